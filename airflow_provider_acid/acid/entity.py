@@ -1,0 +1,32 @@
+"""The unit of compaction: an unpartitioned table or one partition of a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, order=True)
+class Entity:
+    """A table, or a partition of one; what a row of Hive's compaction queue is about.
+
+    :param database: database name, lower case as the metastore keeps it.
+    :param table: table name, lower case.
+    :param partition: partition name as the metastore spells it (``ds=2024-01-01/h=0``, values escaped,
+        case of values kept), or None for an unpartitioned table.
+    """
+
+    database: str
+    table: str
+    partition: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "database", self.database.lower())
+        object.__setattr__(self, "table", self.table.lower())
+
+    @property
+    def full_table_name(self) -> str:
+        """``database.table``, the form in which the metastore keys write ids."""
+        return f"{self.database}.{self.table}"
+
+    def __str__(self) -> str:
+        return f"{self.full_table_name}/{self.partition}" if self.partition else self.full_table_name

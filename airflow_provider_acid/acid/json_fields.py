@@ -1,0 +1,83 @@
+"""Typed access to fields of a decoded JSON object: a wrong document fails here, by name, and not later."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from airflow_provider_acid.exceptions import ConfigurationError
+
+T = TypeVar("T")
+
+JsonObject = Mapping[str, object]
+
+
+def _wrong(name: str, expected: str, value: object) -> ConfigurationError:
+    return ConfigurationError(
+        f"JSON field {name!r}",
+        f"expected {expected}, found {type(value).__name__}",
+        "write and read plans and results with the same version of airflow-provider-acid",
+    )
+
+
+def text(data: JsonObject, name: str) -> str:
+    """The string at ``name``."""
+    value = data.get(name)
+    if not isinstance(value, str):
+        raise _wrong(name, "a string", value)
+    return value
+
+
+def optional_text(data: JsonObject, name: str) -> str | None:
+    """The string at ``name``; None where it is null or missing."""
+    return None if data.get(name) is None else text(data, name)
+
+
+def integer(data: JsonObject, name: str) -> int:
+    """The integer at ``name``."""
+    value = data.get(name)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise _wrong(name, "an integer", value)
+    return value
+
+
+def number(data: JsonObject, name: str) -> float:
+    """The number at ``name``, as a float."""
+    value = data.get(name)
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise _wrong(name, "a number", value)
+    return float(value)
+
+
+def integers(data: JsonObject, name: str) -> tuple[int, ...]:
+    """The list of integers at ``name``."""
+    return tuple(integer({name: item}, name) for item in _list(data, name))
+
+
+def texts(data: JsonObject, name: str) -> tuple[str, ...]:
+    """The list of strings at ``name``."""
+    return tuple(text({name: item}, name) for item in _list(data, name))
+
+
+def child(data: JsonObject, name: str) -> JsonObject:
+    """The object at ``name``."""
+    return as_object(data.get(name), name)
+
+
+def children(data: JsonObject, name: str, decode: Callable[[JsonObject], T]) -> tuple[T, ...]:
+    """The list of objects at ``name``, each decoded."""
+    return tuple(decode(as_object(item, name)) for item in _list(data, name))
+
+
+def as_object(value: object, name: str) -> JsonObject:
+    """``value`` as a JSON object; ``name`` says in the error what it was."""
+    if not isinstance(value, Mapping):
+        raise _wrong(name, "an object", value)
+    return value
+
+
+def _list(data: JsonObject, name: str) -> list[object]:
+    value = data.get(name)
+    if not isinstance(value, list | tuple):
+        raise _wrong(name, "a list", value)
+    return list(value)

@@ -1,0 +1,78 @@
+"""The one family of errors of this package.
+
+Every error names the object it is about, the reason, and the remedy, in that order.
+"""
+
+
+class AcidError(Exception):
+    """Base of all errors raised by this package.
+
+    :param subject: what the error is about, e.g. ``table sales.orders`` or a file's URI.
+    :param reason: what is wrong with it, as a clause without a full stop.
+    :param remedy: what the reader can do about it, as a clause without a full stop.
+    """
+
+    def __init__(self, subject: str, reason: str, remedy: str) -> None:
+        super().__init__(subject, reason, remedy)
+        self.subject = subject
+        self.reason = reason
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"{self.subject}: {self.reason}. Remedy: {self.remedy}."
+
+
+class RefusedError(AcidError):
+    """The request is understood but not carried out; nothing was changed."""
+
+
+class UnsupportedTableError(RefusedError):
+    """A table, or a kind of directory or file in it, that this release does not compact."""
+
+
+class UnknownNameError(RefusedError):
+    """A directory or file name that none of Hive's, Trino's or the streaming writers' rules explain."""
+
+
+class CorruptFileError(RefusedError):
+    """A data file that cannot be read exactly: truncated, wrong magic, wrong schema, wrong order."""
+
+
+class VerificationError(AcidError):
+    """An output that was written but does not hold what it must; it is never published."""
+
+
+class StorageError(AcidError):
+    """The warehouse's storage refused, lost or cannot do what was asked."""
+
+
+class NameTakenError(StorageError):
+    """The name a result was to be published under exists already."""
+
+
+class MetastoreError(AcidError):
+    """The Hive metastore answered with an error."""
+
+
+class MetastoreUnavailableError(MetastoreError):
+    """No configured metastore address answers."""
+
+
+class MetastoreVersionError(MetastoreError):
+    """The metastore lacks a call that this package needs."""
+
+
+class ObjectNotFoundError(MetastoreError):
+    """A database, table or partition that the metastore does not know."""
+
+
+class OwnershipLostError(AcidError):
+    """Claim, transaction or lock no longer belong to this attempt; it must stop and publish nothing."""
+
+
+class SparkJobError(AcidError):
+    """The Spark application ended without a usable result for a partition."""
+
+
+class ConfigurationError(AcidError):
+    """A parameter or setting that cannot be used."""
