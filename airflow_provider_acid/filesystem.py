@@ -110,7 +110,9 @@ class LocalStorage:
                     name = prefix + entry.name
                     if entry.is_symlink():
                         raise StorageError(
-                            entry.path, "is a symbolic link inside a table", "replace it by the file or directory itself"
+                            entry.path,
+                            "is a symbolic link inside a table",
+                            "replace it by the file or directory itself",
                         )
                     if entry.is_dir():
                         directories.append(name)

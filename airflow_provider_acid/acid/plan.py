@@ -158,7 +158,11 @@ class CompactionPlan:
     def merges_the_same_as(self, other: CompactionPlan) -> bool:
         """Whether an output made by ``other`` holds exactly the rows this plan asks for."""
         mine = replace(
-            self, attempt=other.attempt, staging=other.staging, target=other.target, reason=other.reason,
+            self,
+            attempt=other.attempt,
+            staging=other.staging,
+            target=other.target,
+            reason=other.reason,
             high_water_mark=other.high_water_mark,
         )
         return mine == other

@@ -1,0 +1,1 @@
+"""Connections to the Hive metastore in Airflow's terms."""

@@ -1,0 +1,1 @@
+"""The Hive metastore as a client, a transaction and a compaction queue."""

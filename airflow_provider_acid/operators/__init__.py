@@ -1,0 +1,1 @@
+"""Operators that compact partitions and clean up after compactions."""

@@ -1,0 +1,1 @@
+"""Sensors that find the partitions due for compaction."""

@@ -1,0 +1,1 @@
+"""Triggers that wait without holding a worker slot."""

@@ -1,0 +1,1 @@
+"""The PySpark application, installed as ``airflow_provider_acid.spark_jobs``."""
