@@ -49,6 +49,14 @@ def number(data: JsonObject, name: str) -> float:
     return float(value)
 
 
+def boolean(data: JsonObject, name: str) -> bool:
+    """The truth value at ``name``."""
+    value = data.get(name)
+    if not isinstance(value, bool):
+        raise _wrong(name, "true or false", value)
+    return value
+
+
 def integers(data: JsonObject, name: str) -> tuple[int, ...]:
     """The list of integers at ``name``."""
     return tuple(integer({name: item}, name) for item in _list(data, name))

@@ -181,7 +181,7 @@ class CompactionPlan:
         return cls(
             attempt=fields.text(data, "attempt"),
             entity=_entity(data),
-            type=CompactionType(fields.text(data, "type")),
+            type=_compaction_type(data),
             reason=fields.text(data, "reason"),
             location=fields.text(data, "location"),
             staging=fields.text(data, "staging"),
@@ -190,7 +190,7 @@ class CompactionPlan:
             high_water_mark=fields.integer(data, "high_water_mark"),
             aborted_write_ids=fields.integers(data, "aborted_write_ids"),
             directories=fields.texts(data, "directories"),
-            bucketed=bool(data.get("bucketed")),
+            bucketed=fields.boolean(data, "bucketed"),
             orc=OrcOptions.from_json(fields.child(data, "orc")),
             buckets=fields.children(data, "buckets", BucketPlan.from_json),
         )
@@ -267,6 +267,17 @@ def _entity(data: JsonObject) -> Entity:
     return Entity(
         fields.text(entity, "database"), fields.text(entity, "table"), fields.optional_text(entity, "partition")
     )
+
+
+def _compaction_type(data: JsonObject) -> CompactionType:
+    word = fields.text(data, "type")
+    if word not in {kind.value for kind in CompactionType}:
+        raise ConfigurationError(
+            "JSON field 'type'",
+            f"{word!r} is no type of compaction",
+            "write and read plans and results with the same version of airflow-provider-acid",
+        )
+    return CompactionType(word)
 
 
 def _versioned(document: str, what: str) -> JsonObject:
