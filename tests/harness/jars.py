@@ -136,10 +136,10 @@ def _download(files: list[ListedFile], folder: Path) -> None:
             break
     else:
         messages = "".join(log.read_text(errors="replace") for log in sorted(folder.glob("*.log")))
-        reasons = re.findall(r"(?:WARN|ERROR)?.*(?:NOT FOUND|FAILED|Exception|ERROR).*", messages)
+        reasons = re.findall(r".*(?:NOT FOUND|FAILED|Exception|ERROR).*", messages)
         raise StorageError(
             "jars of the metastore",
-            f"Ivy could not download them in {DOWNLOAD_ATTEMPTS} attempts: {'; '.join(reasons[-5:]) or messages[-500:]}",
+            f"no download in {DOWNLOAD_ATTEMPTS} attempts: {'; '.join(reasons[-5:]) or messages[-500:]}",
             f"check the network, or name a mirror of Maven Central in {REPOSITORY_VARIABLE}",
         )
     for file in files:

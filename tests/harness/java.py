@@ -11,8 +11,8 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
-from cryptography.utils import CryptographyDeprecationWarning
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, pkcs12
+from cryptography.utils import CryptographyDeprecationWarning
 from cryptography.x509 import load_pem_x509_certificates
 
 from airflow_provider_acid.exceptions import ConfigurationError

@@ -24,8 +24,8 @@ from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TBufferedTransport, TTransportException
 
 from airflow_provider_acid.exceptions import MetastoreUnavailableError
-from tests.harness.java import find_java
 from tests.harness.jars import metastore_distribution, publish
+from tests.harness.java import find_java
 
 HOST = "127.0.0.1"
 START_SECONDS = 90
@@ -98,7 +98,8 @@ class MetastoreServer:
     def start(self) -> None:
         """Starts the server and waits until it answers Thrift calls.
 
-        :raises MetastoreUnavailableError: it ended, or does not answer within ``START_SECONDS``; nothing is left running.
+        :raises MetastoreUnavailableError: it ended, or does not answer within ``START_SECONDS``;
+            nothing is left running.
         """
         distribution = metastore_distribution()
         self.warehouse.mkdir(parents=True, exist_ok=True)
@@ -149,7 +150,6 @@ class MetastoreServer:
         _write_settings(self._settings_folder, self._settings())
 
     def _settings(self) -> dict[str, str]:
-        always = [_EVENT_CLEANER]
         return {
             **_database_settings(self._database, create=False),
             "metastore.warehouse.dir": f"file:{self.warehouse}",
@@ -158,14 +158,13 @@ class MetastoreServer:
             "metastore.thrift.uris": self.uri,
             "metastore.thrift.port": str(self.port),
             "metastore.thrift.bind.host": self.host,
-            "metastore.task.threads.always": ",".join(always),
+            "metastore.task.threads.always": _EVENT_CLEANER,
             "metastore.housekeeping.leader.election": "host",
             "metastore.housekeeping.leader.hostname": "",
             "metastore.housekeeping.threads.on": _flag(self.reaper),
             "metastore.txn.timeout": f"{self.transaction_timeout_seconds}s",
             "hive.txn.timeout": f"{self.transaction_timeout_seconds}s",
-            "metastore.timedout.txn.reaper.start": f"{REAPER_INTERVAL_SECONDS}s",
-            "metastore.timedout.txn.reaper.interval": f"{REAPER_INTERVAL_SECONDS}s",
+            "metastore.acid.housekeeper.interval": f"{REAPER_INTERVAL_SECONDS}s",
             "metastore.compactor.initiator.on": "false",
             "metastore.compactor.worker.threads": "0",
             "metastore.compactor.cleaner.on": _flag(self.own_cleaner),

@@ -1,0 +1,347 @@
+"""What tests and the quickstart do to a metastore besides compacting: tables, partitions, transactions, locks.
+
+Independent of the package's own client. One object per thread.
+"""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from hmsclient.genthrift.hive_metastore import ttypes
+from hmsclient.genthrift.hive_metastore.ThriftHiveMetastore import Client
+from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
+from thrift.Thrift import TApplicationException, TMessageType, TType
+from thrift.transport.TSocket import TSocket
+from thrift.transport.TTransport import TBufferedTransport
+
+from tests.harness import thrift_structs as structs
+
+TIMEOUT_SECONDS = 60
+ORC_SERDE = "org.apache.hadoop.hive.ql.io.orc.OrcSerde"
+ORC_INPUT_FORMAT = "org.apache.hadoop.hive.ql.io.orc.OrcInputFormat"
+ORC_OUTPUT_FORMAT = "org.apache.hadoop.hive.ql.io.orc.OrcOutputFormat"
+FULL_ACID = {"transactional": "true", "transactional_properties": "default", "bucketing_version": "2"}
+
+# Without these the metastore's transformer refuses ACID tables: "Processor has no capabilities".
+_CAPABILITIES = [
+    *("EXTWRITE", "EXTREAD", "HIVEBUCKET2", "HIVECACHEINVALIDATE", "HIVEMANAGESTATS"),
+    *("HIVEFULLACIDREAD", "HIVEFULLACIDWRITE", "HIVEMANAGEDINSERTREAD", "HIVEMANAGEDINSERTWRITE"),
+]
+_INSERT_ONLY_TABLES = 2  # ClientCapability of Hive 3 and 4; hmsclient knows number 1 only
+
+
+@dataclass(frozen=True)
+class TableDefinition:
+    """A managed table to create; an ORC full-ACID one unless said otherwise.
+
+    :param columns: name to Hive type, in order, without partition keys.
+    :param partition_keys: name to Hive type, in order.
+    :param bucket_columns: the columns of CLUSTERED BY; used with ``buckets``.
+    :param buckets: number of buckets, or -1 for none.
+    :param properties: TBLPROPERTIES.
+    :param location: folder of the table; None for the warehouse's own choice.
+    """
+
+    database: str
+    name: str
+    columns: Mapping[str, str]
+    partition_keys: Mapping[str, str] = field(default_factory=dict)
+    bucket_columns: tuple[str, ...] = ()
+    buckets: int = -1
+    properties: Mapping[str, str] = field(default_factory=lambda: FULL_ACID)
+    location: Path | None = None
+    serde: str = ORC_SERDE
+    input_format: str = ORC_INPUT_FORMAT
+    output_format: str = ORC_OUTPUT_FORMAT
+
+
+@dataclass(frozen=True)
+class WriteIds:
+    """A table's write ids as ``get_valid_write_ids`` reports them.
+
+    :param high_water_mark: highest write id given out.
+    """
+
+    high_water_mark: int
+    open: frozenset[int]
+    aborted: frozenset[int]
+
+
+@dataclass(frozen=True)
+class Transactions:
+    """The transactions that are not committed, as ``get_open_txns_info`` reports them."""
+
+    high_water_mark: int
+    open: frozenset[int]
+    aborted: frozenset[int]
+
+
+class ThriftAdmin:
+    """A connection to a metastore, as a context manager. Thrift's own errors are passed on.
+
+    :param host: host name or address.
+    :param port: Thrift port.
+    """
+
+    def __init__(self, host: str, port: int) -> None:
+        socket = TSocket(host, port)
+        socket.setTimeout(TIMEOUT_SECONDS * 1000)
+        self._transport = TBufferedTransport(socket)
+        self._protocol = TBinaryProtocolAccelerated(self._transport)
+        self._client = Client(self._protocol)
+
+    def __enter__(self) -> ThriftAdmin:
+        self._transport.open()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._transport.close()
+
+    # --- databases, tables, partitions
+
+    def create_database(self, name: str, *, properties: Mapping[str, str] | None = None) -> None:
+        """Creates a database in the warehouse; one that exists stays as it is."""
+        if name not in self._client.get_all_databases():
+            self._client.create_database(ttypes.Database(name=name, parameters=dict(properties or {})))
+
+    def create_table(self, table: TableDefinition) -> Path:
+        """Creates a managed table and returns the folder it lies in."""
+        descriptor = ttypes.StorageDescriptor(
+            cols=_columns(table.columns),
+            location=f"file:{table.location}" if table.location else None,
+            inputFormat=table.input_format,
+            outputFormat=table.output_format,
+            compressed=False,
+            numBuckets=table.buckets,
+            serdeInfo=ttypes.SerDeInfo(serializationLib=table.serde, parameters={"serialization.format": "1"}),
+            bucketCols=list(table.bucket_columns),
+            sortCols=[],
+            parameters={},
+        )
+        described = ttypes.Table(
+            tableName=table.name,
+            dbName=table.database,
+            owner=getpass.getuser(),
+            sd=descriptor,
+            partitionKeys=_columns(table.partition_keys),
+            parameters=dict(table.properties),
+            tableType="MANAGED_TABLE",
+        )
+        request = structs.CreateTableRequest(
+            table=described, processorCapabilities=_CAPABILITIES, processorIdentifier="airflow-provider-acid-tests"
+        )
+        self._call("create_table_req", request, "request", None)
+        return self.table_location(table.database, table.name)
+
+    def table_location(self, database: str, name: str) -> Path:
+        """The folder a table on the local disk lies in."""
+        return _local_path(self._table(database, name).sd.location)
+
+    def drop_table(self, database: str, name: str) -> None:
+        """Drops a table with its files."""
+        self._client.drop_table(database, name, True)
+
+    def truncate_table(self, database: str, name: str, partitions: Iterable[str] = ()) -> None:
+        """Deletes the files of a table, or of the named partitions of it, as a TRUNCATE of the metastore does."""
+        request = structs.TruncateTableRequest(dbName=database, tableName=name, partNames=list(partitions) or None)
+        self._call("truncate_table_req", request, "req", None)
+
+    def add_partitions(self, database: str, name: str, partitions: Iterable[str]) -> list[Path]:
+        """Adds partitions by name (``ds=2024-01-01/h=0``, values escaped); each lies in the folder of that name."""
+        table = self._table(database, name)
+        added = []
+        for partition in partitions:
+            values = self._client.partition_name_to_vals(partition)
+            descriptor = _copy_descriptor(table.sd, f"{table.sd.location}/{partition}")
+            added.append(ttypes.Partition(values=values, dbName=database, tableName=name, sd=descriptor, parameters={}))
+        if added:
+            self._client.add_partitions(added)
+        return [_local_path(partition.sd.location) for partition in added]
+
+    def drop_partition(self, database: str, name: str, partition: str) -> None:
+        """Drops a partition with its files."""
+        self._client.drop_partition_by_name(database, name, partition, True)
+
+    def partition_names(self, database: str, name: str) -> list[str]:
+        """All partitions of a table, names as the metastore spells them."""
+        return list(self._client.get_partition_names(database, name, -1))
+
+    # --- transactions and write ids
+
+    def open_transactions(self, count: int = 1) -> list[int]:
+        """Opens transactions of the default type and returns their ids, ascending."""
+        request = ttypes.OpenTxnRequest(num_txns=count, user=getpass.getuser(), hostname="localhost")
+        return sorted(self._client.open_txns(request).txn_ids)
+
+    def commit(self, transaction: int) -> None:
+        """Commits a transaction."""
+        self._client.commit_txn(ttypes.CommitTxnRequest(txnid=transaction))
+
+    def abort(self, transaction: int) -> None:
+        """Aborts a transaction."""
+        self._client.abort_txn(ttypes.AbortTxnRequest(txnid=transaction))
+
+    def heartbeat(self, transaction: int) -> None:
+        """Keeps a transaction and its locks alive."""
+        self._client.heartbeat(ttypes.HeartbeatRequest(txnid=transaction))
+
+    def transactions(self) -> Transactions:
+        """Open and aborted transactions; the reading side of Hive's ``ValidTxnList``."""
+        answer = self._client.get_open_txns_info()
+        by_state: dict[int, set[int]] = {}
+        for transaction in answer.open_txns:
+            by_state.setdefault(transaction.state, set()).add(transaction.id)
+        return Transactions(
+            answer.txn_high_water_mark,
+            frozenset(by_state.get(ttypes.TxnState.OPEN, ())),
+            frozenset(by_state.get(ttypes.TxnState.ABORTED, ())),
+        )
+
+    def allocate_write_ids(self, database: str, name: str, transactions: Iterable[int]) -> dict[int, int]:
+        """Gives each transaction its write id in a table: transaction id to write id."""
+        request = structs.AllocateTableWriteIdsRequest(dbName=database, tableName=name, txnIds=list(transactions))
+        answer = self._call("allocate_table_write_ids", request, "rqst", structs.AllocateTableWriteIdsResponse)
+        return {pair.txnId: pair.writeId for pair in answer.txnToWriteIds}
+
+    def seed_write_id(self, database: str, name: str, last_used: int) -> None:
+        """Makes the first write id of a table that has none yet ``last_used + 1``."""
+        request = structs.SeedTableWriteIdsRequest(dbName=database, tableName=name, seedWriteId=last_used)
+        self._call("seed_write_id", request, "rqst", None)
+
+    def write_ids(self, database: str, name: str) -> WriteIds:
+        """The write ids of a table as a reader that starts now sees them."""
+        request = structs.GetValidWriteIdsRequest(fullTableNames=[f"{database}.{name}".lower()])
+        answer = self._call("get_valid_write_ids", request, "rqst", structs.GetValidWriteIdsResponse)
+        (table,) = answer.tblValidWriteIds
+        bits = int.from_bytes(table.abortedBits, "little")
+        aborted = {write_id for place, write_id in enumerate(table.invalidWriteIds) if bits >> place & 1}
+        return WriteIds(table.writeIdHighWaterMark, frozenset(table.invalidWriteIds) - aborted, frozenset(aborted))
+
+    def add_dynamic_partitions(
+        self, transaction: int, write_id: int, database: str, name: str, partitions: Iterable[str]
+    ) -> None:
+        """Records which partitions a transaction inserted into, as a dynamic-partition INSERT does."""
+        request = structs.AddDynamicPartitions(
+            txnid=transaction,
+            writeid=write_id,
+            dbname=database,
+            tablename=name,
+            partitionnames=list(partitions),
+            operationType=ttypes.DataOperationType.INSERT,
+        )
+        self._call("add_dynamic_partitions", request, "rqst", None)
+
+    # --- locks
+
+    def lock_as_reader(self, transaction: int, database: str, name: str, partition: str | None = None) -> int:
+        """The shared read lock a SELECT takes; returns the lock's id.
+
+        :raises LockNotAcquiredError: the lock has to wait.
+        """
+        operation = ttypes.DataOperationType.SELECT
+        return self._lock(transaction, database, name, partition, ttypes.LockType.SHARED_READ, operation)
+
+    def lock_as_writer(self, transaction: int, database: str, name: str, partition: str | None = None) -> int:
+        """The shared write lock an INSERT takes; the metastore remembers that the transaction wrote here.
+
+        :raises LockNotAcquiredError: the lock has to wait.
+        """
+        operation = ttypes.DataOperationType.INSERT
+        return self._lock(transaction, database, name, partition, ttypes.LockType.SHARED_WRITE, operation)
+
+    def _lock(
+        self, transaction: int, database: str, name: str, partition: str | None, lock_type: int, operation: int
+    ) -> int:
+        component = ttypes.LockComponent(
+            type=lock_type,
+            level=ttypes.LockLevel.PARTITION if partition else ttypes.LockLevel.TABLE,
+            dbname=database,
+            tablename=name,
+            partitionname=partition,
+            operationType=operation,
+            isAcid=True,
+        )
+        answer = self._client.lock(
+            ttypes.LockRequest(component=[component], txnid=transaction, user=getpass.getuser(), hostname="localhost")
+        )
+        if answer.state != ttypes.LockState.ACQUIRED:
+            raise LockNotAcquiredError(f"lock {answer.lockid} on {database}.{name}/{partition}: state {answer.state}")
+        return int(answer.lockid)
+
+    def _table(self, database: str, name: str) -> ttypes.Table:
+        request = ttypes.GetTableRequest(
+            dbName=database, tblName=name, capabilities=ttypes.ClientCapabilities(values=[_INSERT_ONLY_TABLES])
+        )
+        return self._client.get_table_req(request).table
+
+    def _call(self, method: str, request: structs.Struct, argument: str, answer: type[structs.Struct] | None) -> Any:
+        """A call that hmsclient does not have, with one argument.
+
+        :raises MetaException: or another of the metastore's declared errors, or TApplicationException.
+        """
+        arguments = _struct(structs.spec((1, TType.STRUCT, argument, structs.struct_of(type(request)))))
+        setattr(arguments, argument, request)
+        self._protocol.writeMessageBegin(method, TMessageType.CALL, 0)
+        arguments.write(self._protocol)
+        self._protocol.writeMessageEnd()
+        self._transport.flush()
+        _, message_type, _ = self._protocol.readMessageBegin()
+        result = TApplicationException() if message_type == TMessageType.EXCEPTION else _result(method, answer)
+        result.read(self._protocol)
+        self._protocol.readMessageEnd()
+        if isinstance(result, TApplicationException):
+            raise result
+        for number in range(1, len(_DECLARED_ERRORS[method]) + 1):
+            if (error := getattr(result, f"o{number}")) is not None:
+                raise error
+        return getattr(result, "success", None)
+
+
+class LockNotAcquiredError(Exception):
+    """A lock that the metastore did not grant at once."""
+
+
+_DECLARED_ERRORS = {
+    "create_table_req": (
+        *(ttypes.AlreadyExistsException, ttypes.InvalidObjectException),
+        *(ttypes.MetaException, ttypes.NoSuchObjectException),
+    ),
+    "allocate_table_write_ids": (ttypes.NoSuchTxnException, ttypes.TxnAbortedException, ttypes.MetaException),
+    "get_valid_write_ids": (ttypes.NoSuchTxnException, ttypes.MetaException),
+    "add_dynamic_partitions": (ttypes.NoSuchTxnException, ttypes.TxnAbortedException),
+    "truncate_table_req": (ttypes.MetaException,),
+    "seed_write_id": (ttypes.MetaException,),
+}
+
+
+def _struct(thrift_spec: tuple[structs.Field, ...]) -> structs.Struct:
+    struct: structs.Struct = type("Message", (structs.Struct,), {"thrift_spec": thrift_spec})()
+    return struct
+
+
+def _result(method: str, answer: type[structs.Struct] | None) -> structs.Struct:
+    success = [] if answer is None else [(0, TType.STRUCT, "success", structs.struct_of(answer))]
+    thrown = [
+        (number, TType.STRUCT, f"o{number}", structs.struct_of(kind))
+        for number, kind in enumerate(_DECLARED_ERRORS[method], start=1)
+    ]
+    return _struct(structs.spec(*success, *thrown))
+
+
+def _columns(columns: Mapping[str, str]) -> list[ttypes.FieldSchema]:
+    return [ttypes.FieldSchema(name=name, type=kind, comment=None) for name, kind in columns.items()]
+
+
+def _copy_descriptor(descriptor: ttypes.StorageDescriptor, location: str) -> ttypes.StorageDescriptor:
+    return ttypes.StorageDescriptor(**{**vars(descriptor), "location": location})
+
+
+def _local_path(location: str) -> Path:
+    return Path(location.removeprefix("file:"))
