@@ -1,0 +1,107 @@
+"""The wheel, installed into a fresh environment, holds everything and can be imported.
+
+The environment is new and holds only the wheel; its dependencies come from the running environment by a path file.
+A second installation of Airflow would cost minutes and prove nothing about this package: that the pins install
+into an empty environment is shown by ./run-tests itself. The path file does not bring the editable installation with
+it, because path files inside a folder named by a path file are not read; a test below makes sure.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import sysconfig
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+IMPORT_ALL = """
+import importlib, importlib.metadata, json, pkgutil
+import airflow_provider_acid as package
+names = [module.name for module in pkgutil.walk_packages(package.__path__, package.__name__ + ".")]
+files = [importlib.import_module(name).__file__ for name in names]
+distribution = importlib.metadata.distribution("airflow-provider-acid")
+print(json.dumps({
+    "names": names,
+    "files": files,
+    "version": distribution.version,
+    "entry_points": {entry.group: entry.value for entry in distribution.entry_points},
+    "provider": distribution.entry_points["provider_info"].load()()["package-name"],
+}))
+"""
+
+
+def run(*command: str | Path, cwd: Path) -> str:
+    """Run a command; its output, or an error that shows it."""
+    answer = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False, cwd=cwd)
+    assert answer.returncode == 0, f"{command}:\n{answer.stdout}{answer.stderr}"
+    return answer.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of the tracked and new files, built from a copy so that nothing is left in the source tree."""
+    source, target = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
+    names = run("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", cwd=ROOT).split("\0")
+    for name in names:
+        if name and not name.startswith("tests/") and (ROOT / name).is_file():
+            (source / name).parent.mkdir(parents=True, exist_ok=True)
+            (source / name).write_bytes((ROOT / name).read_bytes())
+    run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", target, source, cwd=source)
+    (built,) = target.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The Python of an environment with the wheel."""
+    environment = tmp_path_factory.mktemp("environment")
+    venv.create(environment, with_pip=False)
+    python = environment / "bin" / "python"
+    run(sys.executable, "-m", "pip", "--python", python, "install", "--no-deps", "--no-index", wheel, cwd=environment)
+    packages = run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=environment).strip()
+    (Path(packages) / "dependencies.pth").write_text(sysconfig.get_path("purelib"))
+    return python
+
+
+def test_the_wheel_holds_every_module_and_no_test(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+        metadata = archive.read(next(name for name in names if name.endswith("/METADATA"))).decode()
+    modules = {name for name in names if name.endswith(".py")}
+    expected = {
+        str(Path(installed, path.relative_to(ROOT / folder)))
+        for folder, installed in {
+            "airflow_provider_acid": "airflow_provider_acid",
+            "dags": "airflow_provider_acid/example_dags",
+            "spark_jobs": "airflow_provider_acid/spark_jobs",
+        }.items()
+        for path in (ROOT / folder).rglob("*.py")
+    }
+    assert modules == expected
+    assert "airflow_provider_acid/py.typed" in names
+    assert {name.rpartition("/")[2] for name in names} >= {"LICENSE", "NOTICE"}
+    assert "Name: airflow-provider-acid\n" in metadata
+
+
+def test_every_module_of_the_installed_wheel_can_be_imported(python: Path, tmp_path: Path) -> None:
+    found = json.loads(run(python, "-I", "-c", IMPORT_ALL, cwd=tmp_path).splitlines()[-1])
+    assert {"airflow_provider_acid.acid.plan", "airflow_provider_acid.spark_jobs"} <= set(found["names"])
+    assert "airflow_provider_acid.example_dags" in found["names"]
+    environment = str(python.parents[1])
+    assert [file for file in found["files"] if not file.startswith(environment)] == []
+    assert found["entry_points"] == {
+        "apache_airflow_provider": "airflow_provider_acid.get_provider_info:get_provider_info"
+    }
+    assert found["provider"] == "airflow-provider-acid"
+
+
+def test_pyspark_and_its_client_are_one_version_in_the_installed_environment(python: Path, tmp_path: Path) -> None:
+    program = "from importlib.metadata import version; print(version('pyspark'), version('pyspark-client'))"
+    pyspark, client = run(python, "-I", "-c", program, cwd=tmp_path).split()
+    assert pyspark == client

@@ -1,0 +1,174 @@
+"""The package is complete: every folder is packaged, the pins are whole, imports stay cheap, names resolve."""
+
+from __future__ import annotations
+
+import configparser
+import importlib.metadata
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib import import_module, resources
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft7Validator
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = "airflow_provider_acid"
+INSTALLED_AS = {"dags": f"{PACKAGE}.example_dags", "spark_jobs": f"{PACKAGE}.spark_jobs"}
+NEEDS_AIRFLOW = ("hooks", "links", "operators", "plugins", "sensors", "triggers", "example_dags")
+
+
+def setup_cfg() -> configparser.ConfigParser:
+    parser = configparser.ConfigParser()
+    parser.read(ROOT / "setup.cfg")
+    return parser
+
+
+def installed_name(path: Path) -> str:
+    """The dotted name under which a source file or folder is installed."""
+    first, *rest = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join([INSTALLED_AS.get(first, first), *rest])
+
+
+def source_files() -> list[Path]:
+    return sorted(path for folder in (PACKAGE, *INSTALLED_AS) for path in (ROOT / folder).rglob("*.py"))
+
+
+def module_names() -> list[str]:
+    return [installed_name(path).removesuffix(".__init__") for path in source_files()]
+
+
+def requirement_name(requirement: str) -> str:
+    match = re.match(r"[A-Za-z0-9._-]+", requirement)
+    assert match, requirement
+    return re.sub(r"[-_.]+", "-", match.group()).lower()
+
+
+def pins() -> dict[str, str]:
+    lines = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if line and line[0] != "#"]
+    return {requirement_name(line): line.partition("==")[2] for line in lines}
+
+
+def test_every_folder_with_modules_is_packaged() -> None:
+    listed = setup_cfg()["options"]["packages"].split()
+    assert listed == sorted(set(listed))
+    assert set(listed) == {installed_name(path.parent) for path in source_files()}
+
+
+def test_every_packaged_folder_is_a_regular_package() -> None:
+    for path in source_files():
+        assert (path.parent / "__init__.py").is_file(), path.parent
+
+
+def test_every_constraint_is_a_pin() -> None:
+    assert all(re.fullmatch(r"[0-9][0-9a-z.]*", version) for version in pins().values()), pins()
+
+
+def test_every_direct_dependency_is_pinned_and_installed_as_pinned() -> None:
+    options = setup_cfg()
+    requirements = options["options"]["install_requires"].split()
+    requirements += [line for extra in options["options.extras_require"].values() for line in extra.split()]
+    names = {requirement_name(requirement) for requirement in requirements}
+    assert names <= pins().keys()
+    assert {name: importlib.metadata.version(name) for name in names} == {name: pins()[name] for name in names}
+
+
+def test_pyspark_and_its_client_are_one_version_everywhere() -> None:
+    extra = setup_cfg()["options.extras_require"]["spark"].split()
+    versions = {line.partition("==")[0]: line.partition("==")[2] for line in extra}
+    assert versions.keys() == {"pyspark", "pyspark-client"}
+    stated = {*versions.values(), *(pins()[name] for name in versions)}
+    assert stated == {importlib.metadata.version(name) for name in versions}
+    assert len(stated) == 1
+
+
+@pytest.mark.parametrize("module", module_names())
+def test_every_module_can_be_imported(module: str) -> None:
+    import_module(module)
+
+
+def test_the_pure_parts_import_without_airflow() -> None:
+    pure = [
+        name
+        for name in module_names()
+        if name.removeprefix(f"{PACKAGE}.").split(".")[0] in {PACKAGE, "acid", "filesystem", "exceptions", "spark_jobs"}
+    ]
+    assert f"{PACKAGE}.acid.plan" in pure
+    assert imported_by(pure, "airflow") == []
+
+
+def test_only_the_airflow_rooms_import_airflow() -> None:
+    inner = [name for name in module_names() if name.removeprefix(f"{PACKAGE}.").split(".")[0] == "metastore"]
+    assert imported_by(inner, "airflow") == []
+
+
+def test_what_checks_imports_notices_airflow() -> None:
+    assert "airflow" in imported_by(["airflow.exceptions"], "airflow")
+
+
+def imported_by(modules: list[str], top_level: str) -> list[str]:
+    """The modules of ``top_level`` that a fresh interpreter has loaded after importing ``modules``."""
+    program = (
+        "import importlib, json, sys\n"
+        f"for name in {modules!r}: importlib.import_module(name)\n"
+        f"print(json.dumps([name for name in sys.modules if name.split('.')[0] == {top_level!r}]))"
+    )
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)
+    loaded: list[str] = json.loads(answer.stdout)
+    return loaded
+
+
+# Provider info
+
+
+def provider_info() -> dict[str, object]:
+    (entry_point,) = [
+        entry
+        for entry in importlib.metadata.distribution("airflow-provider-acid").entry_points
+        if entry.group == "apache_airflow_provider"
+    ]
+    assert entry_point.name == "provider_info"
+    info: dict[str, object] = entry_point.load()()
+    return info
+
+
+def dotted_paths(value: object) -> Iterator[str]:
+    """Every name of this package anywhere in the provider info."""
+    if isinstance(value, dict):
+        for item in value.values():
+            yield from dotted_paths(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from dotted_paths(item)
+    elif isinstance(value, str) and re.fullmatch(rf"{PACKAGE}(\.\w+)+", value):
+        yield value
+
+
+def resolve(dotted_path: str) -> object:
+    """The module or attribute of this name."""
+    module, _, attribute = dotted_path.rpartition(".")
+    try:
+        return getattr(import_module(module), attribute)
+    except AttributeError:
+        return import_module(dotted_path)
+
+
+def test_provider_info_follows_airflows_schema() -> None:
+    schema = json.loads(resources.files("airflow").joinpath("provider_info.schema.json").read_text())
+    errors = [error.message for error in Draft7Validator(schema).iter_errors(provider_info())]
+    assert errors == []
+
+
+def test_every_name_in_the_provider_info_can_be_imported() -> None:
+    paths = set(dotted_paths(provider_info()))
+    assert paths, "the provider info names nothing of this package"
+    for path in paths:
+        assert resolve(path) is not None
+
+
+def test_an_unknown_name_in_the_provider_info_is_noticed() -> None:
+    with pytest.raises(ModuleNotFoundError):
+        resolve(f"{PACKAGE}.exceptions.NoSuchError")
