@@ -10,69 +10,21 @@ Rules: Hive's ``AcidUtils.getAcidState``, with these deliberate differences, eac
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from airflow_provider_acid.acid.layout import BaseDirectory, DeltaDirectory, base_format_files, partition_layout
 from airflow_provider_acid.acid.listing import FileEntry, Listing
 from airflow_provider_acid.acid.names import (
-    COMPACTED,
-    DATA_FORMATS,
-    METADATA_FILE,
     MINIMUM_WRITE_ID,
-    BaseName,
-    DeltaName,
-    has_hidden_part,
     is_flush_length,
-    is_hidden,
     parse_data_file_name,
-    parse_directory_name,
     parse_original_file_name,
 )
 from airflow_provider_acid.acid.write_ids import RangeResponse, ValidTxnList, ValidWriteIdList, WriteIdView
-from airflow_provider_acid.exceptions import ConfigurationError, RefusedError, UnknownNameError, UnsupportedTableError
+from airflow_provider_acid.exceptions import RefusedError, UnknownNameError
 
-
-@dataclass(frozen=True)
-class BaseDirectory:
-    """A ``base_…`` directory.
-
-    :param path: the directory's name as it is on storage (it may be padded differently from ``str(name)``).
-    :param files: its files that are not hidden, at any depth, relative to the partition.
-    :param subdirectories: directories below it that are not hidden, relative to the partition.
-    :param compacted: whether a compaction wrote it; else INSERT OVERWRITE, TRUNCATE or DROP PARTITION did.
-    """
-
-    name: BaseName
-    path: str
-    files: tuple[FileEntry, ...]
-    subdirectories: tuple[str, ...]
-    compacted: bool
-
-    @property
-    def write_id(self) -> int:
-        """The write id up to which it holds the partition's state."""
-        return self.name.write_id
-
-    @property
-    def size_bytes(self) -> int:
-        """Bytes of the files directly in it."""
-        return _bytes_directly_in(self)
-
-
-@dataclass(frozen=True)
-class DeltaDirectory:
-    """A ``delta_…`` or ``delete_delta_…`` directory; parameters as in :class:`BaseDirectory`."""
-
-    name: DeltaName
-    path: str
-    files: tuple[FileEntry, ...]
-    subdirectories: tuple[str, ...]
-
-    @property
-    def size_bytes(self) -> int:
-        """Bytes of the files directly in it."""
-        return _bytes_directly_in(self)
+__all__ = ["AcidDirectory", "BaseDirectory", "DeltaDirectory", "acid_directory", "base_format_files"]
 
 
 @dataclass(frozen=True)
@@ -154,18 +106,6 @@ class AcidDirectory:
         )
 
 
-def base_format_files(listing: Listing) -> tuple[str, ...]:
-    """The ``_metadata_acid`` files a caller must read before it calls :func:`acid_directory`.
-
-    :return: paths relative to the partition; the directory part of each is the key of ``base_formats``.
-    """
-    return tuple(
-        file.path
-        for file in listing.files
-        if file.path.startswith("base_") and file.path.endswith("/" + METADATA_FILE) and file.path.count("/") == 1
-    )
-
-
 def acid_directory(
     listing: Listing,
     write_ids: ValidWriteIdList,
@@ -183,33 +123,28 @@ def acid_directory(
     :raises UnsupportedTableError: ACID directories inside a directory that is none, e.g. a partitioned table's root.
     :raises ConfigurationError: ``base_formats`` lacks a base.
     """
-    _check_formats_read(listing, base_formats)
-    children = _children(listing)
-    bases, deltas, others = _sort_children(children, base_formats)
-    _refuse_nested_tables(others, listing)
+    layout = partition_layout(listing, base_formats)
     state = _State(write_ids, txns)
-    for base in sorted(bases, key=lambda base: (base.write_id, base.compacted, base.name.visibility_txn_id)):
+    for base in sorted(layout.bases, key=lambda base: (base.write_id, base.compacted, base.name.visibility_txn_id)):
         state.see_base(base)
-    for delta in deltas:
+    for delta in layout.deltas:
         state.see_delta(delta)
-    originals = _originals(listing, others)
     if state.base is not None:
-        state.obsolete += [file.path for file in originals if "/" not in file.path]
-        state.obsolete += others
-        originals = ()
+        state.obsolete += [file.path for file in layout.original_files if "/" not in file.path]
+        state.obsolete += layout.original_directories
     current = state.current_deltas()
     if state.base is None and state.oldest_base is not None and state.oldest_base.compacted:
         raise _not_enough_history(state.oldest_base, write_ids)
     return AcidDirectory(
         base=state.base,
         deltas=current,
-        originals=originals,
+        originals=() if state.base else layout.original_files,
         obsolete=tuple(sorted(state.obsolete)),
         aborted=tuple(sorted(state.aborted)),
         aborted_write_ids=frozenset(state.aborted_write_ids),
         uncompacted_aborts=state.uncompacted_aborts,
         invisible=tuple(sorted(state.invisible)),
-        directories=tuple(sorted((*bases, *deltas), key=lambda directory: directory.path)),
+        directories=tuple(sorted((*layout.bases, *layout.deltas), key=lambda directory: directory.path)),
     )
 
 
@@ -309,89 +244,6 @@ class _State:
         return False
 
 
-def _children(listing: Listing) -> dict[str, Listing]:
-    """What is visible in each directory right below the partition; empty directories included."""
-    files: dict[str, list[FileEntry]] = defaultdict(list)
-    directories: dict[str, list[str]] = defaultdict(list)
-    for name in listing.directories:
-        if not has_hidden_part(name):
-            top, _, rest = name.partition("/")
-            directories[top] += [name] if rest else []
-    for file in listing.files:
-        top, slash, rest = file.path.partition("/")
-        if slash and not is_hidden(top):
-            directories.setdefault(top, [])
-            files[top] += [] if has_hidden_part(rest) else [file]
-            directories[top] += [] if has_hidden_part(rest) else _parents(file.path)
-    return {top: Listing(tuple(sorted(files[top])), tuple(sorted(set(nested)))) for top, nested in directories.items()}
-
-
-def _parents(path: str) -> list[str]:
-    """Directories between the top one and the file; an object store does not list them by themselves."""
-    parts = path.split("/")
-    return ["/".join(parts[:depth]) for depth in range(2, len(parts))]
-
-
-def _sort_children(
-    children: Mapping[str, Listing], base_formats: Mapping[str, str]
-) -> tuple[list[BaseDirectory], list[DeltaDirectory], list[str]]:
-    bases: list[BaseDirectory] = []
-    deltas: list[DeltaDirectory] = []
-    others: list[str] = []
-    for path, content in children.items():
-        name = parse_directory_name(path)
-        if isinstance(name, BaseName):
-            compacted = name.visibility_txn_id > 0 or _data_format(path, base_formats) == COMPACTED
-            bases.append(BaseDirectory(name, path, content.files, content.directories, compacted))
-        elif isinstance(name, DeltaName):
-            deltas.append(DeltaDirectory(name, path, content.files, content.directories))
-        else:
-            others.append(path)
-    return bases, deltas, others
-
-
-def _check_formats_read(listing: Listing, base_formats: Mapping[str, str]) -> None:
-    for path in base_format_files(listing):
-        if path.partition("/")[0] not in base_formats:
-            raise ConfigurationError(
-                f"base_formats lacks {path}",
-                "which decides whether the base is a compaction's",
-                "read every file that base_format_files names and pass its data format",
-            )
-
-
-def _data_format(path: str, base_formats: Mapping[str, str]) -> str | None:
-    data_format = base_formats.get(path)
-    if data_format is not None and data_format not in DATA_FORMATS:
-        raise UnknownNameError(
-            f"{path}/{METADATA_FILE}", f"names the data format {data_format!r}", "find out what wrote the base"
-        )
-    return data_format
-
-
-def _refuse_nested_tables(others: Iterable[str], listing: Listing) -> None:
-    tops = set(others)
-    names = [*listing.directories, *(file.path.rpartition("/")[0] for file in listing.files)]
-    for name in names:
-        top, _, rest = name.partition("/")
-        if top in tops and any(part.startswith(("base_", "delta_", "delete_delta_")) for part in rest.split("/")):
-            raise UnsupportedTableError(
-                f"directory {name}",
-                f"is an ACID directory inside {top}, which is none",
-                "name a partition of a partitioned table; otherwise move the directory out of the table",
-            )
-
-
-def _originals(listing: Listing, others: Iterable[str]) -> tuple[FileEntry, ...]:
-    tops = set(others)
-    found = (
-        file
-        for file in listing.files
-        if not has_hidden_part(file.path) and ("/" not in file.path or file.path.partition("/")[0] in tops)
-    )
-    return tuple(sorted(found, key=lambda file: file.path))
-
-
 def _hive_order(delta: DeltaDirectory) -> tuple[int, int, int, str]:
     name = delta.name
     return name.min_write_id, -name.max_write_id, name.statement_id, delta.path
@@ -408,7 +260,3 @@ def _not_enough_history(oldest: BaseDirectory, write_ids: ValidWriteIdList) -> R
         f"{write_ids.min_open}), and no older base exists",
         "try again when the open transactions have ended",
     )
-
-
-def _bytes_directly_in(directory: BaseDirectory | DeltaDirectory) -> int:
-    return sum(file.size_bytes for file in directory.files if file.path.count("/") == 1)

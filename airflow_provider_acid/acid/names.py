@@ -112,7 +112,7 @@ def parse_directory_name(name: str) -> BaseName | DeltaName | None:
 
     :raises UnknownNameError: the name begins like one of an ACID directory but does not follow the rules.
     """
-    if not name.startswith(_ACID_PREFIXES):
+    if not is_acid_prefixed(name):
         return None
     parsed = _parse_base(name) or _parse_delta(name)
     if parsed is None:
@@ -158,6 +158,11 @@ def parse_original_file_name(name: str) -> OriginalFileName | None:
 def is_flush_length(name: str) -> bool:
     """Whether this is the side file that says how much of a streamed bucket file is committed."""
     return _FLUSH_LENGTH.fullmatch(name) is not None
+
+
+def is_acid_prefixed(name: str) -> bool:
+    """Whether a directory's name begins like that of an ACID directory."""
+    return name.startswith(_ACID_PREFIXES)
 
 
 def is_hidden(name: str) -> bool:

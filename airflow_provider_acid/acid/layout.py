@@ -1,0 +1,177 @@
+"""What lies in a partition's directory, sorted by kind and not yet judged: bases, deltas, everything else."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from airflow_provider_acid.acid.listing import FileEntry, Listing
+from airflow_provider_acid.acid.names import (
+    COMPACTED,
+    DATA_FORMATS,
+    METADATA_FILE,
+    BaseName,
+    DeltaName,
+    has_hidden_part,
+    is_acid_prefixed,
+    is_hidden,
+    parse_directory_name,
+)
+from airflow_provider_acid.exceptions import ConfigurationError, UnknownNameError, UnsupportedTableError
+
+
+@dataclass(frozen=True)
+class BaseDirectory:
+    """A ``base_…`` directory.
+
+    :param path: the directory's name as it is on storage (it may be padded differently from ``str(name)``).
+    :param files: its files that are not hidden, at any depth, relative to the partition.
+    :param subdirectories: directories below it that are not hidden, relative to the partition.
+    :param compacted: whether a compaction wrote it; else INSERT OVERWRITE, TRUNCATE or DROP PARTITION did.
+    """
+
+    name: BaseName
+    path: str
+    files: tuple[FileEntry, ...]
+    subdirectories: tuple[str, ...]
+    compacted: bool
+
+    @property
+    def write_id(self) -> int:
+        """The write id up to which it holds the partition's state."""
+        return self.name.write_id
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the files directly in it."""
+        return _bytes_directly_in(self)
+
+
+@dataclass(frozen=True)
+class DeltaDirectory:
+    """A ``delta_…`` or ``delete_delta_…`` directory; parameters as in :class:`BaseDirectory`."""
+
+    name: DeltaName
+    path: str
+    files: tuple[FileEntry, ...]
+    subdirectories: tuple[str, ...]
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the files directly in it."""
+        return _bytes_directly_in(self)
+
+
+@dataclass(frozen=True)
+class PartitionLayout:
+    """The visible content of a partition's directory.
+
+    :param original_files: files that are in no ACID directory, in the order of their paths.
+    :param original_directories: directories right below the partition that are no ACID directories.
+    """
+
+    bases: tuple[BaseDirectory, ...]
+    deltas: tuple[DeltaDirectory, ...]
+    original_files: tuple[FileEntry, ...]
+    original_directories: tuple[str, ...]
+
+
+def base_format_files(listing: Listing) -> tuple[str, ...]:
+    """The ``_metadata_acid`` files a caller must read before it calls :func:`acid_directory`.
+
+    :return: paths relative to the partition; the directory part of each is the key of ``base_formats``.
+    """
+    return tuple(
+        file.path
+        for file in listing.files
+        if file.path.startswith("base_") and file.path.endswith("/" + METADATA_FILE) and file.path.count("/") == 1
+    )
+
+
+def partition_layout(listing: Listing, base_formats: Mapping[str, str]) -> PartitionLayout:
+    """Sort a listing by kind; parameters and errors as in ``acid_directory``."""
+    _check_formats_read(listing, base_formats)
+    bases: list[BaseDirectory] = []
+    deltas: list[DeltaDirectory] = []
+    others: list[str] = []
+    for path, content in sorted(_children(listing).items()):
+        name = parse_directory_name(path)
+        if isinstance(name, BaseName):
+            compacted = name.visibility_txn_id > 0 or _data_format(path, base_formats) == COMPACTED
+            bases.append(BaseDirectory(name, path, content.files, content.directories, compacted))
+        elif isinstance(name, DeltaName):
+            deltas.append(DeltaDirectory(name, path, content.files, content.directories))
+        else:
+            others.append(path)
+    _refuse_nested_tables(others, listing)
+    return PartitionLayout(tuple(bases), tuple(deltas), _originals(listing, others), tuple(others))
+
+
+def _children(listing: Listing) -> dict[str, Listing]:
+    """What is visible in each directory right below the partition; empty directories included."""
+    files: dict[str, list[FileEntry]] = defaultdict(list)
+    directories: dict[str, list[str]] = defaultdict(list)
+    for name in listing.directories:
+        if not has_hidden_part(name):
+            top, _, rest = name.partition("/")
+            directories[top] += [name] if rest else []
+    for file in listing.files:
+        top, slash, rest = file.path.partition("/")
+        if slash and not is_hidden(top):
+            directories.setdefault(top, [])
+            files[top] += [] if has_hidden_part(rest) else [file]
+            directories[top] += [] if has_hidden_part(rest) else _parents(file.path)
+    return {top: Listing(tuple(sorted(files[top])), tuple(sorted(set(nested)))) for top, nested in directories.items()}
+
+
+def _parents(path: str) -> list[str]:
+    """Directories between the top one and the file; an object store does not list them by themselves."""
+    parts = path.split("/")
+    return ["/".join(parts[:depth]) for depth in range(2, len(parts))]
+
+
+def _check_formats_read(listing: Listing, base_formats: Mapping[str, str]) -> None:
+    for path in base_format_files(listing):
+        if path.partition("/")[0] not in base_formats:
+            raise ConfigurationError(
+                f"base_formats lacks {path}",
+                "which decides whether the base is a compaction's",
+                "read every file that base_format_files names and pass its data format",
+            )
+
+
+def _data_format(path: str, base_formats: Mapping[str, str]) -> str | None:
+    data_format = base_formats.get(path)
+    if data_format is not None and data_format not in DATA_FORMATS:
+        raise UnknownNameError(
+            f"{path}/{METADATA_FILE}", f"names the data format {data_format!r}", "find out what wrote the base"
+        )
+    return data_format
+
+
+def _refuse_nested_tables(others: Iterable[str], listing: Listing) -> None:
+    tops = set(others)
+    names = [*listing.directories, *(file.path.rpartition("/")[0] for file in listing.files)]
+    for name in names:
+        top, _, rest = name.partition("/")
+        if top in tops and not has_hidden_part(rest) and any(map(is_acid_prefixed, rest.split("/"))):
+            raise UnsupportedTableError(
+                f"directory {name}",
+                f"is an ACID directory inside {top}, which is none",
+                "name a partition of a partitioned table; otherwise move the directory out of the table",
+            )
+
+
+def _originals(listing: Listing, others: Iterable[str]) -> tuple[FileEntry, ...]:
+    tops = set(others)
+    found = (
+        file
+        for file in listing.files
+        if not has_hidden_part(file.path) and ("/" not in file.path or file.path.partition("/")[0] in tops)
+    )
+    return tuple(sorted(found, key=lambda file: file.path))
+
+
+def _bytes_directly_in(directory: BaseDirectory | DeltaDirectory) -> int:
+    return sum(file.size_bytes for file in directory.files if file.path.count("/") == 1)
