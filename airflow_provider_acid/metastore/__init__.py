@@ -1,1 +1,1 @@
-"""The Hive metastore as a client, a transaction and a compaction queue."""
+"""The Hive metastore: typed calls, transactions with heartbeats, and the compaction queue."""

@@ -1,0 +1,150 @@
+"""Databases, tables and partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from urllib.parse import unquote
+
+from hmsclient.genthrift.hive_metastore import ttypes
+
+from airflow_provider_acid.exceptions import ObjectNotFoundError
+from airflow_provider_acid.metastore.connection import MetastoreConnection
+from airflow_provider_acid.metastore.values import ColumnInfo, DatabaseInfo, PartitionInfo, TableInfo
+
+PARTITIONS_PER_CALL = 1000
+"""Partitions asked for at once; Hive's own default for ``metastore.batch.retrieve.max``."""
+
+_INSERT_ONLY_TABLES = 2
+"""ClientCapability that a client must announce to be shown insert-only tables."""
+
+
+class CatalogCalls(MetastoreConnection):
+    """Reads of the catalogue; all may be repeated."""
+
+    def databases(self) -> list[str]:
+        """Names of all databases, sorted."""
+        names = self._call("metastore", lambda thrift: thrift.get_all_databases(), repeatable=True)
+        return sorted(str(name) for name in names)
+
+    def tables(self, database: str, pattern: str = "*") -> list[str]:
+        """Names of the tables of ``database`` that match Hive's ``pattern`` (``*`` and ``|``), sorted."""
+        names = self._call(
+            f"database {database}", lambda thrift: thrift.get_tables(database, pattern), repeatable=True
+        )
+        return sorted(str(name) for name in names)
+
+    def get_database(self, name: str) -> DatabaseInfo:
+        """A database.
+
+        :raises ObjectNotFoundError: there is none of that name.
+        """
+        found = self._call(f"database {name}", lambda thrift: thrift.get_database(name), repeatable=True)
+        return DatabaseInfo(found.name, dict(found.parameters or {}), found.locationUri or "")
+
+    def get_table(self, database: str, table: str) -> TableInfo:
+        """A table.
+
+        :raises ObjectNotFoundError: there is none of that name.
+        """
+        request = ttypes.GetTableRequest(
+            dbName=database.lower(),
+            tblName=table.lower(),
+            capabilities=ttypes.ClientCapabilities(values=[_INSERT_ONLY_TABLES]),
+        )
+        answer = self._call(
+            f"table {database}.{table}", lambda thrift: thrift.get_table_req(request), repeatable=True
+        )
+        return _table(answer.table)
+
+    def get_partition_names(self, database: str, table: str) -> list[str]:
+        """Names of all partitions, as the metastore spells them; none for an unpartitioned table.
+
+        :raises ObjectNotFoundError: there is no such table.
+        """
+        names = self._call(
+            f"table {database}.{table}",
+            lambda thrift: thrift.get_partition_names(database.lower(), table.lower(), -1),
+            repeatable=True,
+        )
+        return [str(name) for name in names]
+
+    def get_partitions(self, database: str, table: str, names: Sequence[str]) -> list[PartitionInfo]:
+        """The partitions of these names, in the order asked for.
+
+        :raises ObjectNotFoundError: one of them, or the table, does not exist.
+        """
+        keys = [key.name for key in self.get_table(database, table).partition_keys]
+        found: dict[str, PartitionInfo] = {}
+        for batch in _batches(names, PARTITIONS_PER_CALL):
+            partitions = self._partitions(database.lower(), table.lower(), batch)
+            by_values = {tuple(partition.values): partition for partition in partitions}
+            for name in batch:
+                values = partition_values(name)
+                if len(values) == len(keys) and values in by_values:
+                    found[name] = _partition(name, by_values[values])
+        missing = [name for name in names if name not in found]
+        if missing:
+            raise ObjectNotFoundError(
+                f"table {database}.{table}",
+                f"the metastore does not know partition {missing[0]} ({len(missing)} of {len(names)} asked for)",
+                "spell partitions as SHOW PARTITIONS does, or check whether they were dropped",
+            )
+        return [found[name] for name in names]
+
+    def _partitions(self, database: str, table: str, names: list[str]) -> list[ttypes.Partition]:
+        partitions: list[ttypes.Partition] = self._call(
+            f"partitions of {database}.{table}",
+            lambda thrift: thrift.get_partitions_by_names(database, table, names),
+            repeatable=True,
+        )
+        return partitions
+
+
+def partition_values(name: str) -> tuple[str, ...]:
+    """The values in a partition name, unescaped (Hive's ``Warehouse.makeValsFromName``)."""
+    return tuple(unquote(part.partition("=")[2]) for part in name.split("/"))
+
+
+def _batches(names: Sequence[str], size: int) -> Iterator[list[str]]:
+    for start in range(0, len(names), size):
+        yield list(names[start : start + size])
+
+
+def _columns(fields: Iterable[ttypes.FieldSchema] | None) -> tuple[ColumnInfo, ...]:
+    return tuple(ColumnInfo(field.name, field.type) for field in fields or ())
+
+
+def _parameters(parameters: Mapping[str, str] | None) -> dict[str, str]:
+    return dict(parameters or {})
+
+
+def _table(table: ttypes.Table) -> TableInfo:
+    storage = table.sd
+    return TableInfo(
+        database=table.dbName,
+        name=table.tableName,
+        location=storage.location or "",
+        columns=_columns(storage.cols),
+        partition_keys=_columns(table.partitionKeys),
+        parameters=_parameters(table.parameters),
+        bucket_count=storage.numBuckets if storage.numBuckets is not None else -1,
+        bucket_columns=tuple(storage.bucketCols or ()),
+        sort_columns=tuple(order.col for order in storage.sortCols or ()),
+        table_type=table.tableType or "",
+        input_format=storage.inputFormat or "",
+        output_format=storage.outputFormat or "",
+        owner=table.owner or "",
+    )
+
+
+def _partition(name: str, partition: ttypes.Partition) -> PartitionInfo:
+    storage = partition.sd
+    return PartitionInfo(
+        name=name,
+        values=tuple(partition.values),
+        location=storage.location or "",
+        parameters=_parameters(partition.parameters),
+        columns=_columns(storage.cols),
+        bucket_count=storage.numBuckets if storage.numBuckets is not None else -1,
+        sort_columns=tuple(order.col for order in storage.sortCols or ()),
+    )

@@ -1,0 +1,124 @@
+"""The metastore's compaction queue, as a worker and a cleaner outside of Hive use it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.plan import CompactionType
+from airflow_provider_acid.metastore.values import CompactionInfo, CompactionRow, CompactionState
+
+
+@dataclass(frozen=True)
+class Enqueued:
+    """The request has a row of its own."""
+
+    id: int
+
+
+@dataclass(frozen=True)
+class NotEnqueued:
+    """The request was not accepted.
+
+    :param reason: the server's words.
+    :param existing: the row in the way, where one was found.
+    """
+
+    reason: str
+    existing: CompactionRow | None
+
+
+@dataclass(frozen=True)
+class ClaimedCompaction:
+    """A row that is being worked on in the name of ``worker_id``.
+
+    :param info: the row as the server handed it out, plus what was recorded since; sent back with every change.
+    :param txn_id: the recorded transaction; None until recorded.
+    """
+
+    info: CompactionInfo
+    worker_id: str
+    txn_id: int | None = None
+
+    @property
+    def id(self) -> int:
+        """The row's id."""
+        return self.info.id
+
+    @property
+    def entity(self) -> Entity:
+        """What is to be compacted."""
+        return self.info.entity
+
+
+class CompactionQueue(Protocol):
+    """One compaction queue. For the thread that owns the client behind it.
+
+    Every change of a row looks first whether the row is still what the caller believes it to be, because the
+    metastore does not: it identifies rows by id alone.
+    """
+
+    def enqueue(
+        self, entity: Entity, type: CompactionType, pool: str, properties: Mapping[str, str] | None = None
+    ) -> Enqueued | NotEnqueued:
+        """Request a compaction in a pool of its own."""
+
+    def claim(self, pool: str, worker_id: str) -> ClaimedCompaction | None:
+        """Claim the initiated request of ``pool``; None where there is none."""
+
+    def claim_foreign(self, worker_id: str) -> ClaimedCompaction | None:
+        """Claim the oldest initiated request that a user or Hive's Initiator made without naming a pool.
+
+        The server also hands out requests of any pool that nobody claimed for its pool time-out (12 h).
+        """
+
+    def record(
+        self, claim: ClaimedCompaction, highest_write_id: int, txn_id: int, run_as: str
+    ) -> ClaimedCompaction:
+        """Record high-water mark, transaction and user.
+
+        :raises OwnershipLostError: the row is no longer this claim's.
+        """
+
+    def set_job_id(self, claim: ClaimedCompaction, job_id: str) -> None:
+        """Record the id of the Spark application, for SHOW COMPACTIONS."""
+
+    def complete(self, claim: ClaimedCompaction) -> None:
+        """Make the row ready for cleaning; the transaction is committed after this, never before.
+
+        :raises OwnershipLostError: the row is no longer this claim's.
+        """
+
+    def fail(self, row: ClaimedCompaction | CompactionRow, message: str) -> None:
+        """Move a row to history as failed.
+
+        :raises OwnershipLostError: the row changed since it was claimed or looked up.
+        """
+
+    def refuse(self, row: ClaimedCompaction | CompactionRow, message: str) -> None:
+        """Move a row to history as refused.
+
+        :raises OwnershipLostError: the row changed since it was claimed or looked up.
+        """
+
+    def row(self, id: int) -> CompactionRow | None:
+        """The row of that id, in queue or history."""
+
+    def rows(
+        self, entity: Entity | None = None, state: CompactionState | None = None, pool: str | None = None
+    ) -> list[CompactionRow]:
+        """Rows of queue and history that match all that is given, by id."""
+
+    def ready_to_clean(self, entities: Iterable[Entity]) -> list[CompactionRow]:
+        """Rows whose compaction is committed and not cleaned: per entity the one with the lowest high-water mark."""
+
+    def cleaned(self, row: CompactionRow, highest_write_id: int) -> None:
+        """Move a row to history as succeeded, after its obsolete directories are deleted.
+
+        :param highest_write_id: bookkeeping of write ids up to this one is dropped; no file may hold rows of an
+            aborted one any more.
+        :raises ConfigurationError: it is not positive, or above the row's own.
+        :raises OwnershipLostError: the row is not ready for cleaning, and was not cleaned by somebody else either.
+        """

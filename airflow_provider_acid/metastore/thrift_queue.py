@@ -1,0 +1,210 @@
+"""The compaction queue of a Hive 4 metastore, over Thrift alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+
+from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.plan import CompactionType
+from airflow_provider_acid.exceptions import (
+    ConfigurationError,
+    MetastoreError,
+    MetastoreUnavailableError,
+    OwnershipLostError,
+)
+from airflow_provider_acid.metastore.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.queue import ClaimedCompaction, Enqueued, NotEnqueued
+from airflow_provider_acid.metastore.values import CompactionInfo, CompactionRow, CompactionState
+
+WORKER_VERSION = "airflow-provider-acid"
+
+
+class ThriftCompactionQueue:
+    """See :class:`~.queue.CompactionQueue`.
+
+    An answer that got lost is settled by looking at the row; where looking does not settle it, the error stands.
+
+    :param client: a client of a metastore that ``supports_thrift_queue``.
+    """
+
+    def __init__(self, client: AcidMetastoreClient) -> None:
+        self._client = client
+
+    def enqueue(
+        self, entity: Entity, type: CompactionType, pool: str, properties: Mapping[str, str] | None = None
+    ) -> Enqueued | NotEnqueued:
+        """See :meth:`~.queue.CompactionQueue.enqueue`."""
+        try:
+            answer = self._client.compact(entity, type, pool=pool, properties=properties)
+        except MetastoreUnavailableError:
+            made = self.rows(entity=entity, pool=pool)
+            if not made:
+                raise
+            return Enqueued(made[-1].id)
+        if answer.accepted:
+            return Enqueued(answer.id)
+        live = [row for row in self.rows(entity=entity) if not row.state.is_terminal]
+        return NotEnqueued(answer.message or f"the metastore answered {answer.state!r}", live[0] if live else None)
+
+    def claim(self, pool: str, worker_id: str) -> ClaimedCompaction | None:
+        """See :meth:`~.queue.CompactionQueue.claim`."""
+        try:
+            info = self._client.find_next_compaction(worker_id, pool, WORKER_VERSION)
+        except MetastoreUnavailableError:
+            mine = [row for row in self.rows(pool=pool) if _is_worked_on_by(row, worker_id)]
+            if not mine:
+                raise
+            info = CompactionInfo.of_row(mine[0])
+        if info is not None and info.pool != pool:
+            raise MetastoreError(
+                f"compaction {info.id} of {info.entity}",
+                f"was handed out for pool {pool} but belongs to pool {info.pool}",
+                "report this; the row stays claimed until the metastore's worker time-out",
+            )
+        return None if info is None else ClaimedCompaction(info, worker_id)
+
+    def claim_foreign(self, worker_id: str) -> ClaimedCompaction | None:
+        """See :meth:`~.queue.CompactionQueue.claim_foreign`."""
+        try:
+            info = self._client.find_next_compaction(worker_id, None, WORKER_VERSION)
+        except MetastoreUnavailableError:
+            mine = [row for row in self.rows() if _is_worked_on_by(row, worker_id)]
+            if len(mine) != 1:
+                raise
+            info = CompactionInfo.of_row(mine[0])
+        return None if info is None else ClaimedCompaction(info, worker_id)
+
+    def record(
+        self, claim: ClaimedCompaction, highest_write_id: int, txn_id: int, run_as: str
+    ) -> ClaimedCompaction:
+        """See :meth:`~.queue.CompactionQueue.record`."""
+        if highest_write_id <= 0:
+            raise ConfigurationError(
+                _subject(claim),
+                f"a high-water mark of {highest_write_id} cannot be recorded",
+                "refuse the request: nothing was ever written",
+            )
+        recorded = replace(
+            claim, info=replace(claim.info, highest_write_id=highest_write_id, run_as=run_as), txn_id=txn_id
+        )
+        self._change(
+            claim,
+            lambda: self._client.update_compactor_state(recorded.info, txn_id),
+            lambda row: row is not None and (row.txn_id, row.highest_write_id) == (txn_id, highest_write_id),
+        )
+        return recorded
+
+    def set_job_id(self, claim: ClaimedCompaction, job_id: str) -> None:
+        """See :meth:`~.queue.CompactionQueue.set_job_id`."""
+        self._client.set_hadoop_job_id(claim.id, job_id)
+
+    def complete(self, claim: ClaimedCompaction) -> None:
+        """See :meth:`~.queue.CompactionQueue.complete`."""
+        if claim.txn_id is None:
+            raise ConfigurationError(_subject(claim), "has no recorded transaction", "call record() first")
+        self._change(
+            claim,
+            lambda: self._client.mark_compacted(claim.info),
+            lambda row: row is not None
+            and row.state is CompactionState.READY_FOR_CLEANING
+            and row.txn_id == claim.txn_id,
+        )
+
+    def fail(self, row: ClaimedCompaction | CompactionRow, message: str) -> None:
+        """See :meth:`~.queue.CompactionQueue.fail`."""
+        self._change(
+            row,
+            lambda: self._client.mark_failed(_info(row), message),
+            lambda now: now is not None and now.state is CompactionState.FAILED,
+        )
+
+    def refuse(self, row: ClaimedCompaction | CompactionRow, message: str) -> None:
+        """See :meth:`~.queue.CompactionQueue.refuse`."""
+        self._change(
+            row,
+            lambda: self._client.mark_refused(_info(row), message),
+            lambda now: now is not None and now.state is CompactionState.REFUSED,
+        )
+
+    def row(self, id: int) -> CompactionRow | None:
+        """See :meth:`~.queue.CompactionQueue.row`."""
+        rows = self._client.compactions(id=id)
+        return rows[0] if rows else None
+
+    def rows(
+        self, entity: Entity | None = None, state: CompactionState | None = None, pool: str | None = None
+    ) -> list[CompactionRow]:
+        """See :meth:`~.queue.CompactionQueue.rows`."""
+        return self._client.compactions(entity=entity, state=state, pool=pool)
+
+    def ready_to_clean(self, entities: Iterable[Entity]) -> list[CompactionRow]:
+        """See :meth:`~.queue.CompactionQueue.ready_to_clean`."""
+        wanted = set(entities)
+        lowest: dict[Entity, CompactionRow] = {}
+        for row in self.rows(state=CompactionState.READY_FOR_CLEANING):
+            if row.entity in wanted and row.commit_ms is not None and row.highest_write_id is not None:
+                other = lowest.get(row.entity)
+                if other is None or row.highest_write_id < (other.highest_write_id or 0):
+                    lowest[row.entity] = row
+        return sorted(lowest.values(), key=lambda row: row.id)
+
+    def cleaned(self, row: CompactionRow, highest_write_id: int) -> None:
+        """See :meth:`~.queue.CompactionQueue.cleaned`."""
+        if not 0 < highest_write_id <= (row.highest_write_id or 0):
+            raise ConfigurationError(
+                str(row),
+                f"cannot be marked cleaned up to write id {highest_write_id}, its own is {row.highest_write_id}",
+                "leave the row ready for cleaning",
+            )
+        if _was_cleaned(self.row(row.id)):
+            return
+        info = replace(CompactionInfo.of_row(row), highest_write_id=highest_write_id)
+        self._change(row, lambda: self._client.mark_cleaned(info), _was_cleaned)
+
+    def _change(
+        self,
+        belief: ClaimedCompaction | CompactionRow,
+        send: Callable[[], None],
+        is_done: Callable[[CompactionRow | None], bool],
+    ) -> None:
+        """Change a row if it is what the caller believes.
+
+        :param is_done: tells from the row, looked up after the answer got lost, that the change was made.
+        """
+        now = self.row(belief.id)
+        if now is None or not _is_as_believed(now, belief):
+            raise OwnershipLostError(
+                _subject(belief),
+                f"the row is now {now.state.value}, worker {now.worker_id}" if now else "the row is gone",
+                "nothing was changed; start the attempt again",
+            )
+        try:
+            send()
+        except MetastoreUnavailableError:
+            if not is_done(self.row(belief.id)):
+                raise
+
+
+def _is_worked_on_by(row: CompactionRow, worker_id: str) -> bool:
+    return row.state is CompactionState.WORKING and row.worker_id == worker_id
+
+
+def _is_as_believed(now: CompactionRow, belief: ClaimedCompaction | CompactionRow) -> bool:
+    if isinstance(belief, ClaimedCompaction):
+        return _is_worked_on_by(now, belief.worker_id) and now.entity == belief.entity
+    facts = (belief.state, belief.worker_id, belief.txn_id, belief.entity, belief.commit_ms)
+    return not now.state.is_terminal and facts == (now.state, now.worker_id, now.txn_id, now.entity, now.commit_ms)
+
+
+def _was_cleaned(row: CompactionRow | None) -> bool:
+    """A succeeded row is removed from history after some time, so that a missing one was cleaned too."""
+    return row is None or row.state is CompactionState.SUCCEEDED
+
+
+def _info(row: ClaimedCompaction | CompactionRow) -> CompactionInfo:
+    return row.info if isinstance(row, ClaimedCompaction) else CompactionInfo.of_row(row)
+
+
+def _subject(row: ClaimedCompaction | CompactionRow) -> str:
+    return f"compaction {row.id} of {row.entity}"

@@ -1,0 +1,182 @@
+"""A compaction's transaction with its lock and heartbeats."""
+
+from __future__ import annotations
+
+import logging
+import time
+from types import TracebackType
+
+from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.exceptions import (
+    ConfigurationError,
+    MetastoreError,
+    MetastoreUnavailableError,
+    OwnershipLostError,
+)
+from airflow_provider_acid.metastore.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.heartbeat import Heartbeat
+from airflow_provider_acid.metastore.locks import LOCK_WAIT_SECONDS, acquire_shared_read
+from airflow_provider_acid.metastore.values import LockState, TxnState
+
+log = logging.getLogger(__name__)
+
+
+class CompactionTransaction:
+    """A transaction of type COMPACTION that holds a shared read lock on what is compacted, and is kept alive.
+
+    As a context manager, or by :meth:`start` and :meth:`close` where several are open at once. Whoever ends without
+    :meth:`commit` aborts. All methods are for the thread that owns ``client``; heartbeats use a client of their own.
+
+    :param client: the caller's client.
+    :param entity: what is locked.
+    :param heartbeat_seconds: pause between heartbeats; half the time-out by default, as Hive does.
+    :param txn_timeout_seconds: the transaction's time-out; asked of the metastore by default.
+    :param lock_wait_seconds: how long to wait for the lock.
+    """
+
+    def __init__(
+        self,
+        client: AcidMetastoreClient,
+        entity: Entity,
+        *,
+        heartbeat_seconds: float | None = None,
+        txn_timeout_seconds: float | None = None,
+        lock_wait_seconds: float = LOCK_WAIT_SECONDS,
+    ) -> None:
+        self.entity = entity
+        self._client = client
+        self._heartbeat_seconds = heartbeat_seconds
+        self._txn_timeout_seconds = txn_timeout_seconds
+        self._lock_wait_seconds = lock_wait_seconds
+        self._heartbeat: Heartbeat | None = None
+        self._lock_id: int | None = None
+        self._is_committed = False
+        self._is_closed = False
+
+    def __enter__(self) -> CompactionTransaction:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def txn_id(self) -> int:
+        """The transaction's id.
+
+        :raises ConfigurationError: it was not started.
+        """
+        return self._beating.txn_id
+
+    @property
+    def lock_id(self) -> int:
+        """The lock's id.
+
+        :raises ConfigurationError: it was not started.
+        """
+        if self._lock_id is None:
+            raise self._misused("holds no lock")
+        return self._lock_id
+
+    @property
+    def is_committed(self) -> bool:
+        """Whether :meth:`commit` succeeded."""
+        return self._is_committed
+
+    def start(self) -> CompactionTransaction:
+        """Open the transaction, begin to beat, take the lock.
+
+        :raises RefusedError: the lock was not granted in time; the transaction is aborted.
+        :raises MetastoreUnavailableError: no metastore answers.
+        """
+        if self._heartbeat is not None:
+            raise self._misused("was started already")
+        timeout_seconds = self._txn_timeout_seconds or self._client.txn_timeout_seconds()
+        opened = time.monotonic()
+        txn_id = self._client.open_compaction_txn()
+        self._heartbeat = Heartbeat(
+            self._client.for_another_thread(),
+            txn_id,
+            interval_seconds=self._heartbeat_seconds or timeout_seconds / 2,
+            timeout_seconds=timeout_seconds,
+            last_good=opened,
+        )
+        try:
+            self._heartbeat.start()
+            self._lock_id = acquire_shared_read(
+                self._client, txn_id, self.entity, wait_seconds=self._lock_wait_seconds
+            )
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def check(self) -> None:
+        """Do nothing while transaction and lock are ours, as far as the heartbeats know.
+
+        :raises OwnershipLostError: they are lost.
+        """
+        self._beating.check()
+        if self._is_closed:
+            raise self._misused("has ended")
+
+    def verify(self) -> None:
+        """Ask the server whether transaction and lock are still ours.
+
+        :raises OwnershipLostError: they are not.
+        """
+        self.check()
+        self._client.heartbeat(self.txn_id)
+        answer = self._client.check_lock(self.lock_id, self.txn_id)
+        if answer.state is not LockState.ACQUIRED:
+            raise OwnershipLostError(
+                f"lock {self.lock_id} on {self.entity}", f"is {answer.state.value}", "start the attempt again"
+            )
+
+    def commit(self) -> None:
+        """Stop beating and commit.
+
+        :raises OwnershipLostError: the transaction is aborted; nothing it published is visible.
+        :raises MetastoreUnavailableError: whether it is committed is unknown; the queue row tells, by its commit
+            time, once a metastore answers.
+        """
+        self.check()
+        self._beating.stop()
+        try:
+            self._client.commit(self.txn_id)
+        except MetastoreUnavailableError as lost_answer:
+            self._commit_after(lost_answer)
+        self._is_committed = True
+        self._is_closed = True
+
+    def close(self) -> None:
+        """Stop beating and, unless committed, abort. Never raises an error of the metastore; repeatable."""
+        if self._heartbeat is None or self._is_closed:
+            return
+        self._is_closed = True
+        self._heartbeat.stop()
+        try:
+            self._client.abort(self.txn_id)
+        except (MetastoreError, OwnershipLostError) as error:
+            log.warning("Transaction %s on %s could not be aborted: %s", self.txn_id, self.entity, error)
+
+    def _commit_after(self, lost_answer: MetastoreUnavailableError) -> None:
+        """Settle a commit whose answer got lost: Hive 4 accepts a second commit of a committed transaction."""
+        if self._client.transaction_state(self.txn_id) is TxnState.ABORTED:
+            raise OwnershipLostError(
+                f"transaction {self.txn_id} on {self.entity}", "was aborted", "start the attempt again"
+            ) from lost_answer
+        try:
+            self._client.commit(self.txn_id)
+        except OwnershipLostError as error:
+            raise lost_answer from error
+
+    @property
+    def _beating(self) -> Heartbeat:
+        if self._heartbeat is None:
+            raise self._misused("was not started")
+        return self._heartbeat
+
+    def _misused(self, reason: str) -> ConfigurationError:
+        return ConfigurationError(f"transaction on {self.entity}", reason, "use one object per transaction")

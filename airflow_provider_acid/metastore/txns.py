@@ -1,0 +1,272 @@
+"""Transactions, write ids and locks."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Sequence
+from urllib.parse import unquote
+
+from hmsclient.genthrift.hive_metastore import ttypes
+
+from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.write_ids import TableWriteIds
+from airflow_provider_acid.exceptions import MetastoreError
+from airflow_provider_acid.metastore import structs
+from airflow_provider_acid.metastore.connection import MetastoreConnection
+from airflow_provider_acid.metastore.values import LockAnswer, LockInfo, LockState, OpenTxns, TxnInfo, TxnState
+
+AGENT = "airflow-provider-acid"
+
+_READ_ONLY = 2
+_COMPACTION = 3
+"""TxnType numbers of Hive 4."""
+
+_DURATION_SECONDS = {
+    "ms": 0.001, "msec": 0.001, "s": 1.0, "sec": 1.0, "": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "hour": 3600.0,
+    "d": 86400.0, "day": 86400.0,
+}
+DEFAULT_TXN_TIMEOUT_SECONDS = 300.0
+"""Hive's default of ``metastore.txn.timeout``."""
+
+_TXN_STATES = {
+    ttypes.TxnState.OPEN: TxnState.OPEN,
+    ttypes.TxnState.ABORTED: TxnState.ABORTED,
+    ttypes.TxnState.COMMITTED: TxnState.COMMITTED_OR_UNKNOWN,
+}
+_LOCK_STATES = {
+    ttypes.LockState.ACQUIRED: LockState.ACQUIRED,
+    ttypes.LockState.WAITING: LockState.WAITING,
+    ttypes.LockState.ABORT: LockState.ABORT,
+    ttypes.LockState.NOT_ACQUIRED: LockState.NOT_ACQUIRED,
+}
+_LOCK_TYPES = {1: "SHARED_READ", 2: "SHARED_WRITE", 3: "EXCLUSIVE", 4: "EXCL_WRITE"}
+
+
+class TransactionCalls(MetastoreConnection):
+    """Transactions, write ids and locks."""
+
+    def open_transactions(self) -> OpenTxns:
+        """The transactions that are open or aborted now."""
+        answer = self._invoke("open transactions", structs.GET_OPEN_TXNS, repeatable=True)
+        open_ids, aborted_ids = split_by_bits(answer.open_txns, answer.aborted_bits)
+        return OpenTxns(answer.txn_high_water_mark, open_ids, aborted_ids, min(open_ids, default=None))
+
+    def transactions(self) -> list[TxnInfo]:
+        """Open and aborted transactions with owner and times, by id."""
+        answer = self._call("open transactions", lambda thrift: thrift.get_open_txns_info(), repeatable=True)
+        return sorted((_txn(info) for info in answer.open_txns), key=lambda txn: txn.id)
+
+    def transaction_state(self, txn_id: int) -> TxnState:
+        """What the metastore knows about a transaction; a committed one cannot be told from an unknown one."""
+        return self.open_transactions().state_of(txn_id)
+
+    def valid_write_ids(self, full_table_names: Sequence[str], valid_txn_list: str) -> list[TableWriteIds]:
+        """Write ids of tables as seen by a list of valid transactions, one value per name, in that order.
+
+        :param full_table_names: ``database.table`` each.
+        :param valid_txn_list: text form of a ValidTxnList with plain ids; never empty, which would mean that every
+            transaction counts as committed.
+        :raises OwnershipLostError: the list names a transaction that the metastore does not know.
+        """
+        if not valid_txn_list:
+            raise MetastoreError(
+                "valid write ids", "asked for without a transaction list", "take it from open_transactions()"
+            )
+        names = [name.lower() for name in full_table_names]
+        if not names:
+            return []
+        request = structs.GetValidWriteIdsRequest(full_table_names=names, valid_txn_list=valid_txn_list)
+        answer = self._invoke(
+            f"write ids of {', '.join(names)}", structs.GET_VALID_WRITE_IDS, request, repeatable=True
+        )
+        by_name = {table.full_table_name.lower(): _write_ids(table) for table in answer.tables}
+        missing = [name for name in names if name not in by_name]
+        if missing:
+            raise MetastoreError(f"table {missing[0]}", "the metastore gave no write ids for it", "report this")
+        return [by_name[name] for name in names]
+
+    def open_compaction_txn(self) -> int:
+        """Open a transaction of type COMPACTION.
+
+        Not repeated when its answer gets lost: such a transaction is aborted by its time-out.
+        """
+        return self._open_txn(_COMPACTION)
+
+    def commit(self, txn_id: int) -> None:
+        """Commit a transaction. Not repeated when its answer gets lost: look at the transaction then.
+
+        :raises OwnershipLostError: it is aborted or unknown.
+        """
+        request = ttypes.CommitTxnRequest(txnid=txn_id)
+        self._call(f"transaction {txn_id}", lambda thrift: thrift.commit_txn(request), repeatable=False)
+
+    def abort(self, txn_id: int) -> None:
+        """Abort a transaction.
+
+        :raises OwnershipLostError: it is unknown, or ended already.
+        """
+        request = ttypes.AbortTxnRequest(txnid=txn_id)
+        self._call(f"transaction {txn_id}", lambda thrift: thrift.abort_txn(request), repeatable=True)
+
+    def heartbeat(self, txn_id: int) -> None:
+        """Keep a transaction and its locks alive.
+
+        :raises OwnershipLostError: it is aborted or unknown.
+        """
+        request = ttypes.HeartbeatRequest(txnid=txn_id)
+        self._call(f"transaction {txn_id}", lambda thrift: thrift.heartbeat(request), repeatable=True)
+
+    def txn_timeout_seconds(self) -> float:
+        """After how long without a heartbeat the metastore aborts a transaction (``metastore.txn.timeout``)."""
+        for name in ("metastore.txn.timeout", "hive.txn.timeout"):
+            text = self._config_value(name)
+            if text:
+                return duration_seconds(text)
+        return DEFAULT_TXN_TIMEOUT_SECONDS
+
+    def server_now_ms(self) -> int:
+        """The metastore database's clock, in milliseconds since 1970.
+
+        No call tells it, so a read-only transaction is opened, its start time read, and the transaction committed:
+        for occasional use.
+        """
+        txn_id = self._open_txn(_READ_ONLY)
+        try:
+            started = next((txn.started_ms for txn in self.transactions() if txn.id == txn_id), None)
+        finally:
+            self.commit(txn_id)
+        if started is None:
+            raise MetastoreError(f"transaction {txn_id}", "the metastore does not say when it started", "report this")
+        return started
+
+    def lock_shared_read(self, txn_id: int, entity: Entity) -> LockAnswer:
+        """Ask for a shared read lock that keeps DROP, TRUNCATE and INSERT OVERWRITE away, not other writers.
+
+        The operation type SELECT keeps the lock from being recorded as a write of the transaction (Hive's
+        ``TxnHandler.enqueueLock``). Not repeated when its answer gets lost: abort the transaction then.
+
+        :raises OwnershipLostError: the transaction is aborted or unknown.
+        """
+        component = ttypes.LockComponent(
+            type=ttypes.LockType.SHARED_READ,
+            level=ttypes.LockLevel.PARTITION if entity.partition else ttypes.LockLevel.TABLE,
+            dbname=entity.database,
+            tablename=entity.table,
+            partitionname=entity.partition,
+            operationType=ttypes.DataOperationType.SELECT,
+            isAcid=True,
+        )
+        request = ttypes.LockRequest(
+            component=[component], txnid=txn_id, user=self.user, hostname=socket.gethostname(), agentInfo=AGENT
+        )
+        return _lock_answer(self._invoke(f"lock on {entity}", structs.LOCK, request, repeatable=False))
+
+    def check_lock(self, lock_id: int, txn_id: int | None = None) -> LockAnswer:
+        """Ask again for a lock that was waiting.
+
+        :raises OwnershipLostError: the lock or its transaction is gone.
+        """
+        request = ttypes.CheckLockRequest(lockid=lock_id, txnid=txn_id)
+        return _lock_answer(self._invoke(f"lock {lock_id}", structs.CHECK_LOCK, request, repeatable=True))
+
+    def show_locks(self, entity: Entity | None = None) -> list[LockInfo]:
+        """Locks held or waited for: all, or those that touch ``entity``.
+
+        A partition is touched by locks on itself, on its table and on its database; a table also by those on its
+        partitions. Partitions are compared here and not by the server, which compares spellings: Hive 3.1 stores
+        the name of a locked partition in lower case, Hive 4 escapes it a second time.
+        """
+        request = ttypes.ShowLocksRequest(dbname=entity.database if entity else None)
+        answer = self._call(
+            f"locks on {entity or 'anything'}", lambda thrift: thrift.show_locks(request), repeatable=True
+        )
+        locks = [_lock(lock) for lock in answer.locks or ()]
+        return [lock for lock in locks if entity is None or _touches(lock, entity)]
+
+    def _open_txn(self, txn_type: int) -> int:
+        request = structs.OpenTxnRequest(
+            num_txns=1, user=self.user, hostname=socket.gethostname(), agent_info=AGENT, txn_type=txn_type
+        )
+        answer = self._invoke("new transaction", structs.OPEN_TXNS, request, repeatable=False)
+        return int(answer.txn_ids[0])
+
+    def _config_value(self, name: str) -> str:
+        value = self._call(f"setting {name}", lambda thrift: thrift.get_config_value(name, ""), repeatable=True)
+        return str(value)
+
+
+def split_by_bits(ids: Sequence[int], aborted_bits: bytes) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Split ids into open and aborted ones; bit i (little-endian, as Java's BitSet) is set where id i is aborted."""
+    def is_aborted(index: int) -> bool:
+        byte, bit = divmod(index, 8)
+        return byte < len(aborted_bits) and bool(aborted_bits[byte] >> bit & 1)
+
+    aborted = {id for index, id in enumerate(ids) if is_aborted(index)}
+    return tuple(sorted(set(ids) - aborted)), tuple(sorted(aborted))
+
+
+def duration_seconds(text: str) -> float:
+    """A Hive time setting such as ``300s`` or ``5 min`` in seconds; a bare number is in seconds."""
+    number = text.strip().rstrip("abcdefghijklmnopqrstuvwxyz ")
+    unit = text.strip()[len(number) :].strip()
+    factor = _DURATION_SECONDS.get(unit, _DURATION_SECONDS.get(unit.rstrip("s")))
+    if factor is None or not number.isdigit():
+        raise MetastoreError("setting metastore.txn.timeout", f"has the unknown form {text!r}", "write it like 300s")
+    return int(number) * factor
+
+
+def _write_ids(table: structs.TableValidWriteIds) -> TableWriteIds:
+    open_ids, aborted_ids = split_by_bits(table.invalid_write_ids, table.aborted_bits)
+    return TableWriteIds(
+        full_table_name=table.full_table_name,
+        high_water_mark=table.write_id_high_water_mark,
+        open=frozenset(open_ids),
+        aborted=frozenset(aborted_ids),
+        min_open=min(open_ids, default=None),
+    )
+
+
+def _txn(info: ttypes.TxnInfo) -> TxnInfo:
+    return TxnInfo(
+        id=info.id,
+        state=_TXN_STATES[info.state],
+        user=info.user,
+        host=info.hostname,
+        agent_info=info.agentInfo,
+        started_ms=info.startedTime,
+        last_heartbeat_ms=info.lastHeartbeatTime,
+    )
+
+
+def _lock_answer(answer: structs.LockResponse) -> LockAnswer:
+    return LockAnswer(answer.lock_id, _LOCK_STATES[answer.state], answer.error_message)
+
+
+def _lock(lock: ttypes.ShowLocksResponseElement) -> LockInfo:
+    return LockInfo(
+        lock_id=lock.lockid,
+        database=lock.dbname,
+        entity=Entity(lock.dbname, lock.tablename, lock.partname) if lock.tablename else None,
+        state=_LOCK_STATES[lock.state],
+        type=_LOCK_TYPES.get(lock.type, f"type {lock.type}"),
+        txn_id=lock.txnid or None,
+        user=lock.user,
+        host=lock.hostname,
+        acquired_ms=lock.acquiredat or None,
+        last_heartbeat_ms=lock.lastheartbeat or None,
+        agent_info=lock.agentInfo,
+    )
+
+
+def _touches(lock: LockInfo, entity: Entity) -> bool:
+    if lock.entity is None:
+        return lock.database.lower() == entity.database
+    if lock.entity.full_table_name != entity.full_table_name:
+        return False
+    if lock.entity.partition is None or entity.partition is None:
+        return True
+    return _comparable(lock.entity.partition) == _comparable(entity.partition)
+
+
+def _comparable(partition: str) -> str:
+    return unquote(unquote(partition)).lower()

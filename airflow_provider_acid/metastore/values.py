@@ -1,0 +1,277 @@
+"""What the metastore knows, as frozen values without any Thrift in them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from airflow_provider_acid.acid.entity import Entity
+
+INSERT_ONLY = "insert_only"
+"""Value of ``transactional_properties`` that makes a table insert-only."""
+
+
+class CompactionState(str, Enum):
+    """States of a compaction request, each with the text that Hive shows for it (Hive's ``TxnStore``)."""
+
+    INITIATED = "initiated"
+    WORKING = "working"
+    READY_FOR_CLEANING = "ready for cleaning"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    DID_NOT_INITIATE = "did not initiate"
+    REFUSED = "refused"
+    ABORTED = "aborted"
+    UNKNOWN = "unknown"
+
+    @classmethod
+    def from_show_text(cls, text: str) -> CompactionState:
+        """The state Hive shows as ``text``; Hive 3.1 says ``attempted`` where Hive 4 says ``did not initiate``."""
+        if text == "attempted":
+            return cls.DID_NOT_INITIATE
+        try:
+            return cls(text)
+        except ValueError:
+            return cls.UNKNOWN
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether the row has left the queue and is history."""
+        return self not in (self.INITIATED, self.WORKING, self.READY_FOR_CLEANING, self.UNKNOWN)
+
+
+class TxnState(str, Enum):
+    """What can be said about a transaction from the list of open ones."""
+
+    OPEN = "open"
+    ABORTED = "aborted"
+    COMMITTED_OR_UNKNOWN = "committed or unknown"
+
+
+class LockState(str, Enum):
+    """States of a lock (Thrift enum LockState)."""
+
+    ACQUIRED = "acquired"
+    WAITING = "waiting"
+    ABORT = "abort"
+    NOT_ACQUIRED = "not acquired"
+
+
+@dataclass(frozen=True)
+class ColumnInfo:
+    """A column or partition key; ``type`` is Hive's type text."""
+
+    name: str
+    type: str
+
+
+@dataclass(frozen=True)
+class DatabaseInfo:
+    """A database."""
+
+    name: str
+    parameters: Mapping[str, str]
+    location: str
+
+
+@dataclass(frozen=True)
+class TableInfo:
+    """A table as the metastore describes it, never translated for a weaker client.
+
+    :param bucket_count: declared number of buckets; -1 or 0 where the table declares none.
+    :param write_id: write id of the last change of the table's metadata; None where the server does not say.
+    """
+
+    database: str
+    name: str
+    location: str
+    columns: tuple[ColumnInfo, ...]
+    partition_keys: tuple[ColumnInfo, ...]
+    parameters: Mapping[str, str]
+    bucket_count: int
+    bucket_columns: tuple[str, ...]
+    sort_columns: tuple[str, ...]
+    table_type: str
+    input_format: str
+    output_format: str
+    owner: str
+    write_id: int | None = None
+
+    @property
+    def full_table_name(self) -> str:
+        """``database.table`` in lower case, the key of write ids."""
+        return f"{self.database}.{self.name}".lower()
+
+    @property
+    def is_transactional(self) -> bool:
+        """Whether the table is ACID, full or insert-only (Hive's ``AcidUtils.isTransactionalTable``)."""
+        return self._parameter("transactional") == "true"
+
+    @property
+    def is_insert_only(self) -> bool:
+        """Whether the table is an insert-only ACID table."""
+        return self.is_transactional and self._parameter("transactional_properties") == INSERT_ONLY
+
+    @property
+    def is_external(self) -> bool:
+        """Whether the table's files belong to somebody else."""
+        return self.table_type == "EXTERNAL_TABLE" or self._parameter("external") == "true"
+
+    def _parameter(self, name: str) -> str:
+        """The parameter in lower case; Hive accepts ``name`` in lower and in upper case."""
+        return (self.parameters.get(name) or self.parameters.get(name.upper()) or "").lower()
+
+
+@dataclass(frozen=True)
+class PartitionInfo:
+    """A partition; ``name`` is spelled as the metastore spells it (values escaped, case kept)."""
+
+    name: str
+    values: tuple[str, ...]
+    location: str
+    parameters: Mapping[str, str]
+    columns: tuple[ColumnInfo, ...]
+    bucket_count: int
+    sort_columns: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class OpenTxns:
+    """Transactions that are open or aborted.
+
+    :param high_water_mark: highest transaction id handed out.
+    :param open: open ids, ascending.
+    :param aborted: aborted ids whose records still exist, ascending.
+    :param min_open: lowest open id; None where none is open.
+    """
+
+    high_water_mark: int
+    open: tuple[int, ...]
+    aborted: tuple[int, ...]
+    min_open: int | None
+
+    def state_of(self, txn_id: int) -> TxnState:
+        """What the list says about ``txn_id``."""
+        if txn_id in self.open:
+            return TxnState.OPEN
+        return TxnState.ABORTED if txn_id in self.aborted else TxnState.COMMITTED_OR_UNKNOWN
+
+
+@dataclass(frozen=True)
+class TxnInfo:
+    """An open or aborted transaction; times are milliseconds of the metastore database's clock."""
+
+    id: int
+    state: TxnState
+    user: str
+    host: str
+    agent_info: str | None
+    started_ms: int | None
+    last_heartbeat_ms: int | None
+
+
+@dataclass(frozen=True)
+class LockInfo:
+    """A lock, held or waited for.
+
+    :param entity: None for a lock on a whole database. Hive 3.1 spells the partition in lower case.
+    :param type: ``SHARED_READ``, ``SHARED_WRITE``, ``EXCLUSIVE`` or ``EXCL_WRITE``.
+    :param txn_id: owning transaction, None for a lock without one.
+    :param acquired_ms: when it was granted; None while it waits.
+    """
+
+    lock_id: int
+    database: str
+    entity: Entity | None
+    state: LockState
+    type: str
+    txn_id: int | None
+    user: str
+    host: str
+    acquired_ms: int | None
+    last_heartbeat_ms: int | None
+    agent_info: str | None
+
+    def __str__(self) -> str:
+        holder = f"txn {self.txn_id}" if self.txn_id else "no txn"
+        return f"lock {self.lock_id} ({self.type}, {self.state.value}, {holder}, {self.user}@{self.host})"
+
+
+@dataclass(frozen=True)
+class LockAnswer:
+    """The server's answer to a lock request or check."""
+
+    lock_id: int
+    state: LockState
+    message: str | None = None
+
+
+@dataclass(frozen=True)
+class CompactionRow:
+    """A row of the compaction queue or its history, as ``SHOW COMPACTIONS`` reports it.
+
+    :param type: ``major``, ``minor``, ``rebalance`` or ``abort_txn_cleanup``.
+    :param highest_write_id: the compaction's high-water mark; None until recorded. Hive 4.0.1 reports it in the
+        field meant for a transaction id while the row is live.
+    :param next_txn_id: highest transaction id when the compaction committed; None until then.
+    :param txn_id: the compaction's own transaction; None until recorded.
+    :param commit_ms: when the compaction's transaction committed; None until then.
+    """
+
+    id: int
+    entity: Entity
+    type: str
+    state: CompactionState
+    worker_id: str | None = None
+    pool: str | None = None
+    start_ms: int | None = None
+    end_ms: int | None = None
+    enqueue_ms: int | None = None
+    highest_write_id: int | None = None
+    next_txn_id: int | None = None
+    txn_id: int | None = None
+    commit_ms: int | None = None
+    error_message: str | None = None
+    run_as: str | None = None
+    job_id: str | None = None
+    initiator_id: str | None = None
+
+    def __str__(self) -> str:
+        return f"compaction {self.id} of {self.entity} ({self.type}, {self.state.value})"
+
+
+@dataclass(frozen=True)
+class CompactionInfo:
+    """A queue row in the form in which the server hands it out and wants it back.
+
+    :param properties: the request's properties in the server's own text form; echoed, never interpreted.
+    """
+
+    id: int
+    entity: Entity
+    type: str
+    worker_id: str | None = None
+    pool: str | None = None
+    properties: str | None = None
+    run_as: str | None = None
+    highest_write_id: int | None = None
+    error_message: str | None = None
+    start_ms: int | None = None
+    enqueue_ms: int | None = None
+
+    @classmethod
+    def of_row(cls, row: CompactionRow) -> CompactionInfo:
+        """What is known of a row that was looked up instead of claimed."""
+        return cls(
+            id=row.id,
+            entity=row.entity,
+            type=row.type,
+            worker_id=row.worker_id,
+            pool=row.pool,
+            run_as=row.run_as,
+            highest_write_id=row.highest_write_id,
+            error_message=row.error_message,
+            start_ms=row.start_ms,
+            enqueue_ms=row.enqueue_ms,
+        )
