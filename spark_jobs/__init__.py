@@ -1,1 +1,1 @@
-"""The PySpark application, installed as ``airflow_provider_acid.spark_jobs``."""
+"""The Spark application: merges the files of a compaction plan. Executors need pyarrow, pyorc and protobuf only."""

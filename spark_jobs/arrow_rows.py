@@ -1,0 +1,170 @@
+"""The fast way to move rows: Arrow record batches, where Arrow holds every value exactly.
+
+It does not for timestamps before 1970 (its writer writes negative nanoseconds) and outside 1677..2262 (its reader
+fails), nor where the writer counted timestamps in a zone other than UTC; nested columns that changed their type are
+left to the other way too. :mod:`exact_rows` takes those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.orc as orc
+
+from airflow_provider_acid.acid.plan import OrcOptions
+from airflow_provider_acid.exceptions import CorruptFileError
+from airflow_provider_acid.spark_jobs.orc_schema import TIMESTAMPS, Kind, OrcType
+from airflow_provider_acid.spark_jobs.sealed_output import SealedOutput, StripeKeys
+from airflow_provider_acid.spark_jobs.source_files import SourceReader
+
+_BATCH_ROWS = 1024
+
+UTC_NAMES = frozenset({"UTC", "GMT", "Etc/UTC", "Etc/GMT"})
+
+# 2262-01-01, a little before the last nanosecond an int64 can hold
+_LAST_MILLISECOND = 9_214_646_400_000
+
+_PRIMITIVES = {
+    Kind.BOOLEAN: pa.bool_(),
+    Kind.TINYINT: pa.int8(),
+    Kind.SMALLINT: pa.int16(),
+    Kind.INT: pa.int32(),
+    Kind.BIGINT: pa.int64(),
+    Kind.FLOAT: pa.float32(),
+    Kind.DOUBLE: pa.float64(),
+    Kind.STRING: pa.string(),
+    Kind.VARCHAR: pa.string(),
+    Kind.CHAR: pa.string(),
+    Kind.BINARY: pa.binary(),
+    Kind.TIMESTAMP: pa.timestamp("ns"),
+    Kind.DATE: pa.date32(),
+}
+
+
+class NotExactError(Exception):
+    """A value that Arrow does not hold exactly turned up; the file is written anew the exact way."""
+
+
+def is_exact(source: SourceReader, target_row: OrcType) -> bool:
+    """Whether every row of a file can go through Arrow without a change of value."""
+    for was, becomes in zip(source.row_type.children, target_row.children, strict=False):
+        if was.children and was != becomes:
+            return False
+    if not source.has_values(TIMESTAMPS):
+        return True
+    for found in source.ranges(TIMESTAMPS):
+        if found.minimum is None or found.maximum is None:
+            return False
+        # A whole second off either end, because the statistics are in milliseconds.
+        if found.minimum < 1000 or found.maximum > _LAST_MILLISECOND:
+            return False
+    return source.writer_time_zones() <= UTC_NAMES
+
+
+class ArrowRows:
+    """Writes a bucket's rows with pyarrow.
+
+    :param schema: type of the output; char and varchar are written as strings.
+    """
+
+    fields = None
+
+    def __init__(
+        self, name: str, output: SealedOutput, schema: OrcType, options: OrcOptions, bloom_filter_ids: set[int]
+    ) -> None:
+        self._row = schema.children[5]
+        self._types = [_arrow_type(child) for child in self._row.children]
+        self._output = output
+        self._has_timestamps = any(node.kind in TIMESTAMPS for node in self._row.walk())
+        self.keys = StripeKeys(name, _BATCH_ROWS, across_calls=False)
+        kind = options.compression
+        self._writer = orc.ORCWriter(
+            pa.PythonFile(output, mode="w"),
+            batch_size=_BATCH_ROWS,
+            stripe_size=options.stripe_bytes,
+            compression="uncompressed" if kind == "none" else kind,
+            compression_block_size=options.compression_block_bytes,
+            row_index_stride=options.row_index_stride,
+            bloom_filter_columns=bloom_filter_ids or None,
+        )
+        # The writer takes its schema from the first table, also where no row follows.
+        self._write(pa.RecordBatch.from_arrays(self._empty(), schema=self._schema()))
+
+    def write(self, source: SourceReader, stripe: int, batch: pa.RecordBatch, mask: pa.Array | None) -> None:
+        """Write the rows of a stripe that stay.
+
+        :raises NotExactError: a timestamp is outside what Arrow's writer can write.
+        :raises CorruptFileError: a row has no columns at all.
+        """
+        chosen = batch if mask is None else batch.filter(mask)
+        rows = chosen.column("row")
+        if rows.null_count:
+            raise CorruptFileError(source.name, "holds an insert without a row", "restore the file from a backup")
+        columns = [rows.field(number) for number in range(rows.type.num_fields)]
+        brought = [
+            column if column.type == kind else column.cast(kind)
+            for column, kind in zip(columns, self._types, strict=False)
+        ]
+        brought += [pa.nulls(len(rows), kind) for kind in self._types[len(columns) :]]
+        if self._has_timestamps and not all(_writable(column) for column in brought):
+            raise NotExactError(source.name)
+        keys = [chosen.column(number) for number in range(5)]
+        self._write(pa.RecordBatch.from_arrays([*keys, self._struct(brought)], schema=self._schema()))
+        self.keys.add(chosen)
+
+    def close(self) -> None:
+        """Write the last stripe and the tail into the held end of the output."""
+        self._output.hold()
+        self._writer.close()
+
+    def _write(self, batch: pa.RecordBatch) -> None:
+        self._writer.write(pa.Table.from_batches([batch]))
+
+    def _schema(self) -> pa.Schema:
+        kinds = (pa.int32(), pa.int64(), pa.int32(), pa.int64(), pa.int64(), pa.struct(self._row_fields()))
+        return pa.schema([pa.field(f"c{number}", kind) for number, kind in enumerate(kinds)])
+
+    def _row_fields(self) -> list[pa.Field]:
+        return [pa.field(f"c{number}", kind) for number, kind in enumerate(self._types)]
+
+    def _struct(self, columns: list[pa.Array]) -> pa.Array:
+        return pa.StructArray.from_arrays(columns, fields=self._row_fields())
+
+    def _empty(self) -> list[pa.Array]:
+        return [pa.array([], field.type) for field in self._schema()]
+
+
+def _arrow_type(node: OrcType) -> pa.DataType:
+    if node.kind is Kind.DECIMAL:
+        return pa.decimal128(node.parameters["precision"], node.parameters["scale"])
+    if node.kind is Kind.LIST:
+        return pa.list_(_arrow_type(node.children[0]))
+    if node.kind is Kind.MAP:
+        return pa.map_(_arrow_type(node.children[0]), _arrow_type(node.children[1]))
+    if node.kind is Kind.STRUCT:
+        pairs = zip(node.names, node.children, strict=True)
+        return pa.struct([pa.field(name, _arrow_type(child)) for name, child in pairs])
+    return _PRIMITIVES[node.kind]
+
+
+def _writable(column: pa.Array) -> bool:
+    for leaf in _timestamps(column):
+        earliest = pc.min(leaf.cast(pa.int64())).as_py()
+        if earliest is not None and earliest < 0:
+            return False
+    return True
+
+
+def _timestamps(column: pa.Array) -> Iterator[pa.Array]:
+    if pa.types.is_timestamp(column.type):
+        yield column
+    elif pa.types.is_struct(column.type):
+        for child in column.flatten():
+            yield from _timestamps(child)
+    elif pa.types.is_map(column.type):
+        yield from _timestamps(column.keys)
+        yield from _timestamps(column.items)
+    elif pa.types.is_list(column.type):
+        yield from _timestamps(column.flatten())

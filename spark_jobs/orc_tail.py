@@ -1,0 +1,222 @@
+"""An ORC file's tail: read it, and write it again with other types, user metadata and calendar.
+
+File = stripes | stripe statistics ("metadata") | footer | postscript | 1 byte postscript length. A rewritten tail keeps
+the stripes and their statistics byte by byte. (Apache ORC specification, "File Tail".)
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+from google.protobuf.message import DecodeError
+
+from airflow_provider_acid.exceptions import CorruptFileError
+from airflow_provider_acid.spark_jobs.orc_codec import CodecError, CompressionKind, compress, decompress
+from airflow_provider_acid.spark_jobs.orc_messages import message_class
+from airflow_provider_acid.spark_jobs.orc_schema import OrcType, from_footer, to_footer
+
+MAGIC = b"ORC"
+
+KEY_INDEX = "hive.acid.key.index"
+STATS = "hive.acid.stats"
+VERSION = "hive.acid.version"
+
+_FIRST_READ_BYTES = 16_384
+
+_REMEDY = "restore the file from a backup or ask its writer; nothing was changed"
+
+
+@dataclass(frozen=True)
+class Stripe:
+    """Where a stripe lies, and how many rows it holds."""
+
+    offset: int
+    index_bytes: int
+    data_bytes: int
+    footer_bytes: int
+    rows: int
+
+
+@dataclass(frozen=True)
+class ColumnRange:
+    """What the file's statistics say about a column of dates or timestamps.
+
+    :param values: values that are not NULL.
+    :param minimum: days, or milliseconds in UTC; None where the writer did not say.
+    """
+
+    values: int
+    minimum: int | None
+    maximum: int | None
+
+
+@dataclass(frozen=True)
+class OrcTail:
+    """What a compaction needs to know of a file before it reads rows.
+
+    :param schema: the root type; its column ids are the positions in ``statistics``.
+    :param calendar: footer field 11: 0 unknown (Hive 3 writes a hybrid calendar), 1 Julian-Gregorian, 2 proleptic.
+    :param tail_bytes: bytes from the end of the stripe data to the end of the file.
+    :param statistics: per column id.
+    """
+
+    compression: CompressionKind
+    compression_block_bytes: int
+    rows: int
+    row_index_stride: int
+    stripes: tuple[Stripe, ...]
+    schema: OrcType
+    user_metadata: Mapping[str, bytes]
+    statistics: tuple[ColumnRange, ...]
+    stripe_statistics: int
+    calendar: int
+    tail_bytes: int
+
+
+def read_tail(file: BinaryIO, name: str) -> OrcTail:
+    """Read and check a file's tail.
+
+    :param name: how errors call the file.
+    :raises CorruptFileError: the file is not ORC, or damaged, or truncated.
+    """
+    size = file.seek(0, io.SEEK_END)
+    try:
+        return _decode(_tail_section(file, size), size)
+    except (CodecError, DecodeError, ValueError) as error:
+        raise CorruptFileError(name, f"is not a complete ORC file ({error})", _REMEDY) from error
+
+
+def read_writer_time_zones(file: BinaryIO, tail: OrcTail, name: str) -> frozenset[str]:
+    """The time zones in which the file's stripes count their timestamps; ``''`` where a stripe names none.
+
+    :raises CorruptFileError: a stripe footer cannot be read.
+    """
+    zones = set()
+    for stripe in tail.stripes:
+        file.seek(stripe.offset + stripe.index_bytes + stripe.data_bytes)
+        try:
+            plain = decompress(file.read(stripe.footer_bytes), tail.compression, tail.compression_block_bytes)
+            footer: Any = message_class("StripeFooter").FromString(plain)
+        except (CodecError, DecodeError, ValueError) as error:
+            raise CorruptFileError(name, f"has a damaged stripe footer ({error})", _REMEDY) from error
+        zones.add(footer.writerTimezone)
+    return frozenset(zones)
+
+
+def reseal(end: bytes, schema: OrcType, user_metadata: Mapping[str, bytes], calendar: int) -> bytes:
+    """Replace types, user metadata and calendar in the last bytes of a file.
+
+    :param end: the end of a file just written, at least its whole tail.
+    :param schema: the types as Hive declares them; the column encodings must be those that are in the file.
+    :returns: ``end`` with its new tail.
+    """
+    postscript, metadata, footer, kind = _sections(end)
+    start = len(end) - len(metadata) - postscript.footerLength - end[-1] - 1
+    del footer.types[:]
+    for node in to_footer(schema):
+        footer.types.add(
+            kind=node.kind, subtypes=node.subtypes, fieldNames=node.field_names, **_parameters(node.parameters)
+        )
+    del footer.metadata[:]
+    for name, value in user_metadata.items():
+        footer.metadata.add(name=name, value=value)
+    if calendar:
+        footer.calendar = calendar
+    packed = compress(footer.SerializeToString(), kind, postscript.compressionBlockSize)
+    postscript.footerLength = len(packed)
+    last = postscript.SerializeToString()
+    return end[:start] + metadata + packed + last + bytes([len(last)])
+
+
+def stripe_rows(end: bytes) -> tuple[int, ...]:
+    """Rows of every stripe, from the last bytes of a file just written."""
+    return tuple(stripe.numberOfRows for stripe in _sections(end)[2].stripes)
+
+
+def _parameters(parameters: Mapping[str, int]) -> dict[str, int]:
+    names = {"length": "maximumLength", "precision": "precision", "scale": "scale"}
+    return {names[name]: value for name, value in parameters.items()}
+
+
+def _sections(end: bytes) -> tuple[Any, bytes, Any, CompressionKind]:
+    postscript: Any = message_class("PostScript").FromString(end[-1 - end[-1] : -1])
+    kind = CompressionKind(postscript.compression)
+    footer_start = len(end) - 1 - end[-1] - postscript.footerLength
+    packed = end[footer_start : footer_start + postscript.footerLength]
+    footer: Any = message_class("Footer").FromString(decompress(packed, kind, postscript.compressionBlockSize))
+    return postscript, end[footer_start - postscript.metadataLength : footer_start], footer, kind
+
+
+def _tail_section(file: BinaryIO, size: int) -> bytes:
+    if size < len(MAGIC) + 2:
+        raise ValueError(f"it has {size} bytes")
+    file.seek(0)
+    if file.read(len(MAGIC)) != MAGIC:
+        raise ValueError("it does not begin with ORC")
+    end = _last(file, size, min(size, _FIRST_READ_BYTES))
+    postscript: Any = message_class("PostScript").FromString(end[-1 - end[-1] : -1])
+    if postscript.magic != MAGIC.decode():
+        raise ValueError("it does not end with an ORC postscript")
+    wanted = 1 + end[-1] + postscript.footerLength + postscript.metadataLength
+    if wanted > size:
+        raise ValueError(f"its tail should have {wanted} bytes, the file has {size}")
+    return end[-wanted:] if wanted <= len(end) else _last(file, size, wanted)
+
+
+def _last(file: BinaryIO, size: int, length: int) -> bytes:
+    file.seek(size - length)
+    data = file.read(length)
+    if len(data) != length:
+        raise ValueError(f"it ends after {size - length + len(data)} of {size} bytes")
+    return data
+
+
+def _decode(end: bytes, size: int) -> OrcTail:
+    postscript, metadata, footer, kind = _sections(end)
+    if footer.encryption:
+        raise ValueError("it has encrypted columns")
+    stripes = tuple(
+        Stripe(stripe.offset, stripe.indexLength, stripe.dataLength, stripe.footerLength, stripe.numberOfRows)
+        for stripe in footer.stripes
+    )
+    _check_layout(stripes, footer.numberOfRows, size - len(end))
+    plain = decompress(metadata, kind, postscript.compressionBlockSize)
+    statistics: Any = message_class("Metadata").FromString(plain)
+    return OrcTail(
+        compression=kind,
+        compression_block_bytes=postscript.compressionBlockSize,
+        rows=footer.numberOfRows,
+        row_index_stride=footer.rowIndexStride,
+        stripes=stripes,
+        schema=from_footer(footer.types),
+        user_metadata={item.name: item.value for item in footer.metadata},
+        statistics=tuple(_column_range(column) for column in footer.statistics),
+        stripe_statistics=len(statistics.stripeStats),
+        calendar=footer.calendar,
+        tail_bytes=len(end),
+    )
+
+
+def _check_layout(stripes: tuple[Stripe, ...], rows: int, data_end: int) -> None:
+    for stripe in stripes:
+        if stripe.offset + stripe.index_bytes + stripe.data_bytes + stripe.footer_bytes > data_end:
+            raise ValueError("a stripe reaches behind the end of the data")
+    if sum(stripe.rows for stripe in stripes) != rows:
+        raise ValueError(f"its stripes have {sum(stripe.rows for stripe in stripes)} rows, its footer says {rows}")
+
+
+def _column_range(column: Any) -> ColumnRange:
+    minimum, maximum = None, None
+    for field, low, high in (
+        ("dateStatistics", "minimum", "maximum"),
+        ("timestampStatistics", "minimumUtc", "maximumUtc"),
+        ("intStatistics", "minimum", "maximum"),
+    ):
+        if column.HasField(field):
+            found = getattr(column, field)
+            minimum = getattr(found, low) if found.HasField(low) else None
+            maximum = getattr(found, high) if found.HasField(high) else None
+    return ColumnRange(column.numberOfValues, minimum, maximum)
