@@ -1,0 +1,243 @@
+"""A second, slow and simple reader of Hive ACID ORC tables, to judge what the compactor made of them.
+
+It shares no code with ``airflow_provider_acid``: own directory parsing, own snapshot rules, rows one by one through
+pyorc. Rows in a base are not filtered by write id, as the compactor must not have let a wrong one in.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pyorc
+
+from tests.harness.hive_text import CONVERTERS, hive_text
+
+RowId = tuple[int, int, int]
+"""Write id, bucket property, row number: Hive's ROW__ID."""
+
+BASE_OF_ORIGINALS = -(2**63)
+_ORIGINAL_FILE = re.compile(r"(\d+)_\d+(_copy_\d+)?")
+_BUCKET_FILE = re.compile(r"bucket_(\d+)(_\d+)?")
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Which write ids and transactions a reader trusts.
+
+    :param high_water_mark: larger write ids are not seen.
+    :param open_write_ids: write ids not committed yet.
+    :param aborted_write_ids: write ids never to be seen.
+    :param invalid_transactions: open and aborted transactions, for names that end in ``_v`` and a transaction id.
+    :param check_visibility: False reads as Trino does, which ignores those endings.
+    """
+
+    high_water_mark: int
+    open_write_ids: Collection[int] = frozenset()
+    aborted_write_ids: Collection[int] = frozenset()
+    invalid_transactions: Collection[int] = frozenset()
+    check_visibility: bool = True
+
+    def sees(self, write_id: int) -> bool:
+        """Whether rows of a write id count."""
+        return (
+            write_id <= self.high_water_mark
+            and write_id not in self.open_write_ids
+            and write_id not in self.aborted_write_ids
+        )
+
+    def sees_any(self, first: int, last: int) -> bool:
+        """Whether rows of any write id in a range count."""
+        return any(self.sees(write_id) for write_id in range(first, last + 1))
+
+    def everything_is_decided_up_to(self, write_id: int) -> bool:
+        """Whether a compacted base of that name is older than every open write id."""
+        return write_id <= self.high_water_mark and all(write_id < open_id for open_id in self.open_write_ids)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row: its id, its file relative to the table's folder, its values as Hive prints them."""
+
+    row_id: RowId
+    file: str
+    values: Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class _Directory:
+    path: Path
+    kind: str
+    first: int
+    last: int
+    statement: int
+    transaction: int
+
+
+def read_table(
+    location: Path, columns: Mapping[str, str], snapshot: Snapshot, *, partition_keys: Collection[str] = ()
+) -> list[Row]:
+    """All rows of a full-ACID ORC table, by file and row id.
+
+    :param location: the table's folder.
+    :param columns: name to Hive type, without partition keys.
+    :param partition_keys: as many folder levels lie above the data.
+    :raises AssertionError: two rows of a partition have the same id, or a name is not understood.
+    """
+    rows: list[Row] = []
+    for folder in sorted(location.glob("/".join(["*"] * len(partition_keys))) if partition_keys else [location]):
+        found = list(_read_partition(folder, location, columns, snapshot))
+        assert len({row.row_id for row in found}) == len(found), f"{folder}: a row id occurs twice"
+        rows += found
+    return sorted(rows, key=lambda row: (row.file, row.row_id))
+
+
+def as_hive_prints(row: Row) -> dict[str, object]:
+    """A row in the form of the fixtures' ``rows/*.json``."""
+    write_id, bucket, number = row.row_id
+    return {"row__id": {"writeid": write_id, "bucketid": bucket, "rowid": number}, "file": row.file, **row.values}
+
+
+def live_directories(folder: Path, snapshot: Snapshot) -> list[Path]:
+    """The base, deltas and delete deltas of a partition that a reader opens, by name."""
+    return sorted(directory.path for directory in _live(folder, snapshot))
+
+
+def _read_partition(folder: Path, location: Path, columns: Mapping[str, str], snapshot: Snapshot) -> Iterator[Row]:
+    live = _live(folder, snapshot)
+    deleted = {
+        row_id
+        for directory in live
+        if directory.kind == "delete_delta"
+        for file in _data_files(directory.path)
+        for row_id, current_write_id, _ in _acid_rows(file)
+        if snapshot.sees(current_write_id)
+    }
+    in_path = _partition_values(folder, location)
+    for row_id, file, fields in _inserted(folder, live, snapshot):
+        if row_id not in deleted:
+            values = dict(_values(fields, columns))
+            yield Row(row_id, str(file.relative_to(location)), {**values, **in_path})
+
+
+def _inserted(
+    folder: Path, live: list[_Directory], snapshot: Snapshot
+) -> Iterator[tuple[RowId, Path, tuple[object, ...]]]:
+    if not any(directory.kind == "base" for directory in live):
+        for file, row_id, fields in _original_rows(folder, 0, 0):
+            yield row_id, file, fields
+    for directory in live:
+        if directory.kind == "delete_delta":
+            continue
+        for file, row_id, fields in _original_rows(directory.path, directory.first, directory.statement):
+            if snapshot.sees(row_id[0]):
+                yield row_id, file, fields
+        for file in _data_files(directory.path):
+            for row_id, _, row_fields in _acid_rows(file):
+                if directory.kind == "base" or snapshot.sees(row_id[0]):
+                    assert row_fields is not None, f"{file}: a delete event among the rows"
+                    yield row_id, file, row_fields
+
+
+def _live(folder: Path, snapshot: Snapshot) -> list[_Directory]:
+    """The newest base a reader may use, and the deltas above it that no wider delta replaces."""
+    seen = [
+        directory
+        for directory in _directories(folder)
+        if not snapshot.check_visibility or directory.transaction not in snapshot.invalid_transactions
+    ]
+    bases = [directory for directory in seen if directory.kind == "base" and _usable_base(directory, snapshot)]
+    base = max(bases, key=lambda directory: (directory.last, directory.transaction), default=None)
+    floor = base.last if base is not None else 0
+    deltas = [
+        directory
+        for directory in seen
+        if directory.kind != "base" and snapshot.sees_any(max(directory.first, floor + 1), directory.last)
+    ]
+    return ([base] if base is not None else []) + [
+        delta for delta in deltas if not any(_replaces(other, delta) for other in deltas)
+    ]
+
+
+def _replaces(wide: _Directory, narrow: _Directory) -> bool:
+    """Of either kind: a compacted insert delta also stands for the delete deltas of its range."""
+    if (wide.first, wide.last) == (narrow.first, narrow.last):
+        return wide.statement < 0 <= narrow.statement
+    return wide.first <= narrow.first and narrow.last <= wide.last
+
+
+def _usable_base(base: _Directory, snapshot: Snapshot) -> bool:
+    if base.last == BASE_OF_ORIGINALS:
+        return True
+    if base.transaction > 0 or (base.path / "_metadata_acid").exists():
+        return snapshot.everything_is_decided_up_to(base.last)
+    return snapshot.sees(base.last)
+
+
+def _directories(folder: Path) -> Iterator[_Directory]:
+    pattern = re.compile(r"(base|delta|delete_delta)_(-?\d+)(?:_(\d+))?(?:_(\d+))?(?:_v(\d+))?")
+    for child in sorted(folder.iterdir()):
+        if child.name.startswith(("_", ".")) or not child.is_dir():
+            continue
+        parts = pattern.fullmatch(child.name)
+        assert parts is not None, f"{child}: not a name Hive gives"
+        kind, first, last, statement, transaction = parts.groups()
+        yield _Directory(
+            path=child,
+            kind=kind,
+            first=int(first) if kind != "base" else 0,
+            last=int(first) if kind == "base" else int(last),
+            statement=int(statement) if statement is not None else -1,
+            transaction=int(transaction or 0),
+        )
+
+
+def _data_files(directory: Path) -> list[Path]:
+    return sorted(child for child in directory.iterdir() if _BUCKET_FILE.fullmatch(child.name))
+
+
+def _acid_rows(file: Path) -> Iterator[tuple[RowId, int, tuple[object, ...] | None]]:
+    for _, write_id, bucket, number, current_write_id, fields in _orc_rows(file):
+        yield (write_id, bucket, number), current_write_id, None if fields is None else tuple(fields.values())
+
+
+def _original_rows(directory: Path, write_id: int, statement: int) -> Iterator[tuple[Path, RowId, tuple[object, ...]]]:
+    """Rows of files without ACID columns: numbered through all files of a bucket, in order of their names."""
+    next_number: dict[int, int] = defaultdict(int)
+    for file in sorted(directory.iterdir()):
+        name = _ORIGINAL_FILE.fullmatch(file.name)
+        if name is None:
+            continue
+        bucket = int(name[1])
+        bucket_property = 1 << 29 | bucket << 16 | max(statement, 0)
+        for fields in _orc_rows(file):
+            yield file, (write_id, bucket_property, next_number[bucket]), fields
+            next_number[bucket] += 1
+
+
+def _orc_rows(file: Path) -> Iterator[tuple[Any, ...]]:
+    """Top-level columns of every row; nested structs are dicts."""
+    content = file.read_bytes()
+    side_file = file.with_name(f"{file.name}_flush_length")
+    if side_file.exists():
+        content = content[: int.from_bytes(side_file.read_bytes()[-8:], "big")]
+    for row in pyorc.Reader(io.BytesIO(content), struct_repr=pyorc.StructRepr.DICT, converters=CONVERTERS):
+        yield tuple(row.values())
+
+
+def _values(fields: tuple[object, ...], columns: Mapping[str, str]) -> Iterator[tuple[str, object]]:
+    """By position, as Hive maps them; columns that were added after the file was written are NULL."""
+    for place, (name, kind) in enumerate(columns.items()):
+        value = fields[place] if place < len(fields) else None
+        yield (f"{name}_hex" if kind == "binary" else name), hive_text(value, kind)
+
+
+def _partition_values(folder: Path, location: Path) -> dict[str, object]:
+    levels = (level.split("=", 1) for level in folder.relative_to(location).parts)
+    return {name: unquote(value) for name, value in levels}

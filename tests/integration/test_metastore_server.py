@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_acid.exceptions import MetastoreUnavailableError
+from tests.harness import metastore_server
+from tests.harness.acid_reader import Snapshot, as_hive_prints, read_table
+from tests.harness.hive_tables import VERSIONS, fixture_names, register
+from tests.harness.metastore_server import MetastoreServer
+from tests.harness.thrift_admin import TableDefinition, ThriftAdmin, WriteIds
+
+TIMEOUT_SECONDS = 3
+PATIENCE_SECONDS = 30
+
+
+def _comes_true(condition: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < deadline:
+        if condition():
+            return True
+        time.sleep(0.2)
+    return False
+
+
+def _create_table(admin: ThriftAdmin, database: str) -> None:
+    admin.create_database(database)
+    admin.create_table(TableDefinition(database, "t", {"id": "int"}))
+
+
+def _dead_writer(admin: ThriftAdmin, database: str) -> int:
+    """A transaction that took a lock and a write id and never sends a heartbeat."""
+    _create_table(admin, database)
+    (transaction,) = admin.open_transactions()
+    admin.allocate_write_ids(database, "t", [transaction])
+    admin.lock_as_writer(transaction, database, "t")
+    return transaction
+
+
+def test_the_reaper_aborts_a_transaction_without_heartbeats_and_remembers_what_it_wrote(tmp_path: Path) -> None:
+    with (
+        MetastoreServer(tmp_path, transaction_timeout_seconds=TIMEOUT_SECONDS, reaper=True) as server,
+        ThriftAdmin(server.host, server.port) as admin,
+    ):
+        dead = _dead_writer(admin, "reaped")
+        assert _comes_true(lambda: dead in admin.transactions().aborted)
+        assert admin.write_ids("reaped", "t").aborted == {1}
+
+
+def test_the_reaper_spares_a_transaction_with_heartbeats(tmp_path: Path) -> None:
+    with (
+        MetastoreServer(tmp_path, transaction_timeout_seconds=TIMEOUT_SECONDS, reaper=True) as server,
+        ThriftAdmin(server.host, server.port) as admin,
+    ):
+        alive, dead = admin.open_transactions(2)
+
+        def dead_is_aborted() -> bool:
+            admin.heartbeat(alive)
+            return dead in admin.transactions().aborted
+
+        assert _comes_true(dead_is_aborted)
+        assert alive in admin.transactions().open
+
+
+def test_without_a_reaper_a_dead_transaction_stays_open(tmp_path: Path) -> None:
+    with (
+        MetastoreServer(tmp_path, transaction_timeout_seconds=TIMEOUT_SECONDS, reaper=False) as server,
+        ThriftAdmin(server.host, server.port) as admin,
+    ):
+        dead = _dead_writer(admin, "kept")
+        time.sleep(2 * TIMEOUT_SECONDS)  # longer than the reaper of the test above ever needs
+        assert dead in admin.transactions().open
+
+
+def test_a_killed_server_comes_back_on_the_same_port_with_the_same_data(tmp_path: Path) -> None:
+    with MetastoreServer(tmp_path, reaper=False) as server:
+        with ThriftAdmin(server.host, server.port) as admin:
+            transaction = _dead_writer(admin, "survivor")
+        address = server.uri
+        server.kill()
+        with pytest.raises(Exception, match="Could not connect"), ThriftAdmin(server.host, server.port):
+            pass
+        server.restart()
+        assert server.uri == address
+        with ThriftAdmin(server.host, server.port) as admin:
+            assert transaction in admin.transactions().open
+            assert admin.write_ids("survivor", "t") == WriteIds(1, frozenset({1}), frozenset())
+
+
+def test_stop_ends_the_server_and_nothing_else(tmp_path: Path, metastore: MetastoreServer) -> None:
+    with MetastoreServer(tmp_path, reaper=False) as server:
+        pid = server.pid
+    assert pid is not None
+    assert server.pid is None
+    with pytest.raises(ProcessLookupError):
+        os.killpg(pid, 0)
+    assert metastore.pid is not None
+
+
+def test_a_server_that_cannot_start_says_why_and_leaves_no_process(tmp_path: Path, metastore: MetastoreServer) -> None:
+    server = MetastoreServer(tmp_path, reaper=False)
+    server.port = 1  # nobody listens there, and the class path below has no metastore
+    (tmp_path / "derby").mkdir()
+    with pytest.raises(MetastoreUnavailableError, match=r"metastore\.log"):
+        server.start()
+    assert server.pid is None
+
+
+def test_a_server_that_does_not_answer_in_time_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[int] = []
+
+    def never(port: int) -> bool:
+        if server.pid is not None:
+            started.append(server.pid)
+        return False
+
+    monkeypatch.setattr(metastore_server, "START_SECONDS", 0)
+    monkeypatch.setattr(metastore_server, "_answers", never)
+    server = MetastoreServer(tmp_path, reaper=False)
+    with pytest.raises(MetastoreUnavailableError, match="no answer"):
+        server.start()
+    with pytest.raises(ProcessLookupError):
+        os.kill(started[0], signal.SIGTERM)
+
+
+@pytest.mark.parametrize(("version", "name"), [(v, name) for v in VERSIONS for name in fixture_names(v)])
+def test_a_fixture_has_the_write_ids_and_rows_that_hive_saw(
+    version: str, name: str, metastore: MetastoreServer
+) -> None:
+    table = register(metastore, name, version, f"fixtures_{version[0]}")
+    fixture = table.fixture
+    with ThriftAdmin(metastore.host, metastore.port) as admin:
+        write_ids = admin.write_ids(table.database, table.name)
+        assert admin.partition_names(table.database, table.name) == list(table.partitions)
+    assert write_ids == WriteIds(fixture.high_water_mark, fixture.open_write_ids, fixture.aborted_write_ids)
+    if fixture.full_acid:
+        definition = fixture.definition
+        snapshot = Snapshot(write_ids.high_water_mark, write_ids.open, write_ids.aborted)
+        rows = read_table(table.location, definition.columns, snapshot, partition_keys=[*definition.partition_keys])
+        assert len(rows) == len(table.rows)
+        assert all(as_hive_prints(row) in table.rows for row in rows)
+
+
+def test_the_aborted_write_ids_of_a_fixture_outlive_the_metastores_housekeeping(tmp_path: Path) -> None:
+    with MetastoreServer(tmp_path, reaper=True) as server, ThriftAdmin(server.host, server.port) as admin:
+        forgotten = admin.open_transactions(2)[0]
+        admin.abort(forgotten)
+        table = register(server, "a_abort", "3.1.3", "housekept")
+        assert _comes_true(lambda: forgotten not in admin.transactions().aborted)
+        assert admin.write_ids("housekept", "a_abort").aborted == table.fixture.aborted_write_ids
+
+
+def test_locks_are_granted_as_hive_grants_them(metastore: MetastoreServer) -> None:
+    with ThriftAdmin(metastore.host, metastore.port) as admin:
+        _create_table(admin, "locked")
+        first, second = admin.open_transactions(2)
+        assert admin.lock_as_reader(first, "locked", "t") > 0
+        assert admin.lock_as_writer(second, "locked", "t") > 0
+        admin.abort(first)
+        admin.abort(second)
+
+
+def test_a_truncated_or_dropped_table_has_no_files(metastore: MetastoreServer) -> None:
+    with ThriftAdmin(metastore.host, metastore.port) as admin:
+        table = register(metastore, "a_multi", "3.1.3", "emptied")
+        admin.drop_partition("emptied", "a_multi", "p=2")
+        assert not (table.location / "p=2").exists()
+        admin.truncate_table("emptied", "a_multi")
+        assert not list(table.location.rglob("bucket_*"))
+        admin.drop_table("emptied", "a_multi")
+        assert not table.location.exists()

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.harness.acid_reader import Snapshot, as_hive_prints, read_table
+from tests.harness.hive_tables import VERSIONS, HiveFixture, fixture_names, load_fixture
+from tests.harness.hive_text import java_text
+
+FULL_ACID_FIXTURES = [
+    fixture
+    for version in VERSIONS
+    for fixture in (load_fixture(version, name) for name in fixture_names(version))
+    if fixture.full_acid
+]
+
+
+def _order(row: Mapping[str, object]) -> tuple[str, str]:
+    return str(row["file"]), str(row["row__id"])
+
+
+def _rows(fixture: HiveFixture, folder: Path, snapshot: Snapshot) -> list[dict[str, object]]:
+    definition = fixture.definition
+    location = fixture.unpack(folder)
+    rows = read_table(location, definition.columns, snapshot, partition_keys=tuple(definition.partition_keys))
+    return [as_hive_prints(row) for row in rows]
+
+
+def _snapshot(fixture: HiveFixture) -> Snapshot:
+    return Snapshot(fixture.high_water_mark, fixture.open_write_ids, fixture.aborted_write_ids)
+
+
+@pytest.mark.parametrize("fixture", FULL_ACID_FIXTURES, ids=lambda fixture: f"{fixture.version}-{fixture.name}")
+def test_the_reader_sees_what_hive_saw(fixture: HiveFixture, tmp_path: Path) -> None:
+    assert sorted(_rows(fixture, tmp_path, _snapshot(fixture)), key=_order) == sorted(fixture.rows, key=_order)
+
+
+@pytest.mark.parametrize("name", ["a_abort", "a_stream", "a_stream_open"])
+def test_without_its_snapshot_the_reader_sees_other_rows(name: str, tmp_path: Path) -> None:
+    fixture = load_fixture("3.1.3", name)
+    trusting = Snapshot(fixture.high_water_mark)
+    assert len(_rows(fixture, tmp_path, trusting)) != len(fixture.rows)
+
+
+@pytest.mark.parametrize("name", ["base_0000006", "base_0000006_v0000009"])
+def test_a_compacted_base_takes_the_place_of_its_deltas_once_its_transaction_is_committed(
+    name: str, tmp_path: Path
+) -> None:
+    location = load_fixture("3.1.3", "a_plain").unpack(tmp_path)
+    (location / name).mkdir()
+    (location / name / "_metadata_acid").write_text('{"thisFileVersion":"0","dataFormat":"compacted"}')
+    running = Snapshot(6, invalid_transactions={9})
+    assert read_table(location, {"id": "int"}, Snapshot(6)) == []
+    assert (read_table(location, {"id": "int"}, running) == []) == (name == "base_0000006")
+    assert read_table(location, {"id": "int"}, replace(running, check_visibility=False)) == []
+
+
+def test_a_compacted_base_is_not_read_while_one_of_its_write_ids_is_open(tmp_path: Path) -> None:
+    location = load_fixture("3.1.3", "a_plain").unpack(tmp_path)
+    (location / "base_0000006_v0000009").mkdir()
+    assert read_table(location, {"id": "int"}, Snapshot(6, open_write_ids={5})) != []
+
+
+def test_a_row_that_two_directories_hold_is_an_error(tmp_path: Path) -> None:
+    location = load_fixture("3.1.3", "a_multi").unpack(tmp_path)
+    partition = location / "p=1"
+    shutil.copytree(partition / "delta_0000001_0000001_0000", partition / "delta_0000001_0000001_0007")
+    with pytest.raises(AssertionError, match="occurs twice"):
+        read_table(location, {"id": "int"}, Snapshot(1), partition_keys=["p"])
+
+
+@pytest.mark.parametrize(
+    ("value", "single", "text"),
+    [
+        (0.0, False, "0.0"),
+        (0.1, True, "0.1"),
+        (1e7, False, "1.0E7"),
+        (1234567.5, False, "1234567.5"),
+        (0.001, False, "0.001"),
+        (0.00012, False, "1.2E-4"),
+        (-2.25e300, False, "-2.25E300"),
+        (16777216.0, True, "1.6777216E7"),
+    ],
+)
+def test_numbers_are_printed_as_java_prints_them(value: float, single: bool, text: str) -> None:
+    assert java_text(value, single=single) == text
