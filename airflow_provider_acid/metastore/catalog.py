@@ -8,6 +8,7 @@ from urllib.parse import unquote
 from hmsclient.genthrift.hive_metastore import ttypes
 
 from airflow_provider_acid.exceptions import ObjectNotFoundError
+from airflow_provider_acid.metastore import structs
 from airflow_provider_acid.metastore.connection import MetastoreConnection
 from airflow_provider_acid.metastore.values import ColumnInfo, DatabaseInfo, PartitionInfo, TableInfo
 
@@ -51,9 +52,7 @@ class CatalogCalls(MetastoreConnection):
             tblName=table.lower(),
             capabilities=ttypes.ClientCapabilities(values=[_INSERT_ONLY_TABLES]),
         )
-        answer = self._call(
-            f"table {database}.{table}", lambda thrift: thrift.get_table_req(request), repeatable=True
-        )
+        answer = self._invoke(f"table {database}.{table}", structs.GET_TABLE_REQ, request, repeatable=True)
         return _table(answer.table)
 
     def get_partition_names(self, database: str, table: str) -> list[str]:
@@ -118,22 +117,23 @@ def _parameters(parameters: Mapping[str, str] | None) -> dict[str, str]:
     return dict(parameters or {})
 
 
-def _table(table: ttypes.Table) -> TableInfo:
-    storage = table.sd
+def _table(table: structs.Struct) -> TableInfo:
+    storage = table.storage
     return TableInfo(
-        database=table.dbName,
-        name=table.tableName,
+        database=table.database,
+        name=table.name,
         location=storage.location or "",
         columns=_columns(storage.cols),
-        partition_keys=_columns(table.partitionKeys),
+        partition_keys=_columns(table.partition_keys),
         parameters=_parameters(table.parameters),
         bucket_count=storage.numBuckets if storage.numBuckets is not None else -1,
         bucket_columns=tuple(storage.bucketCols or ()),
         sort_columns=tuple(order.col for order in storage.sortCols or ()),
-        table_type=table.tableType or "",
+        table_type=table.table_type or "",
         input_format=storage.inputFormat or "",
         output_format=storage.outputFormat or "",
         owner=table.owner or "",
+        write_id=table.write_id if table.write_id and table.write_id > 0 else None,
     )
 
 

@@ -16,6 +16,7 @@ from thrift.Thrift import TApplicationException, TException, TMessageType
 from thrift.transport.TTransport import TTransportException
 
 from airflow_provider_acid.exceptions import (
+    AcidError,
     ConfigurationError,
     MetastoreError,
     MetastoreUnavailableError,
@@ -164,11 +165,22 @@ class MetastoreConnection:
             try:
                 with _translated(subject):
                     return send(ThriftClient(iprot=transport.protocol))
+            except AcidError:
+                raise
             except _CONNECTION_ERRORS as error:
                 self._give_up_address()
                 if attempt == attempts or self._interrupted:
                     raise self._lost_answer(subject, error, repeatable) from error
-        raise AssertionError("unreachable")
+            except UnicodeDecodeError as error:
+                self.close()
+                raise MetastoreError(
+                    subject, f"the metastore sent text that is not UTF-8 ({error})", "correct the name in the metastore"
+                ) from error
+            except BaseException:
+                # A task's time-out can strike anywhere: the unread answer must not become that of the next call.
+                self.close()
+                raise
+        raise AssertionError("every attempt returns or raises")
 
     def _invoke(self, subject: str, method: Method, *arguments: object, repeatable: bool) -> Struct:
         """Carry out a call that hmsclient lacks; see :meth:`_call`."""
@@ -190,18 +202,21 @@ class MetastoreConnection:
         if self._transport is not None and not self._transport.is_open():
             self.close()
         failures: list[str] = []
-        while self._transport is None:
-            if self._interrupted or len(failures) == len(self.addresses):
-                raise MetastoreUnavailableError(
-                    subject,
-                    f"no metastore answers ({'; '.join(failures) or 'the client was interrupted'})",
-                    "start the metastore, or correct host and port of the connection",
-                )
+        while self._transport is None and not self._interrupted:
             try:
                 self._transport = self._transport_factory.connect(self._address, self.timeout_seconds)
             except _CONNECTION_ERRORS as error:
                 failures.append(f"{self._address}: {error}")
                 self._give_up_address()
+            if len(failures) == len(self.addresses):
+                raise MetastoreUnavailableError(
+                    subject,
+                    f"no metastore answers ({'; '.join(failures)})",
+                    "start the metastore, or correct host and port of the connection",
+                )
+        # interrupt() sets the flag before it looks for a transport: one of the two sees the other's work.
+        if self._transport is None or self._interrupted:
+            raise MetastoreUnavailableError(subject, "the client was interrupted", "use another client")
         return self._transport
 
     @property
@@ -247,5 +262,5 @@ def _translated(subject: str) -> Iterator[None]:
         ) from error
     except TException as error:
         raise MetastoreError(
-            subject, f"{type(error).__name__}: {error}", "look at the metastore's log"
+            subject, f"{type(error).__name__}: {error.message}", "look at the metastore's log"
         ) from error

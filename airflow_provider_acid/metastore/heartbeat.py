@@ -13,6 +13,9 @@ from airflow_provider_acid.exceptions import ConfigurationError, MetastoreError,
 RETRY_SECONDS = 5.0
 """Pause after a beat that failed, where the interval is longer."""
 
+STOP_SECONDS = 5.0
+"""How long to wait for a beat that was cut off; one that is still connecting sends nothing any more."""
+
 log = logging.getLogger(__name__)
 
 
@@ -36,7 +39,7 @@ class Heartbeat:
     from then on the metastore may have aborted the transaction. An answer that the transaction is aborted or unknown
     ends it at once (Hive's ``CompactionHeartbeatService``).
 
-    :param client: used by the beating thread alone.
+    :param client: used by the beating thread alone, which also closes it.
     :param interval_seconds: pause between beats.
     :param timeout_seconds: the transaction's time-out.
     :param last_good: time of ``clock`` at which the transaction was known to be alive, taken before asking for it.
@@ -79,7 +82,7 @@ class Heartbeat:
         self._stopping.set()
         self._client.interrupt()
         if self._thread.is_alive():
-            self._thread.join(self._timeout_seconds)
+            self._thread.join(STOP_SECONDS)
 
     def check(self) -> None:
         """Do nothing while the transaction is alive.

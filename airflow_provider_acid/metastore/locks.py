@@ -17,7 +17,7 @@ CHECK_INTERVAL_SECONDS = 1.0
 class LockClient(Protocol):
     """What waiting for a lock needs of a metastore client; see AcidMetastoreClient."""
 
-    def lock_shared_read(self, txn_id: int, entity: Entity) -> LockAnswer:
+    def lock_shared_read(self, txn_id: int, entity: Entity, agent_info: str = ...) -> LockAnswer:
         """Ask for the lock."""
 
     def check_lock(self, lock_id: int, txn_id: int | None = None) -> LockAnswer:
@@ -31,6 +31,7 @@ def acquire_shared_read(
     client: LockClient,
     txn_id: int,
     entity: Entity,
+    agent_info: str,
     *,
     wait_seconds: float = LOCK_WAIT_SECONDS,
     clock: Callable[[], float] = time.monotonic,
@@ -38,13 +39,14 @@ def acquire_shared_read(
 ) -> int:
     """Take the lock; its id.
 
+    :param agent_info: shown with the lock, says whose it is.
     :param wait_seconds: how long to wait for others to let go.
     :raises RefusedError: it was not granted in time; the transaction still holds its place in the queue of locks
         and has to be aborted.
     :raises OwnershipLostError: the transaction is aborted or unknown.
     """
     deadline = clock() + wait_seconds
-    answer = client.lock_shared_read(txn_id, entity)
+    answer = client.lock_shared_read(txn_id, entity, agent_info)
     while answer.state is LockState.WAITING and clock() < deadline:
         sleep(CHECK_INTERVAL_SECONDS)
         answer = client.check_lock(answer.lock_id, txn_id)

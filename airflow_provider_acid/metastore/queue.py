@@ -82,6 +82,12 @@ class CompactionQueue(Protocol):
         :raises OwnershipLostError: the row is no longer this claim's.
         """
 
+    def check_owner(self, claim: ClaimedCompaction) -> None:
+        """Do nothing while the row is this claim's.
+
+        :raises OwnershipLostError: it is not.
+        """
+
     def set_job_id(self, claim: ClaimedCompaction, job_id: str) -> None:
         """Record the id of the Spark application, for SHOW COMPACTIONS."""
 

@@ -214,6 +214,23 @@ class AbortCompactResponse(Struct):
     thrift_spec = spec((1, "aborted", map_of_i64_to(struct_of(AbortCompactionResponseElement))))
 
 
+class Table(Struct):
+    """A table, without the fields nobody here reads; field 19 is new in Hive 4."""
+
+    thrift_spec = spec(
+        (1, "name", TEXT), (2, "database", TEXT), (3, "owner", TEXT),
+        (7, "storage", struct_of(ttypes.StorageDescriptor)),
+        (8, "partition_keys", list_of(struct_of(ttypes.FieldSchema))), (9, "parameters", TEXT_MAP),
+        (12, "table_type", TEXT), (19, "write_id", I64),
+    )
+
+
+class GetTableResult(Struct):
+    """The table asked for."""
+
+    thrift_spec = spec((1, "table", struct_of(Table)))
+
+
 @dataclass(frozen=True)
 class Method:
     """A call of the metastore's Thrift service.
@@ -248,6 +265,12 @@ _META = (ttypes.MetaException,)
 _NO_TXN_OR_META = (ttypes.NoSuchTxnException, ttypes.MetaException)
 _COMPACTION = (struct_of(CompactionInfoStruct),)
 
+GET_TABLE_REQ = Method(
+    "get_table_req",
+    (struct_of(ttypes.GetTableRequest),),
+    struct_of(GetTableResult),
+    (ttypes.MetaException, ttypes.NoSuchObjectException),
+)
 GET_OPEN_TXNS = Method("get_open_txns", (), struct_of(GetOpenTxnsResponse))
 GET_OPEN_TXNS_REQ = Method("get_open_txns_req", (struct_of(GetOpenTxnsRequest),), struct_of(GetOpenTxnsResponse))
 OPEN_TXNS = Method("open_txns", (struct_of(OpenTxnRequest),), struct_of(ttypes.OpenTxnsResponse))

@@ -95,6 +95,10 @@ class ThriftCompactionQueue:
         )
         return recorded
 
+    def check_owner(self, claim: ClaimedCompaction) -> None:
+        """See :meth:`~.queue.CompactionQueue.check_owner`."""
+        self._check(claim)
+
     def set_job_id(self, claim: ClaimedCompaction, job_id: str) -> None:
         """See :meth:`~.queue.CompactionQueue.set_job_id`."""
         self._client.set_hadoop_job_id(claim.id, job_id)
@@ -172,6 +176,14 @@ class ThriftCompactionQueue:
 
         :param is_done: tells from the row, looked up after the answer got lost, that the change was made.
         """
+        self._check(belief)
+        try:
+            send()
+        except MetastoreUnavailableError:
+            if not is_done(self.row(belief.id)):
+                raise
+
+    def _check(self, belief: ClaimedCompaction | CompactionRow) -> None:
         now = self.row(belief.id)
         if now is None or not _is_as_believed(now, belief):
             raise OwnershipLostError(
@@ -179,20 +191,22 @@ class ThriftCompactionQueue:
                 f"the row is now {now.state.value}, worker {now.worker_id}" if now else "the row is gone",
                 "nothing was changed; start the attempt again",
             )
-        try:
-            send()
-        except MetastoreUnavailableError:
-            if not is_done(self.row(belief.id)):
-                raise
 
 
 def _is_worked_on_by(row: CompactionRow, worker_id: str) -> bool:
     return row.state is CompactionState.WORKING and row.worker_id == worker_id
 
 
+def _was_completed_by(row: CompactionRow, claim: ClaimedCompaction) -> bool:
+    """Whether the claim's own transaction made the row ready for cleaning and has not committed."""
+    is_ready = row.state is CompactionState.READY_FOR_CLEANING and row.commit_ms is None
+    return is_ready and claim.txn_id is not None and row.txn_id == claim.txn_id
+
+
 def _is_as_believed(now: CompactionRow, belief: ClaimedCompaction | CompactionRow) -> bool:
     if isinstance(belief, ClaimedCompaction):
-        return _is_worked_on_by(now, belief.worker_id) and now.entity == belief.entity
+        is_claimed = _is_worked_on_by(now, belief.worker_id) or _was_completed_by(now, belief)
+        return now.entity == belief.entity and is_claimed
     facts = (belief.state, belief.worker_id, belief.txn_id, belief.entity, belief.commit_ms)
     return not now.state.is_terminal and facts == (now.state, now.worker_id, now.txn_id, now.entity, now.commit_ms)
 

@@ -16,6 +16,7 @@ from airflow_provider_acid.exceptions import (
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.heartbeat import Heartbeat
 from airflow_provider_acid.metastore.locks import LOCK_WAIT_SECONDS, acquire_shared_read
+from airflow_provider_acid.metastore.txns import AGENT
 from airflow_provider_acid.metastore.values import LockState, TxnState
 
 log = logging.getLogger(__name__)
@@ -32,6 +33,8 @@ class CompactionTransaction:
     :param heartbeat_seconds: pause between heartbeats; half the time-out by default, as Hive does.
     :param txn_timeout_seconds: the transaction's time-out; asked of the metastore by default.
     :param lock_wait_seconds: how long to wait for the lock.
+    :param agent_info: shown with the lock by SHOW LOCKS; name the attempt here, so that its successor can find the
+        transaction even if the attempt died before recording it in the queue.
     """
 
     def __init__(
@@ -42,12 +45,15 @@ class CompactionTransaction:
         heartbeat_seconds: float | None = None,
         txn_timeout_seconds: float | None = None,
         lock_wait_seconds: float = LOCK_WAIT_SECONDS,
+        agent_info: str = AGENT,
     ) -> None:
         self.entity = entity
         self._client = client
         self._heartbeat_seconds = heartbeat_seconds
         self._txn_timeout_seconds = txn_timeout_seconds
         self._lock_wait_seconds = lock_wait_seconds
+        self._agent_info = agent_info
+        self._txn_id: int | None = None
         self._heartbeat: Heartbeat | None = None
         self._lock_id: int | None = None
         self._is_committed = False
@@ -67,7 +73,9 @@ class CompactionTransaction:
 
         :raises ConfigurationError: it was not started.
         """
-        return self._beating.txn_id
+        if self._txn_id is None:
+            raise self._misused("was not started")
+        return self._txn_id
 
     @property
     def lock_id(self) -> int:
@@ -90,22 +98,23 @@ class CompactionTransaction:
         :raises RefusedError: the lock was not granted in time; the transaction is aborted.
         :raises MetastoreUnavailableError: no metastore answers.
         """
-        if self._heartbeat is not None:
+        if self._txn_id is not None:
             raise self._misused("was started already")
         timeout_seconds = self._txn_timeout_seconds or self._client.txn_timeout_seconds()
+        interval_seconds = self._heartbeat_seconds or timeout_seconds / 2
         opened = time.monotonic()
-        txn_id = self._client.open_compaction_txn()
-        self._heartbeat = Heartbeat(
-            self._client.for_another_thread(),
-            txn_id,
-            interval_seconds=self._heartbeat_seconds or timeout_seconds / 2,
-            timeout_seconds=timeout_seconds,
-            last_good=opened,
-        )
+        self._txn_id = self._client.open_compaction_txn(self._agent_info)
         try:
+            self._heartbeat = Heartbeat(
+                self._client.for_another_thread(),
+                self._txn_id,
+                interval_seconds=interval_seconds,
+                timeout_seconds=timeout_seconds,
+                last_good=opened,
+            )
             self._heartbeat.start()
             self._lock_id = acquire_shared_read(
-                self._client, txn_id, self.entity, wait_seconds=self._lock_wait_seconds
+                self._client, self._txn_id, self.entity, self._agent_info, wait_seconds=self._lock_wait_seconds
             )
         except BaseException:
             self.close()
@@ -152,12 +161,13 @@ class CompactionTransaction:
 
     def close(self) -> None:
         """Stop beating and, unless committed, abort. Never raises an error of the metastore; repeatable."""
-        if self._heartbeat is None or self._is_closed:
+        if self._txn_id is None or self._is_closed:
             return
         self._is_closed = True
-        self._heartbeat.stop()
+        if self._heartbeat is not None:
+            self._heartbeat.stop()
         try:
-            self._client.abort(self.txn_id)
+            self._client.abort(self._txn_id)
         except (MetastoreError, OwnershipLostError) as error:
             log.warning("Transaction %s on %s could not be aborted: %s", self.txn_id, self.entity, error)
 

@@ -17,6 +17,9 @@ from airflow_provider_acid.metastore.values import LockAnswer, LockInfo, LockSta
 
 AGENT = "airflow-provider-acid"
 
+_UNKNOWN_AGENT = "Unknown"
+"""What a server sends that does not tell a transaction's agent info."""
+
 _READ_ONLY = 2
 _COMPACTION = 3
 """TxnType numbers of Hive 4."""
@@ -52,9 +55,14 @@ class TransactionCalls(MetastoreConnection):
         return OpenTxns(answer.txn_high_water_mark, open_ids, aborted_ids, min(open_ids, default=None))
 
     def transactions(self) -> list[TxnInfo]:
-        """Open and aborted transactions with owner and times, by id."""
+        """Open and aborted transactions with owner and times, by id.
+
+        Hive 4.0.1 keeps a transaction's agent info to itself; that of its locks stands in for it, so that a
+        transaction without a lock, as every aborted one is, has none.
+        """
         answer = self._call("open transactions", lambda thrift: thrift.get_open_txns_info(), repeatable=True)
-        return sorted((_txn(info) for info in answer.open_txns), key=lambda txn: txn.id)
+        agents = {lock.txn_id: lock.agent_info for lock in self.show_locks()} if answer.open_txns else {}
+        return sorted((_txn(info, agents.get(info.id)) for info in answer.open_txns), key=lambda txn: txn.id)
 
     def transaction_state(self, txn_id: int) -> TxnState:
         """What the metastore knows about a transaction; a committed one cannot be told from an unknown one."""
@@ -85,12 +93,14 @@ class TransactionCalls(MetastoreConnection):
             raise MetastoreError(f"table {missing[0]}", "the metastore gave no write ids for it", "report this")
         return [by_name[name] for name in names]
 
-    def open_compaction_txn(self) -> int:
+    def open_compaction_txn(self, agent_info: str = AGENT) -> int:
         """Open a transaction of type COMPACTION.
+
+        :param agent_info: who opens it; kept by the metastore, but not told by Hive 4.0.1, see :meth:`transactions`.
 
         Not repeated when its answer gets lost: such a transaction is aborted by its time-out.
         """
-        return self._open_txn(_COMPACTION)
+        return self._open_txn(_COMPACTION, agent_info)
 
     def commit(self, txn_id: int) -> None:
         """Commit a transaction. Not repeated when its answer gets lost: look at the transaction then.
@@ -139,12 +149,14 @@ class TransactionCalls(MetastoreConnection):
             raise MetastoreError(f"transaction {txn_id}", "the metastore does not say when it started", "report this")
         return started
 
-    def lock_shared_read(self, txn_id: int, entity: Entity) -> LockAnswer:
+    def lock_shared_read(self, txn_id: int, entity: Entity, agent_info: str = AGENT) -> LockAnswer:
         """Ask for a shared read lock that keeps DROP, TRUNCATE and INSERT OVERWRITE away, not other writers.
 
         The operation type SELECT keeps the lock from being recorded as a write of the transaction (Hive's
         ``TxnHandler.enqueueLock``). Not repeated when its answer gets lost: abort the transaction then.
 
+        :param agent_info: shown with the lock, at most 128 characters; the one text by which a transaction whose
+            owner died before recording it can be attributed.
         :raises OwnershipLostError: the transaction is aborted or unknown.
         """
         component = ttypes.LockComponent(
@@ -157,7 +169,7 @@ class TransactionCalls(MetastoreConnection):
             isAcid=True,
         )
         request = ttypes.LockRequest(
-            component=[component], txnid=txn_id, user=self.user, hostname=socket.gethostname(), agentInfo=AGENT
+            component=[component], txnid=txn_id, user=self.user, hostname=socket.gethostname(), agentInfo=agent_info
         )
         return _lock_answer(self._invoke(f"lock on {entity}", structs.LOCK, request, repeatable=False))
 
@@ -183,9 +195,9 @@ class TransactionCalls(MetastoreConnection):
         locks = [_lock(lock) for lock in answer.locks or ()]
         return [lock for lock in locks if entity is None or _touches(lock, entity)]
 
-    def _open_txn(self, txn_type: int) -> int:
+    def _open_txn(self, txn_type: int, agent_info: str = AGENT) -> int:
         request = structs.OpenTxnRequest(
-            num_txns=1, user=self.user, hostname=socket.gethostname(), agent_info=AGENT, txn_type=txn_type
+            num_txns=1, user=self.user, hostname=socket.gethostname(), agent_info=agent_info, txn_type=txn_type
         )
         answer = self._invoke("new transaction", structs.OPEN_TXNS, request, repeatable=False)
         return int(answer.txn_ids[0])
@@ -226,13 +238,13 @@ def _write_ids(table: structs.TableValidWriteIds) -> TableWriteIds:
     )
 
 
-def _txn(info: ttypes.TxnInfo) -> TxnInfo:
+def _txn(info: ttypes.TxnInfo, agent_of_lock: str | None) -> TxnInfo:
     return TxnInfo(
         id=info.id,
         state=_TXN_STATES[info.state],
         user=info.user,
         host=info.hostname,
-        agent_info=info.agentInfo,
+        agent_info=agent_of_lock if info.agentInfo in (None, _UNKNOWN_AGENT) else info.agentInfo,
         started_ms=info.startedTime,
         last_heartbeat_ms=info.lastHeartbeatTime,
     )
