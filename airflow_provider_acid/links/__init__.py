@@ -1,1 +1,0 @@
-"""Links from a task to what it worked on."""
