@@ -1,0 +1,165 @@
+"""The Spark application: ``spark-submit compact.py --run-directory URI``.
+
+It waits for plans in the run directory, carries out all that are there at the same time, and reports each partition as
+soon as it is finished. It ends when every item has a result or was skipped, or when the operator shows no sign of life.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import traceback
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+
+from pyspark import SparkConf
+from pyspark.sql import SparkSession
+
+from airflow_provider_acid.acid.plan import CompactionPlan, CompactionResult
+from airflow_provider_acid.filesystem import storage_for
+from airflow_provider_acid.spark_jobs.partition_job import run_plan
+from airflow_provider_acid.spark_jobs.run_directory import Batch, RunDirectory, Seen
+
+_POLL_SECONDS = 0.5
+_MAX_CONCURRENT_PLANS = 16
+
+EXIT_DONE = 0
+EXIT_ABANDONED = 3
+
+
+@dataclass
+class _Running:
+    plan: CompactionPlan
+    future: Future[CompactionResult]
+    start_seconds: float
+    done_bytes: int = 0
+    reports: int = 0
+
+
+class Driver:
+    """Watches a run directory and runs its plans.
+
+    :param run_uri: the run directory.
+    """
+
+    def __init__(self, spark: SparkSession, run_uri: str) -> None:
+        self._spark = spark
+        self._run_uri = run_uri
+        self._run = RunDirectory(storage_for(run_uri))
+        self._running: dict[int, _Running] = {}
+        self._finished: set[int] = set()
+
+    def run(self) -> int:
+        """Work until all items are finished or nobody waits for them.
+
+        :returns: the exit code.
+        """
+        batch = self._run.batch()
+        alive, last_sign_seconds = -1, time.monotonic()
+        with ThreadPoolExecutor(max_workers=min(max(batch.partitions, 1), _MAX_CONCURRENT_PLANS)) as pool:
+            while True:
+                seen = self._run.look()
+                if seen.alive != alive:
+                    alive, last_sign_seconds = seen.alive, time.monotonic()
+                self._start_new(pool, seen)
+                self._report(seen)
+                if len(self._finished | seen.skips | seen.results) >= batch.partitions and not self._running:
+                    return EXIT_DONE
+                if time.monotonic() - last_sign_seconds > batch.idle_timeout_seconds:
+                    return self._abandon(pool, batch)
+                time.sleep(_POLL_SECONDS)
+
+    def _start_new(self, pool: ThreadPoolExecutor, seen: Seen) -> None:
+        for item in sorted(seen.plans - seen.results - seen.skips - self._running.keys() - self._finished):
+            plan = self._run.plan(item)
+            _say(f"{item:04d} {plan.entity}: {plan.input_bytes:,} bytes in {len(plan.buckets)} buckets, {plan.reason}")
+            future = pool.submit(self._carry_out, plan, item)
+            self._running[item] = _Running(plan, future, time.monotonic())
+
+    def _carry_out(self, plan: CompactionPlan, item: int) -> CompactionResult:
+        # Shown in Spark's user interface; it holds for this thread only.
+        self._spark.sparkContext.setJobGroup(self._run_uri, f"compact {plan.entity}", interruptOnCancel=True)
+        return run_plan(self._spark, plan, self._run_uri, item)
+
+    def _report(self, seen: Seen) -> None:
+        for item, running in list(self._running.items()):
+            if running.future.done():
+                result = _result_of(running)
+                self._run.write_result(item, result)
+                _say(_outcome(item, result))
+                del self._running[item]
+                self._finished.add(item)
+            else:
+                self._report_progress(item, running, seen)
+
+    def _report_progress(self, item: int, running: _Running, seen: Seen) -> None:
+        done_bytes = sum(
+            bucket.input_bytes * seen.percent.get((item, bucket.bucket), 0) // 100 for bucket in running.plan.buckets
+        )
+        if done_bytes <= running.done_bytes:
+            return
+        # Delete files are listed for every bucket that may need them, so this sum may exceed the partition's bytes.
+        total_bytes = sum(bucket.input_bytes for bucket in running.plan.buckets)
+        rate = done_bytes / max(time.monotonic() - running.start_seconds, 0.001)
+        running.done_bytes, running.reports = done_bytes, running.reports + 1
+        self._run.write_progress(item, running.reports, {
+            "state": "merging", "bytes_done": done_bytes, "bytes_total": total_bytes,
+            "bytes_per_second": round(rate),
+        })
+        _say(f"{item:04d} {running.plan.entity}: {done_bytes:,} of {total_bytes:,} bytes, {rate / 1e6:.1f} MB/s")
+
+    def _abandon(self, pool: ThreadPoolExecutor, batch: Batch) -> int:
+        _say(f"no sign of life from the operator for {batch.idle_timeout_seconds:g} s: stopping, nothing is published")
+        pool.shutdown(wait=False, cancel_futures=True)
+        self._spark.sparkContext.cancelJobGroup(self._run_uri)
+        return EXIT_ABANDONED
+
+
+def _result_of(running: _Running) -> CompactionResult:
+    """The plan's result; an error that nobody foresaw becomes this plan's error and no other's."""
+    error = running.future.exception()
+    if error is None:
+        return running.future.result()
+    traceback.print_exception(error)
+    seconds = time.monotonic() - running.start_seconds
+    reason = f"{running.plan.entity}: {type(error).__name__}: {error}. Remedy: see the Spark driver's log."
+    return CompactionResult(running.plan.attempt, running.plan.entity, reason, (), seconds)
+
+
+def _outcome(item: int, result: CompactionResult) -> str:
+    if result.error is not None:
+        return f"{item:04d} {result.entity}: failed: {result.error}"
+    size_bytes = sum(file.size_bytes for file in result.files)
+    rows = sum(file.rows_out for file in result.files)
+    return (
+        f"{item:04d} {result.entity}: done in {result.seconds:.1f} s, {len(result.files)} files, {rows:,} rows, "
+        f"{size_bytes:,} bytes"
+    )
+
+
+def _say(line: str) -> None:
+    print(f"compaction {line}", flush=True)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the application.
+
+    :param argv: command line arguments.
+    :returns: 0 when every item has a result or was skipped, 3 when the operator has gone.
+    """
+    parser = argparse.ArgumentParser(description="Carry out the compaction plans of a run directory.")
+    parser.add_argument("--run-directory", required=True, help="URI of the directory the operator has made")
+    arguments = parser.parse_args(argv)
+    # Small partitions must not wait behind a big one; a site's own setting stands.
+    conf = SparkConf().setIfMissing("spark.scheduler.mode", "FAIR")
+    spark = SparkSession.builder.config(conf=conf).getOrCreate()
+    try:
+        return Driver(spark, arguments.run_directory).run()
+    finally:
+        spark.stop()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,181 @@
+"""One plan as one Spark job: a task per output file, then the driver puts the winners in place."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import asdict
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from airflow_provider_acid.acid import json_fields as fields
+from airflow_provider_acid.acid.plan import (
+    OUTPUT_DIRECTORY,
+    CompactionPlan,
+    CompactionResult,
+    CompactionType,
+    OutputFile,
+)
+from airflow_provider_acid.exceptions import (
+    AcidError,
+    RefusedError,
+    SparkJobError,
+    StorageError,
+    UnsupportedTableError,
+    VerificationError,
+)
+from airflow_provider_acid.filesystem import Storage, storage_for
+from airflow_provider_acid.spark_jobs.merge import ATTEMPTS_DIRECTORY, Merged, merge_bucket
+from airflow_provider_acid.spark_jobs.run_directory import RunDirectory
+
+RESULT = "result.json"
+"""Name of the seal inside the staging directory: the output beside it is complete."""
+
+_VERSION_FILE = ("_orc_acid_version", b"2")
+_METADATA_FILE = ("_metadata_acid", b'{"thisFileVersion":"0","dataFormat":"compacted"}')
+
+_ANSWER = "answer string"
+
+_PERCENT_STEP = 10
+
+
+def run_plan(spark: SparkSession, plan: CompactionPlan, run_uri: str, item: int) -> CompactionResult:
+    """Carry out a plan up to its sealed staging directory.
+
+    :param run_uri: the run directory, for the tasks' progress.
+    :returns: the result; its ``error`` is set when the plan could not be carried out, whatever the reason.
+    """
+    start = time.monotonic()
+    try:
+        files = _merge_all(spark, plan, run_uri, item)
+        result = CompactionResult(plan.attempt, plan.entity, None, files, time.monotonic() - start)
+        storage_for(plan.location).write_new(f"{plan.staging}/{RESULT}", result.to_json().encode())
+    except AcidError as error:
+        return CompactionResult(plan.attempt, plan.entity, str(error), (), time.monotonic() - start)
+    return result
+
+
+def _merge_all(spark: SparkSession, plan: CompactionPlan, run_uri: str, item: int) -> tuple[OutputFile, ...]:
+    storage = storage_for(plan.location)
+    _check(storage, plan)
+    output = f"{plan.staging}/{OUTPUT_DIRECTORY}"
+    storage.make_directory(f"{plan.staging}/{ATTEMPTS_DIRECTORY}")
+    storage.make_directory(output)
+    merged = _run_tasks(spark, plan, run_uri, item)
+    for bucket in merged:
+        if bucket.attempt is not None:
+            storage.publish(bucket.attempt, f"{output}/{bucket.file.name}")
+    for name, content in (_VERSION_FILE, _METADATA_FILE):
+        storage.write_new(f"{output}/{name}", content)
+    return tuple(bucket.file for bucket in merged if bucket.attempt is not None)
+
+
+def _check(storage: Storage, plan: CompactionPlan) -> None:
+    if plan.type is not CompactionType.MAJOR:
+        raise UnsupportedTableError(
+            str(plan.entity), f"a {plan.type.value} compaction is not carried out by this release",
+            "ask for a major compaction",
+        )
+    if storage.exists(f"{plan.staging}/{OUTPUT_DIRECTORY}"):
+        raise StorageError(
+            f"{plan.location}/{plan.staging}", "holds the output of another run of the same attempt",
+            "let the operator try again; it removes this directory and plans anew",
+        )
+
+
+def _run_tasks(spark: SparkSession, plan: CompactionPlan, run_uri: str, item: int) -> list[Merged]:
+    tasks = len(plan.buckets)
+    if tasks == 0:
+        return []
+    # spark.range gives exactly one row to each Spark task; a repartition does not promise that.
+    numbers = spark.range(0, tasks, 1, tasks)
+    try:
+        rows = numbers.mapInArrow(_bucket_task(plan.to_json(), run_uri, item), _ANSWER).collect()
+    except PySparkException as error:
+        raise SparkJobError(
+            str(plan.entity), f"its Spark job failed ({_last_line(str(error))})",
+            "see the executors' logs of the Spark application; nothing was published",
+        ) from error
+    merged, errors = [], []
+    for row in rows:
+        answer = fields.as_object(json.loads(row["answer"]), "task's answer")
+        if answer.get("error") is not None:
+            errors.append(fields.text(answer, "error"))
+        else:
+            file = OutputFile.from_json(fields.child(answer, "file"))
+            merged.append(Merged(fields.optional_text(answer, "attempt"), file))
+    if errors:
+        more = f" ({len(errors) - 1} more buckets failed)" if len(errors) > 1 else ""
+        raise _TaskError(errors[0] + more)
+    found = sorted(bucket.file.bucket for bucket in merged)
+    if found != sorted(bucket.bucket for bucket in plan.buckets):
+        raise SparkJobError(str(plan.entity), f"Spark returned results of buckets {found}", "run the compaction again")
+    return sorted(merged, key=lambda bucket: bucket.file.bucket)
+
+
+class _TaskError(AcidError):
+    """A refusal from a task, whose text already names object, reason and remedy."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, "", "")
+
+    def __str__(self) -> str:
+        return self.subject
+
+
+def _bucket_task(
+    document: str, run_uri: str, item: int
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """What runs on an executor: merges the bucket whose place in the plan is the row's number."""
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            answers = [answer_for(document, place, run_uri, item) for place in batch.column(0).to_pylist()]
+            yield pa.RecordBatch.from_pydict({"answer": pa.array(answers, pa.string())})
+
+    return run
+
+
+def answer_for(document: str, place: int, run_uri: str, item: int) -> str:
+    """Merge one bucket of a plan and describe the outcome in JSON.
+
+    A refusal is an answer: Spark would only repeat it. A failing storage is raised, so that Spark tries again.
+    """
+    plan = CompactionPlan.from_json(document)
+    bucket = plan.buckets[place]
+    progress = _BucketProgress(RunDirectory(storage_for(run_uri)), item, bucket.bucket, bucket.input_bytes)
+    try:
+        merged = merge_bucket(storage_for(plan.location), plan, bucket, progress)
+    except (RefusedError, VerificationError) as error:
+        return json.dumps({"error": str(error)})
+    progress(bucket.input_bytes)
+    return json.dumps({"attempt": merged.attempt, "file": asdict(merged.file)})
+
+
+class _BucketProgress:
+    """Tells the run directory about every tenth of a bucket."""
+
+    def __init__(self, run: RunDirectory, item: int, bucket: int, input_bytes: int) -> None:
+        self._run = run
+        self._item = item
+        self._bucket = bucket
+        self._input_bytes = max(input_bytes, 1)
+        self._told = 0
+
+    def __call__(self, done_bytes: int) -> None:
+        percent = done_bytes * 100 // self._input_bytes
+        if percent >= min(self._told + _PERCENT_STEP, 100) > self._told:
+            self._told = percent
+            # A live display is not worth a compaction.
+            with suppress(StorageError):
+                self._run.write_bucket_progress(self._item, self._bucket, percent)
+
+
+def _last_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.lstrip().startswith("at ")]
+    named = [line for line in lines if "Error:" in line or "Exception:" in line]
+    return (named or lines or ["no reason was given"])[-1]
