@@ -1,1 +1,1 @@
-"""Connections to the Hive metastore in Airflow's terms."""
+"""Connections to the outside."""

@@ -1,1 +1,1 @@
-"""Operators that compact partitions and clean up after compactions."""
+"""Hive's Worker and Cleaner as operators."""

@@ -1,1 +1,1 @@
-"""Sensors that find the partitions due for compaction."""
+"""Hive's Initiator as a sensor."""

@@ -1,1 +1,1 @@
-"""Triggers that wait without holding a worker slot."""
+"""What the operators wait for while deferred."""

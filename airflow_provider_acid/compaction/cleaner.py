@@ -1,0 +1,254 @@
+"""Hive's Cleaner: wait until nobody can still need the merged directories, delete them, tell the metastore.
+
+The rule is stricter than Hive's: a row is cleaned when every transaction up to and including the highest one that
+existed at the compaction's commit has ended. Files go first, the metastore's bookkeeping after, never the other way:
+once the metastore forgets an aborted write id, that write id counts as committed.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Collection
+from dataclasses import asdict, dataclass
+from enum import Enum
+
+from airflow_provider_acid.acid.directory import acid_directory
+from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.obsolete import deletable, highest_safe_write_id, leftovers
+from airflow_provider_acid.acid.write_ids import TableWriteIds, ValidTxnList, cleaner_list
+from airflow_provider_acid.compaction.facts import EntityFacts, find_property, load_facts
+from airflow_provider_acid.compaction.recovery import Recovery
+from airflow_provider_acid.compaction.settings import CompactionSettings
+from airflow_provider_acid.compaction.snapshot import read_base_formats
+from airflow_provider_acid.compaction.staging import staging_name
+from airflow_provider_acid.compaction.steps import Step, StepListener, ignore_steps
+from airflow_provider_acid.exceptions import (
+    AcidError,
+    MetastoreError,
+    ObjectNotFoundError,
+    UnsupportedTableError,
+)
+from airflow_provider_acid.filesystem import Storage, storage_for
+from airflow_provider_acid.metastore.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.pools import RequestPool
+from airflow_provider_acid.metastore.queue import CompactionQueue
+from airflow_provider_acid.metastore.values import CompactionRow
+
+log = logging.getLogger(__name__)
+
+OPENING_SECONDS = 1.0
+"""How long a transaction may have an id without being listed as open (``metastore.txn.opentxn.timeout``)."""
+
+
+class CleaningState(str, Enum):
+    """How far the cleaning of one compaction is."""
+
+    READY = "ready"
+    WAITING = "waiting"
+    CLEANED = "cleaned"
+    KEPT = "kept"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True)
+class Cleaning:
+    """What was found or done about one 'ready for cleaning' row.
+
+    :param message: one sentence: what it waits for, or what was done.
+    :param deleted: deleted directories and files, relative to the partition.
+    """
+
+    entity: Entity
+    request_id: int
+    state: CleaningState
+    message: str
+    deleted: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, object]:
+        """The value as a small JSON object."""
+        return {
+            **asdict(self.entity),
+            "request_id": self.request_id,
+            "state": self.state.value,
+            "message": self.message,
+            "deleted": len(self.deleted),
+        }
+
+
+class Cleaner:
+    """Looks at and cleans rows of the compaction queue; belongs to one thread, like its client."""
+
+    def __init__(
+        self,
+        client: AcidMetastoreClient,
+        queue: CompactionQueue,
+        settings: CompactionSettings,
+        *,
+        on_step: StepListener = ignore_steps,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._client = client
+        self._queue = queue
+        self._settings = settings
+        self._recovery = Recovery(client, queue, settings)
+        self._on_step = on_step
+        self._sleep = sleep
+
+    def look(self, entities: Collection[Entity]) -> tuple[Cleaning, ...]:
+        """Whether the rows of these entities can be cleaned, and if not, what each waits for. Changes nothing."""
+        rows = self._rows(entities)
+        if not rows:
+            return ()
+        min_open = self._min_open_txn()
+        return tuple(self._judge(row, min_open) for row in rows)
+
+    def clean(self, entities: Collection[Entity]) -> tuple[Cleaning, ...]:
+        """Clean what can be cleaned; rows that cannot yet are returned as waiting."""
+        self._recovery.settle_uncommitted(entities)
+        rows = self._rows(entities)
+        if not rows:
+            return ()
+        # A transaction that is just being opened has an id but is not listed yet: look twice.
+        first = self._min_open_txn()
+        self._sleep(OPENING_SECONDS)
+        min_open = min(first, self._min_open_txn())
+        done: list[Cleaning] = []
+        for row in rows:
+            verdict = self._judge(row, min_open)
+            done.append(self._clean_guarded(row, min_open) if verdict.state is CleaningState.READY else verdict)
+        return tuple(done)
+
+    def _rows(self, entities: Collection[Entity]) -> list[CompactionRow]:
+        return self._queue.ready_to_clean(entities)
+
+    def _min_open_txn(self) -> int:
+        now = self._client.open_transactions()
+        return min(now.open, default=now.high_water_mark + 1)
+
+    def _judge(self, row: CompactionRow, min_open: int) -> Cleaning:
+        waiting = self._waits_for(row, min_open)
+        if waiting is not None:
+            return Cleaning(row.entity, row.id, CleaningState.WAITING, waiting)
+        return Cleaning(row.entity, row.id, CleaningState.READY, "no reader can still need the merged directories")
+
+    def _waits_for(self, row: CompactionRow, min_open: int) -> str | None:
+        if row.next_txn_id is None or row.commit_ms is None:
+            return f"waits for the commit of its compaction transaction {row.txn_id}"
+        if row.next_txn_id >= min_open:
+            return self._describe_blocker(min_open)
+        if self._settings.retention_seconds > 0:
+            age_seconds = (self._client.server_now_ms() - row.commit_ms) / 1000
+            if age_seconds < self._settings.retention_seconds:
+                return f"is kept for {self._settings.retention_seconds - age_seconds:.0f} s more (retention)"
+        return None
+
+    def _describe_blocker(self, txn_id: int) -> str:
+        txn = next((txn for txn in self._client.transactions() if txn.id == txn_id), None)
+        if txn is None:
+            return f"waits for transaction {txn_id}"
+        owner = f"waits for transaction {txn.id} of {txn.user}@{txn.host}"
+        if txn.started_ms is None:
+            return owner
+        return f"{owner}, open for {(self._client.server_now_ms() - txn.started_ms) / 1000:.0f} s"
+
+    def _clean_guarded(self, row: CompactionRow, min_open: int) -> Cleaning:
+        try:
+            return self._clean(row, min_open)
+        except AcidError as error:
+            return Cleaning(row.entity, row.id, CleaningState.FAILED, str(error))
+
+    def _clean(self, row: CompactionRow, min_open: int) -> Cleaning:
+        try:
+            facts = load_facts(self._client, row.entity)
+        except ObjectNotFoundError:
+            self._mark_cleaned(row, row.highest_write_id or 0)
+            return Cleaning(row.entity, row.id, CleaningState.CLEANED, "table or partition is gone, nothing to delete")
+        _check_may_delete(facts)
+        storage = storage_for(facts.location)
+        view = self._view(row, facts, min_open)
+        doomed = view.doomed(storage)
+        self._on_step(Step.CLEANING_DECIDED, row.entity)
+        storage.delete((*doomed, *_own_staging(row)))
+        self._on_step(Step.FILES_DELETED, row.entity)
+        left = view.left(storage)
+        if left:
+            message = f"{len(doomed)} deleted; {', '.join(left)} wait for a transaction that is still open"
+            return Cleaning(row.entity, row.id, CleaningState.WAITING, message, doomed)
+        highest = view.highest_safe_write_id(storage)
+        if highest is None:
+            message = "files are deleted; the row stays, since an aborted write id still lies in a remaining directory"
+            return Cleaning(row.entity, row.id, CleaningState.KEPT, message, doomed)
+        self._mark_cleaned(row, highest)
+        return Cleaning(row.entity, row.id, CleaningState.CLEANED, f"{len(doomed)} deleted", doomed)
+
+    def _mark_cleaned(self, row: CompactionRow, highest: int) -> None:
+        try:
+            self._queue.cleaned(row, highest)
+        except MetastoreError as error:
+            raise MetastoreError(
+                f"compaction request {row.id} of {row.entity}",
+                f"its files are deleted, but the metastore did not mark it cleaned ({error})",
+                "Hive 4.0 on PostgreSQL fails here for unpartitioned tables; the data is right, the row stays",
+            ) from error
+        self._on_step(Step.MARKED_CLEANED, row.entity)
+
+    def _view(self, row: CompactionRow, facts: EntityFacts, min_open: int) -> _CleanersView:
+        if not row.highest_write_id:
+            raise MetastoreError(
+                f"compaction request {row.id} of {row.entity}",
+                "is ready for cleaning, but no highest write id was recorded",
+                "compare COMPACTION_QUEUE in the metastore's database before anything is deleted",
+            )
+        aborted = tuple(txn for txn in self._client.open_transactions().aborted if txn < min_open)
+        txns = ValidTxnList(min_open - 1, (), aborted)
+        table = self._client.valid_write_ids([facts.entity.full_table_name], str(txns))[0]
+        return _CleanersView(txns, table, row.highest_write_id)
+
+
+@dataclass(frozen=True)
+class _CleanersView:
+    """A partition as Hive's Cleaner sees it: transactions below the oldest open one, write ids up to the row's."""
+
+    txns: ValidTxnList
+    table: TableWriteIds
+    highest_write_id: int
+
+    def doomed(self, storage: Storage) -> tuple[str, ...]:
+        """What is to be deleted, by a fresh listing."""
+        listing = storage.list()
+        formats = read_base_formats(storage, listing)
+        return deletable(listing, cleaner_list(self.table, self.highest_write_id), self.txns, formats)
+
+    def left(self, storage: Storage) -> tuple[str, ...]:
+        """What is obsolete for everybody but readers that are still open."""
+        listing = storage.list()
+        return leftovers(
+            listing, self.table.full_table_name, self.highest_write_id, read_base_formats(storage, listing)
+        )
+
+    def highest_safe_write_id(self, storage: Storage) -> int | None:
+        """The highest write id the metastore may forget about, by a listing after the deletion."""
+        listing = storage.list()
+        formats = read_base_formats(storage, listing)
+        after = acid_directory(listing, cleaner_list(self.table, self.highest_write_id), self.txns, formats)
+        return highest_safe_write_id(after, self.table.aborted, self.highest_write_id)
+
+
+def _own_staging(row: CompactionRow) -> tuple[str, ...]:
+    """The staging directory of a compaction that died after its commit, when all that was left was tidying up."""
+    pool = RequestPool.parse(row.pool)
+    return () if pool is None else (staging_name(pool.token),)
+
+
+def _check_may_delete(facts: EntityFacts) -> None:
+    if (facts.property("no_cleanup") or "").lower() == "true":
+        raise UnsupportedTableError(
+            str(facts.entity), "has no_cleanup=true", "remove the property to have obsolete directories deleted"
+        )
+    if find_property(facts.database.parameters, "repl.source.for"):
+        raise UnsupportedTableError(
+            str(facts.entity),
+            "its database is a replication source; files would have to go to the change manager first",
+            "leave this database to Hive's own Cleaner",
+        )

@@ -1,0 +1,71 @@
+"""What the metastore knows about one partition, gathered once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.plan import Column
+from airflow_provider_acid.exceptions import ObjectNotFoundError
+from airflow_provider_acid.metastore.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.values import DatabaseInfo, PartitionInfo, TableInfo
+
+
+@dataclass(frozen=True)
+class EntityFacts:
+    """A table, its database, and the partition if the entity is one."""
+
+    entity: Entity
+    database: DatabaseInfo
+    table: TableInfo
+    partition: PartitionInfo | None
+
+    @property
+    def location(self) -> str:
+        """URI of the directory that holds base and deltas."""
+        return self.partition.location if self.partition else self.table.location
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The table's current columns: readers map files to them by position, whatever a partition recorded."""
+        return tuple(Column(column.name, column.type.lower()) for column in self.table.columns)
+
+    @property
+    def bucketed(self) -> bool:
+        """Whether rows of bucket N lie in files of bucket N only."""
+        return self.table.bucket_count > 0
+
+    def property(self, name: str) -> str | None:
+        """A property of the partition, else of the table; names are compared without case."""
+        own: Mapping[str, str] = self.partition.parameters if self.partition else {}
+        return find_property(own, name) or find_property(self.table.parameters, name)
+
+
+def find_property(parameters: Mapping[str, str], name: str) -> str | None:
+    """The value of a property whose name is compared without case."""
+    return next((value for key, value in parameters.items() if key.lower() == name.lower()), None)
+
+
+def load_facts(client: AcidMetastoreClient, entity: Entity) -> EntityFacts:
+    """Ask the metastore about ``entity``.
+
+    :raises ObjectNotFoundError: the database, the table or the partition does not exist, the table is
+        partitioned and the entity names no partition, or the other way round.
+    """
+    table = client.get_table(entity.database, entity.table)
+    database = client.get_database(entity.database)
+    if bool(table.partition_keys) != bool(entity.partition):
+        raise ObjectNotFoundError(
+            f"table {entity.full_table_name}",
+            "is partitioned, but no partition is named" if table.partition_keys else "has no partitions",
+            "name one partition of a partitioned table, and none of an unpartitioned one",
+        )
+    if entity.partition is None:
+        return EntityFacts(entity, database, table, None)
+    found = client.get_partitions(entity.database, entity.table, [entity.partition])
+    if len(found) != 1:
+        raise ObjectNotFoundError(
+            f"partition {entity}", "does not exist", "spell it as SHOW PARTITIONS does, with escaped values"
+        )
+    return EntityFacts(entity, database, table, found[0])

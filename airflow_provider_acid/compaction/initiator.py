@@ -1,0 +1,245 @@
+"""Hive's Initiator: which partitions of a selection of tables are due, for what, and why."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+
+from airflow_provider_acid.acid.directory import AcidDirectory, acid_directory
+from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.plan import CompactionType
+from airflow_provider_acid.acid.planning import worth_compacting
+from airflow_provider_acid.acid.thresholds import (
+    AbortedFigures,
+    CompactionDecision,
+    auto_compaction,
+    decide,
+)
+from airflow_provider_acid.acid.write_ids import TableWriteIds, ValidTxnList, compactor_list
+from airflow_provider_acid.compaction.eligibility import table_refusal
+from airflow_provider_acid.compaction.outcomes import DuePartition
+from airflow_provider_acid.compaction.recovery import DIED
+from airflow_provider_acid.compaction.selection import TableSelection
+from airflow_provider_acid.compaction.settings import CompactionSettings
+from airflow_provider_acid.compaction.snapshot import current_txns, read_base_formats
+from airflow_provider_acid.exceptions import AcidError, ObjectNotFoundError
+from airflow_provider_acid.filesystem import storage_for
+from airflow_provider_acid.metastore.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.pools import RequestPool
+from airflow_provider_acid.metastore.queue import CompactionQueue
+from airflow_provider_acid.metastore.values import CompactionRow, CompactionState, DatabaseInfo, TableInfo
+
+log = logging.getLogger(__name__)
+
+FAILED_COMPACTIONS_THRESHOLD = 2
+"""So many failures in a row stop automatic requests (``hive.compactor.initiator.failed.compacts.threshold``)."""
+
+PARTITIONS_PER_CALL = 1000
+
+_HISTORY_OF_WORK = (CompactionState.SUCCEEDED, CompactionState.FAILED)
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """One partition's figures and what follows from them."""
+
+    entity: Entity
+    decision: CompactionDecision
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What one look at a selection of tables gave.
+
+    :param due: partitions to compact now, worst first.
+    :param evaluated: every partition that was looked at, with its figures.
+    :param skipped: tables and partitions that were not evaluated or not asked for, each with the reason.
+    :param foreign: other people's requests that wait and are not served.
+    """
+
+    due: tuple[DuePartition, ...] = ()
+    evaluated: tuple[Evaluated, ...] = ()
+    skipped: tuple[str, ...] = ()
+    foreign: tuple[CompactionRow, ...] = ()
+
+
+@dataclass
+class _Findings:
+    due: list[tuple[float, DuePartition]] = field(default_factory=list)
+    evaluated: list[Evaluated] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+    foreign: list[CompactionRow] = field(default_factory=list)
+
+
+class Initiator:
+    """Evaluates tables; belongs to one thread, like its client."""
+
+    def __init__(self, client: AcidMetastoreClient, queue: CompactionQueue, settings: CompactionSettings) -> None:
+        self._client = client
+        self._queue = queue
+        self._settings = settings
+
+    def evaluate(self, selection: TableSelection) -> Evaluation:
+        """Look at all tables of a selection once.
+
+        :raises AcidError: a table that is named without wildcards does not exist or cannot be compacted; the
+            metastore or a storage does not answer. What a pattern matches is skipped with its reason instead.
+        """
+        findings = _Findings()
+        rows = self._rows_by_entity(selection)
+        tables = list(self._tables(selection, findings))
+        if tables:
+            txns = current_txns(self._client)
+            names = [table.full_table_name for table in tables]
+            write_ids = {ids.full_table_name: ids for ids in self._client.valid_write_ids(names, str(txns))}
+            for table in tables:
+                self._evaluate_table(table, write_ids[table.full_table_name], txns, rows, findings)
+        worst_first = sorted(findings.due, key=lambda item: (-item[0], item[1].entity))
+        return Evaluation(
+            tuple(due for _, due in worst_first),
+            tuple(findings.evaluated),
+            tuple(findings.skipped),
+            tuple(findings.foreign),
+        )
+
+    def _rows_by_entity(self, selection: TableSelection) -> dict[Entity, list[CompactionRow]]:
+        rows: dict[Entity, list[CompactionRow]] = {}
+        for row in self._queue.rows():
+            if selection.matches(row.entity.full_table_name):
+                rows.setdefault(row.entity, []).append(row)
+        return rows
+
+    def _tables(self, selection: TableSelection, findings: _Findings) -> Iterator[TableInfo]:
+        seen: set[str] = set()
+        for database in self._databases(selection):
+            info = self._client.get_database(database)
+            for name in self._client.tables(database):
+                full_name = f"{database}.{name}".lower()
+                if not selection.matches(full_name):
+                    continue
+                seen.add(full_name)
+                table = self._client.get_table(database, name)
+                reason = self._reason_to_skip(table, info, selection)
+                if reason is None:
+                    yield table
+                else:
+                    findings.skipped.append(reason)
+        missing = [name for name in selection.exact_names if name not in seen and selection.matches(name)]
+        if missing:
+            raise ObjectNotFoundError(f"table {missing[0]}", "does not exist", "correct the name in the table list")
+
+    def _databases(self, selection: TableSelection) -> list[str]:
+        return [
+            name
+            for name in self._client.databases()
+            if any(fnmatchcase(name.lower(), pattern) for pattern in selection.database_patterns)
+        ]
+
+    def _reason_to_skip(self, table: TableInfo, database: DatabaseInfo, selection: TableSelection) -> str | None:
+        named = selection.names_exactly(table.full_table_name)
+        refusal = table_refusal(table, database)
+        if refusal is not None:
+            if named:
+                raise refusal
+            return str(refusal)
+        automatic = auto_compaction(
+            table.parameters,
+            database.parameters,
+            listed_explicitly=named,
+            override=self._settings.override_no_auto_compaction,
+            hive_4=True,
+        )
+        if not automatic.allowed:
+            return f"table {table.full_table_name}: {automatic.reason}"
+        return None
+
+    def _evaluate_table(
+        self,
+        table: TableInfo,
+        write_ids: TableWriteIds,
+        txns: ValidTxnList,
+        rows: dict[Entity, list[CompactionRow]],
+        findings: _Findings,
+    ) -> None:
+        thresholds = self._settings.thresholds.for_table(table.parameters)
+        for entity, location in self._locations(table):
+            if self._in_queue(entity, rows.get(entity, []), findings):
+                continue
+            try:
+                directory = self._look(location, write_ids, txns)
+            except AcidError as error:
+                # One odd partition must not keep the others from being compacted (Hive: testInitiatorFailure).
+                findings.skipped.append(str(error))
+                log.warning("%s: not evaluated: %s", entity, error)
+                continue
+            decision = decide(
+                directory, thresholds, hive_version=4, aborted=AbortedFigures(len(directory.aborted_write_ids))
+            )
+            findings.evaluated.append(Evaluated(entity, decision))
+            if decision.type is not None:
+                self._add_due(entity, decision.type, decision, directory, findings)
+
+    def _locations(self, table: TableInfo) -> Iterator[tuple[Entity, str]]:
+        if not table.partition_keys:
+            yield Entity(table.database, table.name), table.location
+            return
+        names = self._client.get_partition_names(table.database, table.name)
+        for start in range(0, len(names), PARTITIONS_PER_CALL):
+            batch: Sequence[str] = names[start : start + PARTITIONS_PER_CALL]
+            for partition in self._client.get_partitions(table.database, table.name, batch):
+                yield Entity(table.database, table.name, partition.name), partition.location
+
+    def _look(self, location: str, write_ids: TableWriteIds, txns: ValidTxnList) -> AcidDirectory:
+        storage = storage_for(location)
+        listing = storage.list()
+        return acid_directory(listing, compactor_list(write_ids), txns, read_base_formats(storage, listing))
+
+    def _in_queue(self, entity: Entity, rows: list[CompactionRow], findings: _Findings) -> bool:
+        """Whether the queue already says what happens with this partition."""
+        for row in rows:
+            if row.state is CompactionState.INITIATED and RequestPool.parse(row.pool) is None:
+                self._meet_foreign(row, findings)
+                return True
+        failures = _failures_in_a_row(rows)
+        if failures >= FAILED_COMPACTIONS_THRESHOLD:
+            findings.skipped.append(
+                f"{entity}: the last {failures} compactions failed; compact it by hand once the cause is removed"
+            )
+            return True
+        return False
+
+    def _meet_foreign(self, row: CompactionRow, findings: _Findings) -> None:
+        servable = row.type in (CompactionType.MAJOR.value, CompactionType.MINOR.value) and row.pool is None
+        if not self._settings.serve_foreign_requests or not servable:
+            findings.foreign.append(row)
+            return
+        reason = f"request {row.id} ({row.type}) made by somebody else"
+        due = DuePartition(row.entity, CompactionType(row.type), reason, row.id)
+        findings.due.append((float("inf"), due))
+
+    def _add_due(
+        self,
+        entity: Entity,
+        type: CompactionType,
+        decision: CompactionDecision,
+        directory: AcidDirectory,
+        findings: _Findings,
+    ) -> None:
+        nothing = worth_compacting(directory)
+        if nothing is not None and not directory.obsolete and not directory.aborted:
+            findings.skipped.append(f"{entity}: {nothing}")
+            return
+        read_cost = float(decision.delta_count + decision.delete_delta_count)
+        findings.due.append((read_cost, DuePartition(entity, type, decision.reason)))
+
+
+def _failures_in_a_row(rows: list[CompactionRow]) -> int:
+    failures = 0
+    history = (row for row in rows if row.state in _HISTORY_OF_WORK and not (row.error_message or "").startswith(DIED))
+    for row in sorted(history, key=lambda row: -row.id):
+        if row.state is not CompactionState.FAILED:
+            break
+        failures += 1
+    return failures

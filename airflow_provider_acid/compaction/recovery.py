@@ -1,0 +1,190 @@
+"""What a new attempt does first: put in order what dead attempts left of the same partition.
+
+Whoever takes over first ends the predecessor's transaction and then moves or deletes its staging directory, so that
+a predecessor that was only asleep has nothing left to rename, and nothing it could still commit.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.compaction.attempts import Attempts, pool_of_worker, worker_id
+from airflow_provider_acid.compaction.facts import EntityFacts
+from airflow_provider_acid.compaction.outcomes import Outcome, OutcomeState
+from airflow_provider_acid.compaction.settings import CompactionSettings
+from airflow_provider_acid.compaction.staging import (
+    FinishedOutput,
+    sealed_output,
+    staged_plan,
+    staging_name,
+    staging_tokens,
+)
+from airflow_provider_acid.exceptions import OwnershipLostError
+from airflow_provider_acid.filesystem import Storage, storage_for
+from airflow_provider_acid.metastore.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.pools import RequestPool
+from airflow_provider_acid.metastore.queue import CompactionQueue
+from airflow_provider_acid.metastore.values import CompactionRow, CompactionState, TxnState
+
+log = logging.getLogger(__name__)
+
+DIED = "an attempt died"
+"""How the messages begin with which rows of dead attempts are failed; they are not the partition's fault."""
+
+UNCLAIMED_GRACE_SECONDS = 60.0
+"""Age after which a request of ours that nobody claimed is taken for abandoned: claiming follows at once."""
+
+
+@dataclass(frozen=True)
+class _Scene:
+    """What was found about one partition, and who asks."""
+
+    entity: Entity
+    storage: Storage
+    attempts: Attempts
+    own: RequestPool
+
+
+class Recovery:
+    """Puts in order what dead attempts left; belongs to one thread, like its client."""
+
+    def __init__(self, client: AcidMetastoreClient, queue: CompactionQueue, settings: CompactionSettings) -> None:
+        self._client = client
+        self._queue = queue
+        self._settings = settings
+
+    def recover(self, facts: EntityFacts, own: RequestPool) -> Outcome | FinishedOutput | None:
+        """Bury dead attempts of one partition, or say who is alive.
+
+        :returns: an outcome where a living attempt has the partition, or where a dead one had finished but for
+            its commit; the finished output of a dead attempt, moved to the staging directory of ``own``; or None.
+        :raises OwnershipLostError: the metastore contradicts itself; nothing was changed.
+        """
+        rows = self._queue.rows(entity=facts.entity)
+        scene = _Scene(facts.entity, storage_for(facts.location), self._look(), own)
+        for row in rows:
+            outcome = self._recover_row(scene, row)
+            if outcome is not None:
+                return outcome
+        return self._recover_staging(scene)
+
+    def settle_uncommitted(self, entities: Collection[Entity]) -> tuple[Outcome, ...]:
+        """Settle rows 'ready for cleaning' whose transaction never committed; see :meth:`recover`."""
+        rows = [
+            row
+            for row in self._queue.rows(state=CompactionState.READY_FOR_CLEANING)
+            if row.entity in set(entities) and row.commit_ms is None
+        ]
+        if not rows:
+            return ()
+        attempts = self._look()
+        settled = (self._settle(attempts, row, None) for row in rows)
+        return tuple(outcome for outcome in settled if outcome is not None)
+
+    def _look(self) -> Attempts:
+        return Attempts.look(self._client, self._settings.transaction_timeout_seconds)
+
+    def _recover_row(self, scene: _Scene, row: CompactionRow) -> Outcome | None:
+        if row.state is CompactionState.READY_FOR_CLEANING and row.commit_ms is None:
+            return self._settle(scene.attempts, row, scene.own.owner)
+        if row.state is CompactionState.INITIATED:
+            return self._recover_unclaimed(scene, row)
+        if row.state is CompactionState.WORKING:
+            return self._recover_working(scene, row)
+        return None
+
+    def _settle(self, attempts: Attempts, row: CompactionRow, owner: str | None) -> Outcome | None:
+        """A row whose transaction never committed: commit it if that can still be done, else fail the row.
+
+        Never cleaned as it stands: with an aborted transaction its directory is no part of the table
+        (HIVE-29572).
+
+        :returns: an outcome where the row is settled or somebody alive is about to; None where it was failed.
+        """
+        txn = attempts.transactions.get(row.txn_id or 0)
+        if txn is not None and txn.state is TxnState.OPEN:
+            if RequestPool.parse(txn.agent_info) is None or attempts.is_alive(txn, owner):
+                return _busy(row, f"waits for the commit of transaction {txn.id}")
+            self._client.commit(txn.id)
+            message = f"committed transaction {txn.id}, which a dead attempt had left one step before its end"
+            return Outcome(row.entity, OutcomeState.COMPACTED, message, row.id)
+        if txn is not None:
+            self._queue.fail(row, f"{DIED}: transaction {txn.id} was aborted before it was committed")
+            return None
+        now = self._queue.row(row.id)
+        if now is None or now.commit_ms is not None or now.state is not row.state:
+            return None
+        raise OwnershipLostError(
+            f"compaction request {row.id} of {row.entity}",
+            f"is ready for cleaning but not committed, and its transaction {row.txn_id} is neither open nor aborted",
+            "compare COMPACTION_QUEUE and TXNS in the metastore's database before anything is deleted",
+        )
+
+    def _recover_unclaimed(self, scene: _Scene, row: CompactionRow) -> Outcome | None:
+        pool = RequestPool.parse(row.pool)
+        if pool is None:
+            return None
+        if pool.owner != scene.own.owner and scene.attempts.age_seconds(row.enqueue_ms) < UNCLAIMED_GRACE_SECONDS:
+            return _busy(row, "was just requested by another task")
+        claim = self._queue.claim(str(pool), worker_id(scene.own, "recovery"))
+        if claim is not None:
+            self._queue.fail(claim, f"{DIED} before it claimed its request")
+        return None
+
+    def _recover_working(self, scene: _Scene, row: CompactionRow) -> Outcome | None:
+        pool = pool_of_worker(row.worker_id)
+        if pool == scene.own:
+            return None
+        if pool is None:
+            return _busy(row, f"is being compacted by the worker {row.worker_id}, which is not of this package")
+        txn = scene.attempts.transactions.get(row.txn_id or 0) or scene.attempts.transaction_of(pool.token)
+        if txn is not None and scene.attempts.is_alive(txn, scene.own.owner):
+            return _busy(row, f"is being compacted by {row.worker_id} in transaction {txn.id}")
+        claimed_seconds = scene.attempts.age_seconds(row.start_ms)
+        if txn is None and pool.owner != scene.own.owner and claimed_seconds <= scene.attempts.timeout_seconds:
+            return _busy(row, f"was claimed {claimed_seconds:.0f} s ago by {row.worker_id}")
+        txn_id = txn.id if txn else row.txn_id
+        self._end_transaction(txn_id)
+        self._remove_unseen(scene, pool.token, txn_id)
+        self._queue.fail(row, f"{DIED} and another took over: {row.worker_id}")
+        return None
+
+    def _end_transaction(self, txn_id: int | None) -> None:
+        if txn_id is not None and self._client.transaction_state(txn_id) is TxnState.OPEN:
+            self._client.abort(txn_id)
+
+    def _remove_unseen(self, scene: _Scene, token: str, txn_id: int | None) -> None:
+        """Delete what a dead attempt published in a transaction that is aborted: no Hive reader saw it."""
+        plan = staged_plan(scene.storage, token)
+        if plan is None or not scene.storage.exists(plan.target):
+            return
+        if txn_id is None or self._client.transaction_state(txn_id) is not TxnState.ABORTED:
+            raise OwnershipLostError(
+                f"{plan.target} of {scene.entity}",
+                f"was published by an attempt that is taken for dead, but transaction {txn_id} is not aborted",
+                "compare COMPACTION_QUEUE and TXNS in the metastore's database before anything is deleted",
+            )
+        log.info("%s: removing %s of aborted transaction %s", scene.entity, plan.target, txn_id)
+        scene.storage.delete([plan.target])
+
+    def _recover_staging(self, scene: _Scene) -> FinishedOutput | None:
+        finished: FinishedOutput | None = None
+        for token in staging_tokens(scene.storage.list()):
+            txn = scene.attempts.transaction_of(token)
+            if token == scene.own.token or (txn is not None and scene.attempts.is_alive(txn, scene.own.owner)):
+                continue
+            self._end_transaction(txn.id if txn else None)
+            candidate = sealed_output(scene.storage, token)
+            if candidate is None or finished is not None:
+                scene.storage.delete([staging_name(token)])
+                continue
+            scene.storage.publish(staging_name(token), staging_name(scene.own.token))
+            finished = candidate
+        return finished
+
+
+def _busy(row: CompactionRow, reason: str) -> Outcome:
+    return Outcome(row.entity, OutcomeState.SKIPPED, f"{row.entity} {reason}", row.id)

@@ -1,0 +1,36 @@
+"""Everything that can be set about evaluating, compacting and cleaning, with Hive's defaults."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from airflow_provider_acid.acid.thresholds import Thresholds
+
+
+@dataclass(frozen=True)
+class CompactionSettings:
+    """Settings of one sensor, operator or cleaner.
+
+    :param thresholds: when a partition is due (``hive.compactor.delta.num.threshold`` and its siblings).
+    :param serve_foreign_requests: whether requests made by users (``ALTER TABLE … COMPACT``) or by Hive's
+        Initiator are carried out; otherwise they are only reported.
+    :param override_no_auto_compaction: whether tables named by an include list are evaluated although
+        ``no_auto_compaction`` is set.
+    :param transaction_timeout_seconds: a transaction without a heartbeat for longer is taken for dead; None for
+        the metastore's own ``metastore.txn.timeout``.
+    :param heartbeat_seconds: time between two heartbeats; None for half the transaction time-out, as Hive's
+        Worker does it.
+    :param lock_wait_seconds: longest wait for the SHARED_READ lock on the partition.
+    :param worker_timeout_seconds: ``hive.compactor.worker.timeout``; a claim without a transaction that is
+        older is taken for dead.
+    :param retention_seconds: how long obsolete directories are kept for readers that open no transaction.
+    """
+
+    thresholds: Thresholds = field(default_factory=Thresholds)
+    serve_foreign_requests: bool = False
+    override_no_auto_compaction: bool = False
+    transaction_timeout_seconds: float | None = None
+    heartbeat_seconds: float | None = None
+    lock_wait_seconds: float = 60.0
+    worker_timeout_seconds: float = 86_400.0
+    retention_seconds: float = 0.0

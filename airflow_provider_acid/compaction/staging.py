@@ -1,0 +1,69 @@
+"""Staging directories: where an attempt works, inside the partition, so that TRUNCATE and DROP remove them too."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from airflow_provider_acid.acid.listing import Listing
+from airflow_provider_acid.acid.plan import OUTPUT_DIRECTORY, CompactionPlan, CompactionResult
+from airflow_provider_acid.exceptions import ConfigurationError, StorageError
+from airflow_provider_acid.filesystem import Storage
+
+STAGING_PREFIX = "_acid_compaction_"
+PLAN_FILE = "plan.json"
+RESULT_FILE = "result.json"
+ATTEMPTS_DIRECTORY = "attempts"
+
+
+def staging_name(token: str) -> str:
+    """Name of the staging directory of the attempt ``token``; hidden from every reader by its first character."""
+    return STAGING_PREFIX + token
+
+
+def staging_tokens(listing: Listing) -> tuple[str, ...]:
+    """Tokens of the attempts whose staging directories lie in a partition."""
+    return tuple(
+        name[len(STAGING_PREFIX) :]
+        for name in listing.directories
+        if name.startswith(STAGING_PREFIX) and "/" not in name
+    )
+
+
+def open_staging(storage: Storage, plan: CompactionPlan) -> None:
+    """Make the staging directory of a plan and put the plan into it.
+
+    Only this function makes directories: a task of a dead attempt whose staging was removed finds no place to
+    write to.
+    """
+    storage.make_directory(f"{plan.staging}/{ATTEMPTS_DIRECTORY}")
+    storage.make_directory(f"{plan.staging}/{OUTPUT_DIRECTORY}")
+    storage.write_new(f"{plan.staging}/{PLAN_FILE}", plan.to_json().encode())
+
+
+@dataclass(frozen=True)
+class FinishedOutput:
+    """Output of a dead attempt that was complete; it lies in the staging directory of ``plan``."""
+
+    plan: CompactionPlan
+    result: CompactionResult
+
+
+def staged_plan(storage: Storage, token: str) -> CompactionPlan | None:
+    """The plan of an attempt; None where its staging directory has none, or none that can be read."""
+    try:
+        return CompactionPlan.from_json(storage.read(f"{staging_name(token)}/{PLAN_FILE}").decode())
+    except (StorageError, ConfigurationError, UnicodeDecodeError):
+        return None
+
+
+def sealed_output(storage: Storage, token: str) -> FinishedOutput | None:
+    """What a dead attempt finished but did not publish; None where it finished nothing that can be read."""
+    name = staging_name(token)
+    plan = staged_plan(storage, token)
+    if plan is None or not storage.exists(f"{name}/{OUTPUT_DIRECTORY}"):
+        return None
+    try:
+        result = CompactionResult.from_json(storage.read(f"{name}/{RESULT_FILE}").decode())
+    except (StorageError, ConfigurationError, UnicodeDecodeError):
+        return None
+    return FinishedOutput(plan, result) if result.error is None and result.attempt == plan.attempt else None

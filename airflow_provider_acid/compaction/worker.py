@@ -1,0 +1,303 @@
+"""Hive's Worker for one partition at a time: begin, and, once the Spark job has merged, finish or abandon.
+
+The order of steps is Hive's own: enqueue, claim, transaction and lock, snapshot, record, merge, verify, fence,
+publish by one rename, mark compacted, commit. Whatever dies in between, :mod:`recovery` puts in order.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.plan import OUTPUT_DIRECTORY, CompactionPlan, CompactionResult, CompactionType
+from airflow_provider_acid.acid.planning import major_plan, worth_compacting
+from airflow_provider_acid.compaction.attempts import worker_id
+from airflow_provider_acid.compaction.eligibility import check_entity
+from airflow_provider_acid.compaction.facts import EntityFacts, load_facts
+from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
+from airflow_provider_acid.compaction.publication import check_inputs, verify_output
+from airflow_provider_acid.compaction.recovery import Recovery
+from airflow_provider_acid.compaction.settings import CompactionSettings
+from airflow_provider_acid.compaction.snapshot import Snapshot, take_snapshot
+from airflow_provider_acid.compaction.staging import FinishedOutput, open_staging, staging_name
+from airflow_provider_acid.compaction.steps import Step, StepListener, ignore_steps
+from airflow_provider_acid.exceptions import AcidError, OwnershipLostError, RefusedError, SparkJobError
+from airflow_provider_acid.filesystem import Storage, storage_for
+from airflow_provider_acid.metastore.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.pools import RequestPool, owner_of
+from airflow_provider_acid.metastore.queue import ClaimedCompaction, CompactionQueue, NotEnqueued
+from airflow_provider_acid.metastore.transaction import CompactionTransaction
+
+log = logging.getLogger(__name__)
+
+TransactionFactory = Callable[[Entity, str], CompactionTransaction]
+"""Makes the (not yet started) transaction for an entity; the text goes into its agent info."""
+
+
+@dataclass(frozen=True)
+class ActiveCompaction:
+    """A partition that is claimed, locked and planned.
+
+    :param table_location: URI of the whole table's directory.
+    :param adopted: the complete output of a dead predecessor, already in this attempt's staging directory;
+        None where the Spark job has to merge.
+    """
+
+    claim: ClaimedCompaction
+    transaction: CompactionTransaction
+    storage: Storage
+    plan: CompactionPlan
+    table_location: str
+    adopted: CompactionResult | None
+
+    @property
+    def entity(self) -> Entity:
+        """The partition."""
+        return self.plan.entity
+
+
+class Worker:
+    """Begins and finishes compactions; belongs to one thread, like its client.
+
+    :param identity: of the task; stays the same when the same task is tried again.
+    :param host: this machine's name, shown with the worker's id in ``SHOW COMPACTIONS``.
+    """
+
+    def __init__(
+        self,
+        client: AcidMetastoreClient,
+        queue: CompactionQueue,
+        transactions: TransactionFactory,
+        settings: CompactionSettings,
+        *,
+        identity: str,
+        host: str,
+        on_step: StepListener = ignore_steps,
+    ) -> None:
+        self._client = client
+        self._queue = queue
+        self._transactions = transactions
+        self._settings = settings
+        self._identity = identity
+        self._host = host
+        self._on_step = on_step
+        self._recovery = Recovery(client, queue, settings)
+
+    def begin(self, due: DuePartition) -> ActiveCompaction | Outcome:
+        """Claim, lock and plan one partition; an outcome where there is nothing (more) to do.
+
+        Errors of this one partition come back as its outcome.
+        """
+        pool = RequestPool.new(owner_of(self._identity, str(due.entity)))
+        try:
+            return self._begin(due, pool)
+        except RefusedError as error:
+            return Outcome(due.entity, OutcomeState.REFUSED, str(error), due.request_id)
+        except AcidError as error:
+            return Outcome(due.entity, OutcomeState.FAILED, str(error), due.request_id)
+
+    def _begin(self, due: DuePartition, pool: RequestPool) -> ActiveCompaction | Outcome:
+        if due.request_id is not None:
+            return self._begin_foreign(due, pool)
+        facts = load_facts(self._client, due.entity)
+        if not facts.table.is_transactional or facts.table.is_external:
+            check_entity(facts)
+        recovered = self._recovery.recover(facts, pool)
+        self._on_step(Step.RECOVERED, due.entity)
+        if isinstance(recovered, Outcome):
+            return recovered
+        made = self._queue.enqueue(due.entity, CompactionType.MAJOR, str(pool), {})
+        if isinstance(made, NotEnqueued):
+            return Outcome(due.entity, OutcomeState.SKIPPED, made.reason)
+        self._on_step(Step.ENQUEUED, due.entity)
+        claim = self._queue.claim(str(pool), worker_id(pool, self._host))
+        if claim is None or claim.id != made.id:
+            raise OwnershipLostError(
+                f"compaction request {made.id} of {due.entity}",
+                "was taken by somebody else before it could be claimed",
+                "switch off Hive's own workers, or let only one scheduler compact this table",
+            )
+        self._on_step(Step.CLAIMED, due.entity)
+        return self._prepare_or_close(due, claim, pool, recovered)
+
+    def _begin_foreign(self, due: DuePartition, pool: RequestPool) -> ActiveCompaction | Outcome:
+        """Serve the oldest request that others made; the queue decides which, and that one is looked at in full."""
+        claim = self._queue.claim_foreign(worker_id(pool, self._host))
+        if claim is None:
+            return Outcome(due.entity, OutcomeState.SKIPPED, "the request is no longer waiting", due.request_id)
+        self._on_step(Step.CLAIMED, claim.entity)
+        if claim.id == due.request_id:
+            return self._prepare_or_close(due, claim, pool, None)
+        log.info("Serving request %s (%s) before request %s", claim.id, claim.entity, due.request_id)
+        served = DuePartition(claim.entity, due.type, f"request {claim.id} made by somebody else", claim.id)
+        return self._prepare_or_close(served, claim, pool, None)
+
+    def _prepare_or_close(
+        self, due: DuePartition, claim: ClaimedCompaction, pool: RequestPool, finished: FinishedOutput | None
+    ) -> ActiveCompaction | Outcome:
+        try:
+            return self._prepare(due, claim, pool, finished)
+        except RefusedError as error:
+            self._queue.refuse(claim, str(error))
+            return Outcome(claim.entity, OutcomeState.REFUSED, str(error), claim.id)
+        except AcidError as error:
+            self._fail_row(claim, str(error))
+            return Outcome(claim.entity, OutcomeState.FAILED, str(error), claim.id)
+
+    def _prepare(
+        self, due: DuePartition, claim: ClaimedCompaction, pool: RequestPool, finished: FinishedOutput | None
+    ) -> ActiveCompaction | Outcome:
+        facts = load_facts(self._client, due.entity)
+        check_entity(facts)
+        if due.request_id is not None:
+            recovered = self._recovery.recover(facts, pool)
+            if isinstance(recovered, Outcome):
+                raise OwnershipLostError(str(due.entity), recovered.message, "try again when that has ended")
+            finished = recovered
+        transaction = self._transactions(due.entity, str(pool))
+        transaction.start()
+        self._on_step(Step.TRANSACTION_OPENED, due.entity)
+        try:
+            return self._plan(due, claim, transaction, pool, finished)
+        except BaseException:
+            transaction.close()
+            raise
+
+    def _plan(
+        self,
+        due: DuePartition,
+        claim: ClaimedCompaction,
+        transaction: CompactionTransaction,
+        pool: RequestPool,
+        finished: FinishedOutput | None,
+    ) -> ActiveCompaction | Outcome:
+        facts = load_facts(self._client, due.entity)
+        check_entity(facts)
+        storage = storage_for(facts.location)
+        snapshot = take_snapshot(self._client, due.entity.full_table_name, storage, transaction.txn_id)
+        nothing = worth_compacting(snapshot.directory)
+        if snapshot.write_ids.high_water_mark <= 0:
+            raise RefusedError(str(due.entity), "nothing was ever committed to it", "compact it once it holds data")
+        claim = self._queue.record(claim, snapshot.write_ids.high_water_mark, transaction.txn_id, facts.table.owner)
+        self._on_step(Step.RECORDED, due.entity)
+        if nothing is not None:
+            return self._finish_without_merge(claim, transaction, snapshot, nothing)
+        plan = self._make_plan(due, facts, snapshot, transaction.txn_id, pool)
+        adopted = self._adopt(storage, plan, finished)
+        if adopted is None:
+            open_staging(storage, plan)
+        self._on_step(Step.STAGED, due.entity)
+        return ActiveCompaction(claim, transaction, storage, plan, facts.table.location, adopted)
+
+    def _make_plan(
+        self, due: DuePartition, facts: EntityFacts, snapshot: Snapshot, txn_id: int, pool: RequestPool
+    ) -> CompactionPlan:
+        reason = due.reason
+        if due.type is CompactionType.MINOR:
+            reason += "; done as a major, since minor compaction is left to a later release"
+        return major_plan(
+            entity=due.entity,
+            location=facts.location,
+            directory=snapshot.directory,
+            write_ids=snapshot.write_ids,
+            columns=facts.columns,
+            bucketed=facts.bucketed,
+            table_parameters=facts.table.parameters,
+            attempt=pool.token,
+            staging=staging_name(pool.token),
+            visibility_txn_id=txn_id,
+            reason=reason,
+        )
+
+    def _adopt(
+        self, storage: Storage, plan: CompactionPlan, finished: FinishedOutput | None
+    ) -> CompactionResult | None:
+        if finished is None:
+            return None
+        if plan.merges_the_same_as(finished.plan):
+            log.info("%s: adopting the finished output of a dead attempt", plan.entity)
+            return finished.result
+        storage.delete([plan.staging])
+        return None
+
+    def _finish_without_merge(
+        self, claim: ClaimedCompaction, transaction: CompactionTransaction, snapshot: Snapshot, reason: str
+    ) -> Outcome:
+        """Hive's rule: with obsolete or aborted directories the Cleaner has work, otherwise the request is refused."""
+        entity = claim.entity
+        if snapshot.directory.obsolete or snapshot.directory.aborted:
+            self._queue.complete(claim)
+            transaction.commit()
+            message = f"{reason}; obsolete directories go to the cleaner"
+        else:
+            transaction.close()
+            message = f"None of the compaction thresholds met: {reason}"
+            self._queue.refuse(claim, message)
+        return Outcome(entity, OutcomeState.NOTHING_TO_MERGE, message, claim.id)
+
+    def finish(self, active: ActiveCompaction, result: CompactionResult) -> Outcome:
+        """Verify, fence and publish what the job made; abandons the attempt where any of it fails."""
+        try:
+            self._publish(active, result)
+        except AcidError as error:
+            return self.abandon(active, str(error))
+        try:
+            return self._complete(active, result)
+        except AcidError as error:
+            return self._settle(active, error)
+
+    def _publish(self, active: ActiveCompaction, result: CompactionResult) -> None:
+        plan, storage = active.plan, active.storage
+        if result.error is not None:
+            raise SparkJobError(str(plan.entity), result.error, "see the Spark application's log")
+        verify_output(storage, plan, result)
+        self._on_step(Step.VERIFIED, plan.entity)
+        check_inputs(storage, plan)
+        self._queue.check_owner(active.claim)
+        active.transaction.verify()
+        self._on_step(Step.FENCED, plan.entity)
+        storage.publish(f"{plan.staging}/{OUTPUT_DIRECTORY}", plan.target)
+        self._on_step(Step.PUBLISHED, plan.entity)
+
+    def _complete(self, active: ActiveCompaction, result: CompactionResult) -> Outcome:
+        plan = active.plan
+        self._queue.complete(active.claim)
+        self._on_step(Step.MARKED_COMPACTED, plan.entity)
+        active.transaction.commit()
+        self._on_step(Step.COMMITTED, plan.entity)
+        active.storage.delete([plan.staging])
+        self._on_step(Step.STAGING_REMOVED, plan.entity)
+        return Outcome(
+            plan.entity,
+            OutcomeState.COMPACTED,
+            plan.reason,
+            active.claim.id,
+            plan.target,
+            plan.input_bytes,
+            sum(file.size_bytes for file in result.files),
+            sum(file.rows_out for file in result.files),
+        )
+
+    def _settle(self, active: ActiveCompaction, error: AcidError) -> Outcome:
+        """The result is published but the metastore did not confirm: only the metastore knows what holds."""
+        active.transaction.close()
+        message = f"{error} The published directory {active.plan.target} is left to the next run to judge."
+        return Outcome(active.entity, OutcomeState.FAILED, message, active.claim.id)
+
+    def abandon(self, active: ActiveCompaction, message: str) -> Outcome:
+        """Give up an unpublished compaction: no source for a rename, no transaction, the row failed."""
+        try:
+            active.storage.delete([active.plan.staging])
+        except AcidError as error:
+            log.warning("%s", error)
+        active.transaction.close()
+        self._fail_row(active.claim, message)
+        return Outcome(active.entity, OutcomeState.FAILED, message, active.claim.id)
+
+    def _fail_row(self, claim: ClaimedCompaction, message: str) -> None:
+        try:
+            self._queue.fail(claim, message)
+        except AcidError as error:
+            log.warning("%s: the request could not be marked as failed: %s", claim.entity, error)

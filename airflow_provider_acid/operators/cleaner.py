@@ -1,0 +1,132 @@
+"""An operator that deletes merged directories once no reader can need them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from airflow.providers.common.compat.sdk import AirflowException, AirflowSkipException, BaseOperator, conf
+
+from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.compaction.cleaner import Cleaner, Cleaning, CleaningState
+from airflow_provider_acid.compaction.outcomes import entity_from_json
+from airflow_provider_acid.compaction.settings import CompactionSettings
+from airflow_provider_acid.config import configured_settings
+from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
+from airflow_provider_acid.metastore.thrift_queue import ThriftCompactionQueue
+from airflow_provider_acid.triggers.cleaner import CleaningTrigger
+
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Context
+
+
+class AcidCleanerOperator(BaseOperator):
+    """Cleans up after compactions, as Hive's Cleaner does.
+
+    Waits until every transaction has ended that may have begun to read before the compaction was committed, deletes
+    obsolete directories and those of aborted transactions, and completes the row in the metastore's queue.
+
+    :param partitions: objects with ``database``, ``table`` and ``partition``, as sensor and operator return them.
+        Those without a row 'ready for cleaning' are passed over. (templated)
+    :param hive_acid_conn_id: the metastore's connection. (templated)
+    :param deadline_seconds: longest wait, from the task's first start; then the task is skipped, nothing more is
+        deleted, and the next run goes on.
+    :param poll_seconds: time between two looks at the metastore.
+    :param retention_seconds: how long obsolete directories are kept for readers that open no transaction; default:
+        ``[hive_acid] cleaner_retention_time``.
+    :param deferrable: wait in the triggerer instead of a worker slot.
+    """
+
+    template_fields: Sequence[str] = ("partitions", "hive_acid_conn_id")
+    template_fields_renderers: Mapping[str, str] = {"partitions": "json"}
+    ui_color = "#dcedc8"
+
+    def __init__(
+        self,
+        *,
+        partitions: Sequence[Mapping[str, object]],
+        hive_acid_conn_id: str = AcidMetastoreHook.default_conn_name,
+        deadline_seconds: float = 21_600.0,
+        poll_seconds: float = 10.0,
+        retention_seconds: float | None = None,
+        deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
+        **kwargs: object,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.partitions = partitions
+        self.hive_acid_conn_id = hive_acid_conn_id
+        self.deadline_seconds = deadline_seconds
+        self.poll_seconds = poll_seconds
+        self.retention_seconds = retention_seconds
+        self.deferrable = deferrable
+
+    def execute(self, context: Context) -> list[dict[str, object]]:
+        """Clean what can be cleaned, wait for the rest.
+
+        :raises AirflowException: cleaning a partition failed; its files and its row are as the message says.
+        :raises AirflowSkipException: the deadline passed while readers were still there.
+        """
+        return self._clean_or_wait(time.time() + self.deadline_seconds, [])
+
+    def execute_complete(
+        self, context: Context, event: dict[str, str], deadline: float, done: list[dict[str, object]]
+    ) -> list[dict[str, object]]:
+        """Go on after the wait."""
+        if event["state"] == "error":
+            raise AirflowException(event["message"])
+        return self._clean_or_wait(deadline, done)
+
+    def _clean_or_wait(self, deadline: float, done: list[dict[str, object]]) -> list[dict[str, object]]:
+        entities = [entity_from_json(item) for item in self.partitions]
+        while True:
+            cleanings = self._clean(entities)
+            done = done + [item.to_json() for item in cleanings if item.state is not CleaningState.WAITING]
+            failures = [str(item.message) for item in cleanings if item.state is CleaningState.FAILED]
+            if failures:
+                raise AirflowException("; ".join(failures))
+            waiting = [item for item in cleanings if item.state is CleaningState.WAITING]
+            if not waiting:
+                return done
+            if time.time() >= deadline:
+                raise AirflowSkipException("; ".join(f"{item.entity} {item.message}" for item in waiting))
+            self._wait(waiting, deadline, done)
+
+    def _wait(self, waiting: Sequence[Cleaning], deadline: float, done: list[dict[str, object]]) -> None:
+        if self.deferrable:
+            self.defer(
+                trigger=CleaningTrigger(
+                    self.hive_acid_conn_id,
+                    [
+                        {
+                            "database": item.entity.database,
+                            "table": item.entity.table,
+                            "partition": item.entity.partition,
+                        }
+                        for item in waiting
+                    ],
+                    deadline,
+                    self.poll_seconds,
+                ),
+                method_name="execute_complete",
+                kwargs={"deadline": deadline, "done": done},
+                timeout=timedelta(seconds=max(deadline - time.time(), 0) + 60),
+            )
+        for item in waiting:
+            self.log.info("%s %s", item.entity, item.message)
+        time.sleep(min(self.poll_seconds, max(deadline - time.time(), 0)))
+
+    def _clean(self, entities: Sequence[Entity]) -> tuple[Cleaning, ...]:
+        with AcidMetastoreHook(self.hive_acid_conn_id).get_conn() as client:
+            cleanings = Cleaner(client, ThriftCompactionQueue(client), self._settings()).clean(entities)
+        for item in cleanings:
+            self.log.info("%s: %s: %s", item.entity, item.state.value, item.message)
+        return cleanings
+
+    def _settings(self) -> CompactionSettings:
+        settings = configured_settings()
+        if self.retention_seconds is not None:
+            settings = replace(settings, retention_seconds=self.retention_seconds)
+        return settings

@@ -1,0 +1,197 @@
+"""An operator that compacts a batch of partitions with one Spark application."""
+
+from __future__ import annotations
+
+import socket
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
+
+from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.compaction.batch import CompactionBatch
+from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
+from airflow_provider_acid.compaction.package_archive import compaction_script, write_package_archive
+from airflow_provider_acid.compaction.run_directory import RunDirectory
+from airflow_provider_acid.compaction.settings import CompactionSettings
+from airflow_provider_acid.compaction.worker import ActiveCompaction, Worker
+from airflow_provider_acid.config import configured_settings, job_queue
+from airflow_provider_acid.hooks.metastore import AcidMetastoreHook, MetastoreEndpoint
+from airflow_provider_acid.metastore.thrift_queue import ThriftCompactionQueue
+from airflow_provider_acid.metastore.transaction import CompactionTransaction
+
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Context
+
+DEFAULT_MAX_ACTIVE_PARTITIONS = 4
+STOP_SECONDS = 60.0
+"""How long a killed task waits for its partitions to be given back."""
+
+
+class AcidCompactionOperator(SparkSubmitOperator):
+    """Compacts partitions of Hive ACID tables, as Hive's Worker does, with one Spark application for all of them.
+
+    Each partition is claimed in the metastore's queue, protected by a transaction with heartbeats and a lock,
+    merged by Spark, verified, and published by one rename, independent of the others.
+
+    :param partitions: what to compact: objects with ``database``, ``table``, and ``partition`` where the table has
+        partitions, as the sensor returns them. (templated)
+    :param hive_acid_conn_id: the metastore's connection. (templated)
+    :param conn_id: the Spark connection.
+    :param max_active_partitions: partitions in work at the same time; default 4, or twice the task slots that
+        ``num_executors`` and ``executor_cores`` or ``total_executor_cores`` ask for.
+    :param run_directory: URI of a directory that Airflow and all executors reach, for plans and results; default:
+        inside the first table's location. (templated)
+    :param ship_package: send this package's pure part along with the application, so that executors need only
+        pyarrow, pyorc and protobuf.
+
+    All other parameters are those of ``SparkSubmitOperator``.
+    """
+
+    template_fields: Sequence[str] = (
+        *SparkSubmitOperator.template_fields,
+        "partitions",
+        "hive_acid_conn_id",
+        "run_directory",
+    )
+    template_fields_renderers: Mapping[str, str] = {"partitions": "json"}
+    ui_color = "#ffe082"
+
+    def __init__(
+        self,
+        *,
+        partitions: Sequence[Mapping[str, object]],
+        hive_acid_conn_id: str = AcidMetastoreHook.default_conn_name,
+        max_active_partitions: int | None = None,
+        run_directory: str | None = None,
+        ship_package: bool = True,
+        **kwargs: object,
+    ) -> None:
+        # A resumed application would work on the run directory of a dead attempt.
+        kwargs.setdefault("durable", False)
+        super().__init__(**kwargs)
+        self.partitions = partitions
+        self.hive_acid_conn_id = hive_acid_conn_id
+        self.max_active_partitions = max_active_partitions
+        self.run_directory = run_directory
+        self.ship_package = ship_package
+        self._batch: CompactionBatch | None = None
+
+    def execute(self, context: Context) -> list[dict[str, object]]:
+        """Compact all partitions; the outcomes as small objects.
+
+        :raises AirflowFailException: partitions were refused, and trying again would change nothing.
+        :raises AirflowException: partitions failed.
+        """
+        items = [DuePartition.from_json(item) for item in self.partitions]
+        if not items:
+            return []
+        self._batch = self._make_batch(items, task_identity(context))
+        self._batch.start()
+        spark_error: AirflowException | None = None
+        try:
+            run = self._batch.wait_until_planned()
+            if run is not None:
+                self._submit(context, items, run)
+        except AirflowException as error:
+            spark_error = error
+        except BaseException:
+            self._batch.stop()
+            raise
+        finally:
+            self._batch.application_ended()
+            outcomes = self._batch.join()
+        return self._conclude(outcomes, spark_error)
+
+    def on_kill(self) -> None:
+        """Stop the application and give every claim, transaction and lock back."""
+        if self._batch is not None:
+            self._batch.stop()
+        if self._hook is not None:
+            super().on_kill()
+        if self._batch is not None:
+            self._batch.wait(STOP_SECONDS)
+
+    def _submit(self, context: Context, items: Sequence[DuePartition], run: RunDirectory) -> None:
+        self.application = str(compaction_script())
+        self.application_args = ["--run-directory", run.location]
+        self.name = application_name([item.entity for item in items])
+        self._yarn_queue = self._yarn_queue or job_queue()
+        with tempfile.TemporaryDirectory(prefix="airflow-acid-") as directory:
+            if self.ship_package:
+                archive = str(write_package_archive(Path(directory)))
+                self.py_files = ",".join(filter(None, (self.py_files, archive)))
+            super().execute(context)
+
+    def _make_batch(self, items: Sequence[DuePartition], identity: str) -> CompactionBatch:
+        endpoint = AcidMetastoreHook(self.hive_acid_conn_id).endpoint()
+        settings = configured_settings()
+
+        @contextmanager
+        def open_worker() -> Iterator[Worker]:
+            with open_connected_worker(endpoint, settings, identity) as worker:
+                yield worker
+
+        def make_run_directory(first: ActiveCompaction, count: int) -> RunDirectory:
+            return RunDirectory(self.run_directory or first.table_location, uuid4().hex, count)
+
+        return CompactionBatch(items, open_worker, make_run_directory, max_active=self._max_active())
+
+    def _max_active(self) -> int:
+        if self.max_active_partitions:
+            return int(self.max_active_partitions)
+        executors, cores = self._num_executors or 0, self._executor_cores or 1
+        slots = self._total_executor_cores or executors * cores
+        return 2 * int(slots) if slots else DEFAULT_MAX_ACTIVE_PARTITIONS
+
+    def _conclude(self, outcomes: Sequence[Outcome], spark_error: AirflowException | None) -> list[dict[str, object]]:
+        failures = [outcome for outcome in outcomes if outcome.state.is_failure]
+        if failures:
+            message = "; ".join(f"{outcome.entity}: {outcome.message}" for outcome in failures)
+            if all(outcome.state is OutcomeState.REFUSED for outcome in failures):
+                raise AirflowFailException(message)
+            raise AirflowException(message) from spark_error
+        if spark_error is not None:
+            self.log.warning("All partitions are done, yet the Spark application reported: %s", spark_error)
+        return [outcome.to_json() for outcome in outcomes]
+
+
+@contextmanager
+def open_connected_worker(endpoint: MetastoreEndpoint, settings: CompactionSettings, identity: str) -> Iterator[Worker]:
+    """A worker with a metastore connection of its own, for the calling thread."""
+    with endpoint.open() as client:
+
+        def transaction(entity: Entity, agent_info: str) -> CompactionTransaction:
+            return CompactionTransaction(
+                client,
+                entity,
+                agent_info=agent_info,
+                heartbeat_seconds=settings.heartbeat_seconds,
+                txn_timeout_seconds=settings.transaction_timeout_seconds,
+                lock_wait_seconds=settings.lock_wait_seconds,
+            )
+
+        queue = ThriftCompactionQueue(client)
+        yield Worker(client, queue, transaction, settings, identity=identity, host=socket.gethostname())
+
+
+def task_identity(context: Context) -> str:
+    """What stays the same when the same task is tried again: DAG, run, task and map index."""
+    ti = context.get("ti")
+    if ti is None:
+        return f"no-task/{uuid4().hex}"
+    return f"{ti.dag_id}/{ti.run_id}/{ti.task_id}/{ti.map_index}"
+
+
+def application_name(entities: Sequence[Entity]) -> str:
+    """The application's name, as Hive names its jobs: ``<hostname>-compactor-<db>.<table>.<partition>``."""
+    first = entities[0]
+    name = f"{socket.gethostname()}-compactor-{first.full_table_name}"
+    if first.partition is not None:
+        name += f".{first.partition}"
+    return name if len(entities) == 1 else f"{name} and {len(entities) - 1} more"
