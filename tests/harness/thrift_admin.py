@@ -22,6 +22,7 @@ from thrift.transport.TTransport import TBufferedTransport
 from tests.harness import thrift_structs as structs
 
 TIMEOUT_SECONDS = 60
+NO_OPEN_WRITE_ID = 2**63 - 1  # as Hive writes it into a valid write id list
 ORC_SERDE = "org.apache.hadoop.hive.ql.io.orc.OrcSerde"
 ORC_INPUT_FORMAT = "org.apache.hadoop.hive.ql.io.orc.OrcInputFormat"
 ORC_OUTPUT_FORMAT = "org.apache.hadoop.hive.ql.io.orc.OrcOutputFormat"
@@ -149,9 +150,18 @@ class ThriftAdmin:
         self._client.drop_table(database, name, True)
 
     def truncate_table(self, database: str, name: str, partitions: Iterable[str] = ()) -> None:
-        """Deletes the files of a table, or of the named partitions of it, as a TRUNCATE of the metastore does."""
-        request = structs.TruncateTableRequest(dbName=database, tableName=name, partNames=list(partitions) or None)
+        """Deletes the files of a table, or of the named partitions of it, in a transaction of its own."""
+        (transaction,) = self.open_transactions()
+        write_id = self.allocate_write_ids(database, name, [transaction])[transaction]
+        request = structs.TruncateTableRequest(
+            dbName=database,
+            tableName=name,
+            partNames=list(partitions) or None,
+            writeId=write_id,
+            validWriteIdList=f"{database}.{name}:{write_id}:{NO_OPEN_WRITE_ID}::",
+        )
         self._call("truncate_table_req", request, "req", None)
+        self.commit(transaction)
 
     def add_partitions(self, database: str, name: str, partitions: Iterable[str]) -> list[Path]:
         """Adds partitions by name (``ds=2024-01-01/h=0``, values escaped); each lies in the folder of that name."""

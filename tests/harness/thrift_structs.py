@@ -103,5 +103,9 @@ class CreateTableRequest(Struct):
 
 class TruncateTableRequest(Struct):
     thrift_spec = spec(
-        (1, TType.STRING, "dbName"), (2, TType.STRING, "tableName"), (3, TType.LIST, "partNames", STRINGS)
+        (1, TType.STRING, "dbName"),
+        (2, TType.STRING, "tableName"),
+        (3, TType.LIST, "partNames", STRINGS),
+        (4, TType.I64, "writeId"),
+        (5, TType.STRING, "validWriteIdList"),
     )
