@@ -10,9 +10,9 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from airflow_provider_acid.acid.plan import BucketPlan, CompactionPlan, OutputFile
+from airflow_provider_acid.acid.plan import BucketPlan, CompactionPlan, OrcOptions, OutputFile
 from airflow_provider_acid.exceptions import UnsupportedTableError
 from airflow_provider_acid.filesystem import Storage, join
 from airflow_provider_acid.spark_jobs.arrow_rows import UTC_NAMES, ArrowRows, NotExactError, is_exact
@@ -30,6 +30,9 @@ _GREGORIAN_DAY = -141_427
 _DAY_MILLISECONDS = 86_400_000
 
 _CALENDAR_PROLEPTIC = 2
+
+# ORC's C++ writer, below both pyarrow and pyorc, fills its compression blocks from memory blocks of this size.
+_MEMORY_BLOCK_BYTES = 65_536
 
 Progress = Callable[[int], None]
 
@@ -77,7 +80,8 @@ def merge_bucket(storage: Storage, plan: CompactionPlan, bucket: BucketPlan, pro
     sources = _look_at(storage, bucket, schema)
     visibility = Visibility.of(plan.high_water_mark, plan.aborted_write_ids)
     deleted = deleted_keys(delete_events(storage, bucket.deletes), bucket.bucket, visibility)
-    merge = _Merge(storage, plan, bucket, schema, path, sources, visibility, deleted, progress)
+    options = _writable(plan.orc)
+    merge = _Merge(storage, options, bucket, schema, path, sources, visibility, deleted, progress)
     if sources.is_exact_in_arrow:
         with suppress(NotExactError):
             return merge.run(ArrowRows)
@@ -87,7 +91,7 @@ def merge_bucket(storage: Storage, plan: CompactionPlan, bucket: BucketPlan, pro
 @dataclass(frozen=True)
 class _Merge:
     storage: Storage
-    plan: CompactionPlan
+    options: OrcOptions
     bucket: BucketPlan
     schema: OrcType
     path: str
@@ -121,7 +125,7 @@ class _Merge:
             zone=self._zone(),
         )
         keys_left = KeyFilter(self.bucket.bucket, self.visibility, self.deleted)
-        size = verify_output(self.storage, self.path, self.plan.orc, expected, keys_left)
+        size = verify_output(self.storage, self.path, self.options, expected, keys_left)
         return Merged(self.path, self._figures(size, len(keys), rows_aborted, rows_deleted, expected.rows))
 
     def _copy(self, writer: ArrowRows | ExactRows) -> tuple[int, int]:
@@ -144,10 +148,10 @@ class _Merge:
 
     def _writer(self, way: type[ArrowRows] | type[ExactRows], output: SealedOutput) -> ArrowRows | ExactRows:
         name = join(self.storage.location, self.path)
-        written, bloom = as_written(self.schema), _bloom_filter_ids(self.schema, self.plan.orc.bloom_filter_columns)
+        written, bloom = as_written(self.schema), _bloom_filter_ids(self.schema, self.options.bloom_filter_columns)
         if way is ArrowRows:
-            return ArrowRows(name, output, written, self.plan.orc, bloom)
-        return ExactRows(name, output, written, self.plan.orc, bloom, self._zone())
+            return ArrowRows(name, output, written, self.options, bloom)
+        return ExactRows(name, output, written, self.options, bloom, self._zone())
 
     def _zone(self) -> str:
         zones = self.sources.zones - UTC_NAMES
@@ -164,6 +168,19 @@ class _Merge:
             rows_deleted=rows_deleted,
             rows_out=rows_out,
         )
+
+
+def _writable(options: OrcOptions) -> OrcOptions:
+    """The options as ORC's C++ writer takes them: none of this changes what a reader sees.
+
+    A table without row index gets one, because Trino fails on files that say their stride is 0.
+    """
+    blocks = -(-options.compression_block_bytes // _MEMORY_BLOCK_BYTES)
+    return replace(
+        options,
+        compression_block_bytes=blocks * _MEMORY_BLOCK_BYTES,
+        row_index_stride=options.row_index_stride or OrcOptions.row_index_stride,
+    )
 
 
 def _look_at(storage: Storage, bucket: BucketPlan, schema: OrcType) -> _Sources:

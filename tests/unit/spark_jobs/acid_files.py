@@ -1,0 +1,137 @@
+"""Small ACID partitions made on the spot: written by pyorc as a Hive writer would, read back by pyorc row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyorc
+from pyorc.converters import ORCConverter
+
+from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.plan import (
+    BucketPlan,
+    Column,
+    CompactionPlan,
+    CompactionType,
+    OrcOptions,
+    SourceFile,
+)
+from airflow_provider_acid.filesystem import storage_for
+from airflow_provider_acid.spark_jobs.merge import Merged, merge_bucket
+
+STAGING = "_staging"
+
+Event = tuple[int, int, int, int, int, Any]
+
+
+class Raw(ORCConverter):
+    """Passes what the file holds: (seconds, nanoseconds), days, digits."""
+
+    @staticmethod
+    def from_orc(*values: Any) -> Any:
+        return values[:2] if len(values) == 3 else values[0]
+
+    @staticmethod
+    def to_orc(*values: Any) -> Any:
+        return values[0]
+
+
+class RawDecimal(Raw):
+    @staticmethod
+    def to_orc(*values: Any) -> Any:
+        _, scale, digits = values
+        whole, _, fraction = digits.partition(".")
+        return int(whole + fraction.ljust(scale, "0"))
+
+
+CONVERTERS: dict[pyorc.TypeKind, type[ORCConverter]] = {
+    pyorc.TypeKind.TIMESTAMP: Raw, pyorc.TypeKind.DATE: Raw, pyorc.TypeKind.DECIMAL: RawDecimal,
+}
+
+
+def bucket_property(bucket: int = 0, statement: int = 0) -> int:
+    return 1 << 29 | bucket << 16 | statement
+
+
+def insert(write_id: int, row_id: int, *values: Any, bucket: int = 0, statement: int = 0) -> Event:
+    return 0, write_id, bucket_property(bucket, statement), row_id, write_id, values
+
+
+def delete(write_id: int, row_id: int, by: int, *, bucket: int = 0, statement: int = 0) -> Event:
+    return 2, write_id, bucket_property(bucket, statement), row_id, by, None
+
+
+class Partition:
+    """A partition's directory below ``path``, with one column ``v bigint`` unless told otherwise."""
+
+    def __init__(self, path: Path, types: Sequence[str] = ("bigint",)) -> None:
+        self.path = path
+        self.types = types
+        self.storage = storage_for(str(path))
+        self.rows: dict[int, list[SourceFile]] = {}
+        self.deletes: list[SourceFile] = []
+        (path / STAGING / "attempts").mkdir(parents=True)
+
+    def write(
+        self, name: str, events: Iterable[Event], *, bucket: int = 0, types: Sequence[str] | None = None, **options: Any
+    ) -> SourceFile:
+        """Write ``name/bucket_N`` and list it as a source."""
+        columns = ",".join(f"c{place}:{kind}" for place, kind in enumerate(types or self.types))
+        schema = (
+            "struct<operation:int,originalTransaction:bigint,bucket:int,rowId:bigint,currentTransaction:bigint,"
+            f"row:struct<{columns}>>"
+        )
+        file = self.path / name / f"bucket_{bucket:05d}"
+        file.parent.mkdir(exist_ok=True)
+        with file.open("xb") as output, pyorc.Writer(output, schema, converters=CONVERTERS, **options) as writer:
+            writer.writerows(events)
+        return self.add(name, bucket=bucket)
+
+    def add(self, name: str, *, bucket: int = 0) -> SourceFile:
+        """List a file that lies there as a source."""
+        path = f"{name}/bucket_{bucket:05d}"
+        source = SourceFile(path, (self.path / path).stat().st_size)
+        (self.deletes if name.startswith("delete_") else self.rows.setdefault(bucket, [])).append(source)
+        return source
+
+    def plan(
+        self, *, high_water_mark: int = 1000, aborted: Sequence[int] = (), orc: OrcOptions | None = None
+    ) -> CompactionPlan:
+        return CompactionPlan(
+            attempt="attempt",
+            entity=Entity("db", "t"),
+            type=CompactionType.MAJOR,
+            reason="test",
+            location=str(self.path),
+            staging=STAGING,
+            target="base_0001000",
+            columns=tuple(Column(f"c{place}", kind) for place, kind in enumerate(self.types)),
+            high_water_mark=high_water_mark,
+            aborted_write_ids=tuple(aborted),
+            directories=(),
+            bucketed=False,
+            orc=orc or OrcOptions(),
+            buckets=tuple(
+                BucketPlan(bucket, tuple(rows), tuple(self.deletes)) for bucket, rows in sorted(self.rows.items())
+            ),
+        )
+
+    def merge(self, bucket: int = 0, **plan: Any) -> Merged:
+        wanted = self.plan(**plan)
+        (chosen,) = (part for part in wanted.buckets if part.bucket == bucket)
+        return merge_bucket(self.storage, wanted, chosen, lambda done_bytes: None)
+
+    def attempts(self) -> list[str]:
+        return sorted(file.name for file in (self.path / STAGING / "attempts").iterdir())
+
+    def read(self, merged: Merged) -> list[Event]:
+        """The events of a merged file, as pyorc reads them."""
+        assert merged.attempt is not None
+        return read_events(self.path / merged.attempt)
+
+
+def read_events(path: Path, **options: Any) -> list[Event]:
+    with path.open("rb") as file:
+        return list(pyorc.Reader(file, converters=CONVERTERS, **options))
