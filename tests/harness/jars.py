@@ -128,20 +128,17 @@ def _download(files: list[ListedFile], folder: Path) -> None:
     """Several Ivy processes side by side: one alone waits for the network most of the time."""
     (folder / "ivysettings.xml").write_text(_settings_xml())
     options = truststore_options(folder)
-    parts = [files[start::PARALLEL_DOWNLOADS] for start in range(PARALLEL_DOWNLOADS)]
-    commands = [_ivy_command(part, folder, folder / f"part{number}", options) for number, part in enumerate(parts)]
+    parts = [files[start::PARALLEL_DOWNLOADS] for start in range(min(PARALLEL_DOWNLOADS, len(files)))]
+    waiting = {
+        folder / f"part{number}": _ivy_command(part, folder, folder / f"part{number}", options)
+        for number, part in enumerate(parts)
+    }
     for _ in range(DOWNLOAD_ATTEMPTS):
-        commands = [command for command, succeeded in _run_all(commands, folder) if not succeeded]
-        if not commands:
+        waiting = _failed(waiting)
+        if not waiting:
             break
     else:
-        messages = "".join(log.read_text(errors="replace") for log in sorted(folder.glob("*.log")))
-        reasons = re.findall(r".*(?:NOT FOUND|FAILED|Exception|ERROR).*", messages)
-        raise StorageError(
-            "jars of the metastore",
-            f"no download in {DOWNLOAD_ATTEMPTS} attempts: {'; '.join(reasons[-5:]) or messages[-500:]}",
-            f"check the network, or name a mirror of Maven Central in {REPOSITORY_VARIABLE}",
-        )
+        raise _download_error(waiting)
     for file in files:
         _check(file, folder / file.path)
 
@@ -157,17 +154,28 @@ def _ivy_command(files: list[ListedFile], folder: Path, own_folder: Path, option
     ]
 
 
-def _run_all(commands: list[list[str]], folder: Path) -> list[tuple[list[str], bool]]:
-    processes: list[subprocess.Popen[bytes]] = []
+def _failed(commands: dict[Path, list[str]]) -> dict[Path, list[str]]:
+    """Runs Ivy's commands side by side, each with a folder for its log, and returns those that failed."""
+    processes: dict[Path, subprocess.Popen[bytes]] = {}
     try:
-        for number, command in enumerate(commands):
-            with (folder / f"ivy{number}.log").open("wb") as log:
-                processes.append(subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT))
-        return [(command, process.wait() == 0) for command, process in zip(commands, processes, strict=True)]
+        for own_folder, command in commands.items():
+            with (own_folder / "ivy.log").open("wb") as log:
+                processes[own_folder] = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+        return {folder: commands[folder] for folder, process in processes.items() if process.wait() != 0}
     finally:
-        for process in processes:
+        for process in processes.values():
             process.kill()
             process.wait()
+
+
+def _download_error(failed: dict[Path, list[str]]) -> StorageError:
+    messages = "".join((folder / "ivy.log").read_text(errors="replace") for folder in failed)
+    reasons = re.findall(r".*(?:not found|FAILED|Exception|ERROR).*", messages)
+    return StorageError(
+        "jars of the metastore",
+        f"no download in {DOWNLOAD_ATTEMPTS} attempts: {'; '.join(reasons[:5]) or messages[-500:]}",
+        f"check the network, or name a mirror of Maven Central in {REPOSITORY_VARIABLE}",
+    )
 
 
 def _settings_xml() -> str:
