@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_acid.acid.directory import acid_directory
+from airflow_provider_acid.acid.listing import Listing
+from airflow_provider_acid.acid.obsolete import deletable, highest_safe_write_id, leftovers
+from airflow_provider_acid.exceptions import ConfigurationError
+from tests.unit.acid.case_files import Case, case_listing, case_txns, case_write_ids, cases, listing_of
+
+CASES = cases("cleaning")
+
+
+def without(listing: Listing, deleted: tuple[str, ...]) -> Listing:
+    def stays(path: str) -> bool:
+        return not any(path == gone or path.startswith(gone + "/") for gone in deleted)
+
+    return Listing(
+        tuple(file for file in listing.files if stays(file.path)),
+        tuple(name for name in listing.directories if stays(name)),
+    )
+
+
+def deleted_by(case: Case, listing: Listing) -> tuple[str, ...]:
+    return deletable(listing, case_write_ids(case, "cleaner"), case_txns(case), case.get("base_formats", {}))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_exactly_the_obsolete_and_aborted_is_deleted(name: str) -> None:
+    case = CASES[name]
+    assert list(deleted_by(case, case_listing(case))) == case["deleted"]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_second_clean_finds_nothing(name: str) -> None:
+    case = CASES[name]
+    listing = case_listing(case)
+    assert deleted_by(case, without(listing, deleted_by(case, listing))) == ()
+
+
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if "safe" in case])
+def test_the_reported_write_id_stays_below_every_aborted_one_that_may_still_have_rows(name: str) -> None:
+    case = CASES[name]
+    listing = case_listing(case)
+    after = acid_directory(
+        without(listing, deleted_by(case, listing)),
+        case_write_ids(case, "cleaner"),
+        case_txns(case),
+        case.get("base_formats", {}),
+    )
+    aborted = case["write_ids"].get("aborted", [])
+    assert highest_safe_write_id(after, aborted, case["highest"]) == case["safe"]
+
+
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if "leftovers" in case])
+def test_what_a_reader_holds_back_is_left_over(name: str) -> None:
+    case = CASES[name]
+    assert leftovers(case_listing(case), "testing.t", case["highest"]) == tuple(case["leftovers"])
+
+
+def test_after_a_complete_clean_nothing_is_left_over() -> None:
+    case = CASES["C-01-major"]
+    listing = case_listing(case)
+    assert leftovers(without(listing, deleted_by(case, listing)), "testing.t", case["highest"]) == ()
+
+
+def test_deletion_is_decided_by_a_cleaners_list_only() -> None:
+    case = CASES["C-01-major"]
+    with pytest.raises(ConfigurationError, match="reader"):
+        deletable(case_listing(case), case_write_ids(case, "reader"), case_txns(case))
+
+
+def test_an_aborted_overwrite_that_remains_holds_its_own_write_id() -> None:
+    case: Case = {"write_ids": {"high_water_mark": 9, "aborted": [3, 7]}, "highest": 9}
+    listing = listing_of({"base_0000007/bucket_00000": 1, "base_0000009_v0000020/bucket_00000": 1})
+    directory = acid_directory(listing, case_write_ids(case, "cleaner"), case_txns({"txns": {"high_water_mark": 30}}))
+    assert highest_safe_write_id(directory, [3, 7], 9) == 6

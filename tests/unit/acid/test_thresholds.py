@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import pytest
+
+from airflow_provider_acid.acid.directory import AcidDirectory
+from airflow_provider_acid.acid.thresholds import (
+    AbortedFigures,
+    TableKind,
+    Thresholds,
+    auto_compaction,
+    decide,
+)
+from airflow_provider_acid.exceptions import ConfigurationError
+from tests.unit.acid.case_files import case_directory, cases
+
+CASES = cases("decision")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_partition_is_due_when_hives_initiator_says_so(name: str) -> None:
+    case = CASES[name]
+    four = case["hive_version"] == 4
+    directory = case_directory({**case, "txns": {"high_water_mark": 9} if four else None}, "compactor")
+    thresholds = Thresholds(**case.get("thresholds", {})).for_table(case.get("table_parameters", {}))
+    decision = decide(
+        directory,
+        thresholds,
+        hive_version=case["hive_version"],
+        kind=TableKind(case.get("kind", "full ACID")),
+        aborted=AbortedFigures(**case.get("aborted", {})),
+    )
+    found = asdict(decision)
+    assert {name: found[name] for name in case["expect"]} == case["expect"]
+    assert decision.reason.startswith(f"{case['expect']['type'] or 'not due'}: ")
+
+
+def test_the_defaults_are_hives() -> None:
+    assert Thresholds() == Thresholds(10, 0.1, 1000, 43_200)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("compactorthreshold.hive.compactor.delta.num.threshold", "many"),
+        ("compactorthreshold.hive.compactor.delta.num.threshold", "1.5"),
+        ("compactorthreshold.hive.compactor.delta.pct.threshold", "10%"),
+        ("compactorthreshold.hive.compactor.delta.pct.threshold", "nan"),
+    ],
+)
+def test_a_threshold_that_is_no_number_is_refused_by_name(name: str, value: str) -> None:
+    with pytest.raises(ConfigurationError, match=name):
+        Thresholds().for_table({name: value})
+
+
+def test_another_version_of_hive_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="Hive version 2"):
+        decide(AcidDirectory(), Thresholds(), hive_version=2)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "kind"),
+    [
+        ({}, None),
+        ({"transactional": "false"}, None),
+        ({"transactional": "true"}, TableKind.FULL_ACID),
+        ({"TRANSACTIONAL": "TRUE"}, TableKind.FULL_ACID),
+        ({"transactional": "true", "transactional_properties": "default"}, TableKind.FULL_ACID),
+        ({"transactional": "true", "transactional_properties": "insert_only"}, TableKind.INSERT_ONLY),
+        ({"transactional_properties": "insert_only"}, None),
+    ],
+)
+def test_the_kind_of_a_table_is_in_its_parameters(parameters: dict[str, str], kind: TableKind | None) -> None:
+    assert TableKind.of(parameters) is kind
+
+
+NO = {"no_auto_compaction": "true"}
+
+
+@pytest.mark.parametrize(
+    ("scenario", "table", "database", "listed", "override", "hive_4", "allowed", "reason"),
+    [
+        ("nothing set", {}, {}, False, False, True, True, "not in force"),
+        ("I-07 table", NO, {}, False, False, True, False, "table property no_auto_compaction=true"),
+        ("I-07 upper case", {"NO_AUTO_COMPACTION": "TRUE"}, {}, False, False, False, False, "table property"),
+        ("I-07 value false", {"no_auto_compaction": "false"}, {}, False, False, True, True, "not in force"),
+        ("I-08 both", NO, NO, False, False, True, False, "database property no_auto_compaction=true"),
+        ("I-08 database alone", {}, NO, False, False, True, False, "database property"),
+        ("I-08 database on Hive 3", {}, NO, False, False, False, True, "not in force"),
+        ("I-09 database wins", NO, {"NO_AUTO_COMPACTION": "false"}, False, False, True, True, "not in force"),
+        ("I-09 not on Hive 3", NO, {"NO_AUTO_COMPACTION": "false"}, False, False, False, False, "table property"),
+        ("enrolled", NO | {"airflow_acid.auto_compaction": "true"}, {}, False, False, True, True, "enrols it"),
+        ("enrolled beats database", {"airflow_acid.auto_compaction": "True"}, NO, False, False, True, True, "enrols"),
+        ("not enrolled", NO | {"airflow_acid.auto_compaction": "no"}, {}, False, False, True, False, "table property"),
+        ("listed", NO, {}, True, False, True, False, "table property"),
+        ("override alone", NO, {}, False, True, True, False, "table property"),
+        ("listed with override", NO, {}, True, True, True, True, "include list with override_no_auto_compaction"),
+    ],
+)
+def test_no_auto_compaction_is_honoured_unless_the_table_is_enrolled(
+    scenario: str,
+    table: dict[str, str],
+    database: dict[str, str],
+    listed: bool,
+    override: bool,
+    hive_4: bool,
+    allowed: bool,
+    reason: str,
+) -> None:
+    found = auto_compaction(table, database, listed_explicitly=listed, override=override, hive_4=hive_4)
+    assert (found.allowed, reason in found.reason) == (allowed, True), (scenario, found)
