@@ -8,10 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.plan import CompactionType
 from airflow_provider_acid.exceptions import MetastoreUnavailableError
+from airflow_provider_acid.metastore.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.thrift_queue import ThriftCompactionQueue
+from airflow_provider_acid.metastore.transaction import CompactionTransaction
+from airflow_provider_acid.metastore.transport import MetastoreAddress
 from tests.harness import metastore_server
 from tests.harness.acid_reader import Snapshot, as_hive_prints, read_table
-from tests.harness.hive_tables import VERSIONS, fixture_names, register
+from tests.harness.hive_tables import VERSIONS, FixtureTable, fixture_names, register
 from tests.harness.metastore_server import MetastoreServer
 from tests.harness.thrift_admin import TableDefinition, ThriftAdmin, WriteIds
 
@@ -104,8 +110,7 @@ def test_stop_ends_the_server_and_nothing_else(tmp_path: Path, metastore: Metast
 
 def test_a_server_that_cannot_start_says_why_and_leaves_no_process(tmp_path: Path, metastore: MetastoreServer) -> None:
     server = MetastoreServer(tmp_path, reaper=False)
-    server.port = 1  # nobody listens there, and the class path below has no metastore
-    (tmp_path / "derby").mkdir()
+    (tmp_path / "derby").mkdir()  # no database in it
     with pytest.raises(MetastoreUnavailableError, match=r"metastore\.log"):
         server.start()
     assert server.pid is None
@@ -174,3 +179,34 @@ def test_a_truncated_or_dropped_table_has_no_files(metastore: MetastoreServer) -
         assert not list(table.location.rglob("bucket_*"))
         admin.drop_table("emptied", "a_multi")
         assert not table.location.exists()
+
+
+def _pretend_to_compact(server: MetastoreServer, table: FixtureTable) -> None:
+    """A base without rows is published as a major compaction's outcome; only what the Cleaner does of it matters."""
+    entity = Entity(table.database, table.name)
+    pool = f"cleaner-test-{table.name}"
+    with AcidMetastoreClient([MetastoreAddress(server.host, server.port)], user="tester") as client:
+        queue = ThriftCompactionQueue(client)
+        queue.enqueue(entity, CompactionType.MAJOR, pool)
+        claim = queue.claim(pool, "worker")
+        assert claim is not None
+        with CompactionTransaction(client, entity) as transaction:
+            claim = queue.record(claim, table.fixture.high_water_mark, transaction.txn_id, "hive")
+            base = table.location / f"base_{table.fixture.high_water_mark:07d}_v{transaction.txn_id:07d}"
+            base.mkdir()
+            (base / "_orc_acid_version").write_text("2")
+            queue.complete(claim)
+            transaction.commit()
+
+
+def test_the_metastores_own_cleaner_deletes_what_a_compaction_made_obsolete_only_where_it_is_on(tmp_path: Path) -> None:
+    server = MetastoreServer(tmp_path, reaper=False, own_cleaner=False)
+    with server:
+        table = register(server, "a_plain", "3.1.3", "cleaned")
+        _pretend_to_compact(server, table)
+        time.sleep(3)  # the Cleaner below needs less
+        assert (table.location / "delta_0000001_0000001_0000").exists()
+    server.own_cleaner = True
+    with server:
+        assert _comes_true(lambda: not list(table.location.glob("*delta_*")))
+        assert [child.name[:12] for child in table.location.iterdir()] == ["base_0000006"]
