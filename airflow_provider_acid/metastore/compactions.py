@@ -65,7 +65,7 @@ class CompactionCalls(MetastoreConnection):
             state=_STATE_CODES[state] if state else None,
         )
         answer = self._invoke("compactions", structs.SHOW_COMPACT, request, repeatable=True)
-        rows = sorted((_row(element) for element in answer.compactions), key=lambda row: row.id)
+        rows = sorted((row_of(element) for element in answer.compactions), key=lambda row: row.id)
         return [
             row
             for row in rows
@@ -167,7 +167,8 @@ def _pool(name: str | None) -> str | None:
     return None if name == "default" else name or None
 
 
-def _row(element: structs.Struct) -> CompactionRow:
+def row_of(element: structs.Struct) -> CompactionRow:
+    """The row that SHOW COMPACTIONS describes."""
     return CompactionRow(
         id=element.id or 0,
         entity=Entity(element.database, element.table, element.partition or None),

@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_acid.exceptions import ConfigurationError
+from airflow_provider_acid.metastore.pools import RequestPool, owner_of
+
+OWNER = owner_of("dag", "task", "run", "3")
+
+
+def test_an_owner_is_the_same_for_every_attempt_and_no_other_task() -> None:
+    assert owner_of("dag", "task", "run", "3") == OWNER
+    others = {owner_of("dag", "task", "run", "4"), owner_of("dag", "taskr", "un", "3"), owner_of("dagtask", "run", "3")}
+    assert OWNER not in others
+    assert len(others) == 3
+
+
+def test_a_pool_is_found_again_by_its_name() -> None:
+    pool = RequestPool(OWNER, "0123abcd")
+    assert str(pool) == f"airflow-acid:{OWNER}:0123abcd"
+    assert RequestPool.parse(str(pool)) == pool
+    assert RequestPool.new(OWNER) != RequestPool.new(OWNER)
+
+
+@pytest.mark.parametrize("name", [None, "", "default", "airflow-acid:x:y", f"airflow-acid:{OWNER}", f"x{OWNER}:t"])
+def test_other_pools_are_not_ours(name: str | None) -> None:
+    assert RequestPool.parse(name) is None
+
+
+@pytest.mark.parametrize(("owner", "token"), [("short", "t"), (OWNER, ""), (OWNER, "a:b"), (OWNER.upper() + "g", "t")])
+def test_a_name_that_could_not_be_parsed_again_is_refused(owner: str, token: str) -> None:
+    with pytest.raises(ConfigurationError):
+        RequestPool(owner, token)
+
+
+def test_the_name_fits_the_metastores_column() -> None:
+    assert len(str(RequestPool.new(OWNER))) <= 128

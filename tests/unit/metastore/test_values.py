@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from airflow_provider_acid.metastore.values import CompactionState, OpenTxns, TableInfo, TxnState
+
+TABLE = TableInfo("Sales", "Orders", "file:/w", (), (), {}, -1, (), (), "MANAGED_TABLE", "", "", "hive")
+
+
+@pytest.mark.parametrize(
+    ("text", "state", "is_terminal"),
+    [
+        ("initiated", CompactionState.INITIATED, False),
+        ("working", CompactionState.WORKING, False),
+        ("ready for cleaning", CompactionState.READY_FOR_CLEANING, False),
+        ("succeeded", CompactionState.SUCCEEDED, True),
+        ("failed", CompactionState.FAILED, True),
+        ("attempted", CompactionState.DID_NOT_INITIATE, True),
+        ("did not initiate", CompactionState.DID_NOT_INITIATE, True),
+        ("refused", CompactionState.REFUSED, True),
+        ("aborted", CompactionState.ABORTED, True),
+        ("of a later Hive", CompactionState.UNKNOWN, False),
+    ],
+)
+def test_hives_words_for_states(text: str, state: CompactionState, is_terminal: bool) -> None:
+    assert CompactionState.from_show_text(text) is state
+    assert state.is_terminal is is_terminal
+
+
+@pytest.mark.parametrize(
+    ("parameters", "table_type", "kind"),
+    [
+        ({}, "MANAGED_TABLE", (False, False, False)),
+        ({"transactional": "true"}, "MANAGED_TABLE", (True, False, False)),
+        ({"TRANSACTIONAL": "TRUE"}, "MANAGED_TABLE", (True, False, False)),
+        ({"transactional": "true", "transactional_properties": "default"}, "MANAGED_TABLE", (True, False, False)),
+        ({"transactional": "true", "transactional_properties": "insert_only"}, "MANAGED_TABLE", (True, True, False)),
+        ({"transactional_properties": "insert_only"}, "MANAGED_TABLE", (False, False, False)),
+        ({"EXTERNAL": "TRUE"}, "EXTERNAL_TABLE", (False, False, True)),
+        ({"EXTERNAL": "TRUE"}, "MANAGED_TABLE", (False, False, True)),
+    ],
+)
+def test_the_kind_of_a_table(parameters: dict[str, str], table_type: str, kind: tuple[bool, bool, bool]) -> None:
+    table = replace(TABLE, parameters=parameters, table_type=table_type)
+    assert (table.is_transactional, table.is_insert_only, table.is_external) == kind
+
+
+def test_a_tables_full_name_is_lower_case() -> None:
+    assert TABLE.full_table_name == "sales.orders"
+
+
+def test_the_state_of_a_transaction() -> None:
+    txns = OpenTxns(high_water_mark=9, open=(3, 5), aborted=(4,), min_open=3)
+    assert [txns.state_of(txn) for txn in (3, 4, 6, 99)] == [
+        TxnState.OPEN, TxnState.ABORTED, TxnState.COMMITTED_OR_UNKNOWN, TxnState.COMMITTED_OR_UNKNOWN,
+    ]
