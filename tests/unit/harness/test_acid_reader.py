@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.acid_reader import Snapshot, as_hive_prints, read_table
+from tests.harness.acid_reader import RowId, Snapshot, as_hive_prints, read_table
 from tests.harness.hive_tables import VERSIONS, HiveFixture, fixture_names, load_fixture
-from tests.harness.hive_text import java_text
+from tests.harness.hive_text import hive_text, java_text
 
 FULL_ACID_FIXTURES = [
     fixture
@@ -65,6 +65,39 @@ def test_a_compacted_base_is_not_read_while_one_of_its_write_ids_is_open(tmp_pat
     assert read_table(location, {"id": "int"}, Snapshot(6, open_write_ids={5})) != []
 
 
+def test_rows_of_an_open_write_id_are_not_seen(tmp_path: Path) -> None:
+    location = load_fixture("3.1.3", "a_multi").unpack(tmp_path)
+    assert read_table(location, {"id": "int"}, Snapshot(1), partition_keys=["p"]) != []
+    assert read_table(location, {"id": "int"}, Snapshot(1, open_write_ids={1}), partition_keys=["p"]) == []
+
+
+def test_bytes_behind_the_flushed_length_are_not_read(tmp_path: Path) -> None:
+    fixture = load_fixture("3.1.3", "a_stream_open")
+    location = fixture.unpack(tmp_path)
+    with (location / "delta_0000001_0000005" / "bucket_00000").open("ab") as growing:
+        growing.write(b"half a stripe")
+    rows = read_table(location, fixture.definition.columns, _snapshot(fixture))
+    assert len(rows) == len(fixture.rows)
+
+
+def test_a_delete_event_of_an_aborted_write_id_deletes_nothing(tmp_path: Path) -> None:
+    location = load_fixture("3.1.3", "a_plain").unpack(tmp_path)
+    (location / "delete_delta_0000003_0000003_0000").rename(location / "delete_delta_0000003_0000004")
+    deleted_by_3 = (1, 536870912, 1)
+
+    def row_ids(snapshot: Snapshot) -> set[RowId]:
+        return {row.row_id for row in read_table(location, {"id": "int"}, snapshot)}
+
+    assert deleted_by_3 not in row_ids(Snapshot(4))
+    assert deleted_by_3 in row_ids(Snapshot(4, aborted_write_ids={3}))
+
+
+def test_a_wider_delta_takes_the_place_of_narrower_ones(tmp_path: Path) -> None:
+    location = load_fixture("3.1.3", "a_plain").unpack(tmp_path)
+    (location / "delta_0000001_0000006").mkdir()
+    assert read_table(location, {"id": "int"}, Snapshot(6)) == []
+
+
 def test_a_row_that_two_directories_hold_is_an_error(tmp_path: Path) -> None:
     location = load_fixture("3.1.3", "a_multi").unpack(tmp_path)
     partition = location / "p=1"
@@ -88,3 +121,7 @@ def test_a_row_that_two_directories_hold_is_an_error(tmp_path: Path) -> None:
 )
 def test_numbers_are_printed_as_java_prints_them(value: float, single: bool, text: str) -> None:
     assert java_text(value, single=single) == text
+
+
+def test_chars_are_padded_as_hive_pads_them() -> None:
+    assert hive_text("ab", "char(5)") == "ab   "
