@@ -8,6 +8,7 @@ left to the other way too. :mod:`exact_rows` takes those.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,12 +22,19 @@ from airflow_provider_acid.spark_jobs.source_files import SourceReader
 
 _BATCH_ROWS = 1024
 
+_COMPRESSIONS: dict[str, Literal["UNCOMPRESSED", "ZLIB", "SNAPPY", "LZ4", "ZSTD"]] = {
+    "none": "UNCOMPRESSED", "zlib": "ZLIB", "snappy": "SNAPPY", "lz4": "LZ4", "zstd": "ZSTD",
+}
+
+# ORC's default for orc.dictionary.key.threshold
+DICTIONARY_THRESHOLD = 0.8
+
 UTC_NAMES = frozenset({"UTC", "GMT", "Etc/UTC", "Etc/GMT"})
 
 # 2262-01-01, a little before the last nanosecond an int64 can hold
 _LAST_MILLISECOND = 9_214_646_400_000
 
-_PRIMITIVES = {
+_PRIMITIVES: dict[Kind, pa.DataType] = {
     Kind.BOOLEAN: pa.bool_(),
     Kind.TINYINT: pa.int8(),
     Kind.SMALLINT: pa.int16(),
@@ -57,8 +65,8 @@ def is_exact(source: SourceReader, target_row: OrcType) -> bool:
     for found in source.ranges(TIMESTAMPS):
         if found.minimum is None or found.maximum is None:
             return False
-        # A whole second off either end, because the statistics are in milliseconds.
-        if found.minimum < 1000 or found.maximum > _LAST_MILLISECOND:
+        # What milliseconds hide just before 1970 turns up while writing, and raises NotExactError.
+        if found.minimum < 0 or found.maximum > _LAST_MILLISECOND:
             return False
     return source.writer_time_zones() <= UTC_NAMES
 
@@ -79,27 +87,27 @@ class ArrowRows:
         self._output = output
         self._has_timestamps = any(node.kind in TIMESTAMPS for node in self._row.walk())
         self.keys = StripeKeys(name, _BATCH_ROWS, across_calls=False)
-        kind = options.compression
         self._writer = orc.ORCWriter(
             pa.PythonFile(output, mode="w"),
             batch_size=_BATCH_ROWS,
             stripe_size=options.stripe_bytes,
-            compression="uncompressed" if kind == "none" else kind,
+            compression=_COMPRESSIONS[options.compression],
             compression_block_size=options.compression_block_bytes,
             row_index_stride=options.row_index_stride,
-            bloom_filter_columns=bloom_filter_ids or None,
+            dictionary_key_size_threshold=DICTIONARY_THRESHOLD,
+            bloom_filter_columns=sorted(bloom_filter_ids) or None,
         )
         # The writer takes its schema from the first table, also where no row follows.
         self._write(pa.RecordBatch.from_arrays(self._empty(), schema=self._schema()))
 
-    def write(self, source: SourceReader, stripe: int, batch: pa.RecordBatch, mask: pa.Array | None) -> None:
+    def write(self, source: SourceReader, stripe: int, batch: pa.RecordBatch, mask: pa.Array[Any] | None) -> None:
         """Write the rows of a stripe that stay.
 
         :raises NotExactError: a timestamp is outside what Arrow's writer can write.
         :raises CorruptFileError: a row has no columns at all.
         """
         chosen = batch if mask is None else batch.filter(mask)
-        rows = chosen.column("row")
+        rows: Any = chosen.column("row")
         if rows.null_count:
             raise CorruptFileError(source.name, "holds an insert without a row", "restore the file from a backup")
         columns = [rows.field(number) for number in range(rows.type.num_fields)]
@@ -107,7 +115,9 @@ class ArrowRows:
             column if column.type == kind else column.cast(kind)
             for column, kind in zip(columns, self._types, strict=False)
         ]
-        brought += [pa.nulls(len(rows), kind) for kind in self._types[len(columns) :]]
+        for kind in self._types[len(columns) :]:
+            missing: Any = kind
+            brought.append(pa.nulls(len(rows), missing))
         if self._has_timestamps and not all(_writable(column) for column in brought):
             raise NotExactError(source.name)
         keys = [chosen.column(number) for number in range(5)]
@@ -126,13 +136,13 @@ class ArrowRows:
         kinds = (pa.int32(), pa.int64(), pa.int32(), pa.int64(), pa.int64(), pa.struct(self._row_fields()))
         return pa.schema([pa.field(f"c{number}", kind) for number, kind in enumerate(kinds)])
 
-    def _row_fields(self) -> list[pa.Field]:
+    def _row_fields(self) -> list[pa.Field[Any]]:
         return [pa.field(f"c{number}", kind) for number, kind in enumerate(self._types)]
 
-    def _struct(self, columns: list[pa.Array]) -> pa.Array:
+    def _struct(self, columns: list[pa.Array[Any]]) -> pa.Array[Any]:
         return pa.StructArray.from_arrays(columns, fields=self._row_fields())
 
-    def _empty(self) -> list[pa.Array]:
+    def _empty(self) -> list[pa.Array[Any]]:
         return [pa.array([], field.type) for field in self._schema()]
 
 
@@ -149,7 +159,7 @@ def _arrow_type(node: OrcType) -> pa.DataType:
     return _PRIMITIVES[node.kind]
 
 
-def _writable(column: pa.Array) -> bool:
+def _writable(column: pa.Array[Any]) -> bool:
     for leaf in _timestamps(column):
         earliest = pc.min(leaf.cast(pa.int64())).as_py()
         if earliest is not None and earliest < 0:
@@ -157,7 +167,7 @@ def _writable(column: pa.Array) -> bool:
     return True
 
 
-def _timestamps(column: pa.Array) -> Iterator[pa.Array]:
+def _timestamps(column: Any) -> Iterator[pa.Array[Any]]:
     if pa.types.is_timestamp(column.type):
         yield column
     elif pa.types.is_struct(column.type):

@@ -16,6 +16,7 @@ import pyorc
 
 from airflow_provider_acid.acid.plan import OrcOptions
 from airflow_provider_acid.exceptions import CorruptFileError
+from airflow_provider_acid.spark_jobs.arrow_rows import DICTIONARY_THRESHOLD
 from airflow_provider_acid.spark_jobs.orc_schema import Kind, OrcType
 from airflow_provider_acid.spark_jobs.sealed_output import SealedOutput, StripeKeys
 from airflow_provider_acid.spark_jobs.source_files import KEY_FIELDS, SourceReader, damage_named
@@ -95,11 +96,12 @@ class ExactRows:
             compression=pyorc.CompressionKind[options.compression.upper()],
             compression_block_size=options.compression_block_bytes,
             bloom_filter_columns=bloom_filter_ids or None,
+            dict_key_size_threshold=DICTIONARY_THRESHOLD,
             timezone=self._zone,
             converters=CONVERTERS,
         )
 
-    def write(self, source: SourceReader, stripe: int, batch: pa.RecordBatch, mask: pa.Array | None) -> None:
+    def write(self, source: SourceReader, stripe: int, batch: pa.RecordBatch, mask: pa.Array[Any] | None) -> None:
         """Write the rows of a stripe that stay; ``batch`` holds their keys.
 
         :raises CorruptFileError: the stripe cannot be read.

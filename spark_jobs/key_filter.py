@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -40,14 +41,14 @@ class Visibility:
     """
 
     high_water_mark: int
-    aborted: pa.Array
+    aborted: pa.Array[Any]
 
     @classmethod
     def of(cls, high_water_mark: int, aborted_write_ids: Iterable[int]) -> Visibility:
         """Prepare the set of aborted write ids."""
         return cls(high_water_mark, pa.array(list(aborted_write_ids), pa.int64()))
 
-    def valid(self, write_ids: pa.Array) -> pa.Array:
+    def valid(self, write_ids: pa.Array[Any]) -> pa.Array[Any]:
         """A mask of the events that count."""
         below = pc.less_equal(write_ids, pa.scalar(self.high_water_mark, pa.int64()))
         return pc.and_(below, pc.invert(pc.is_in(write_ids, value_set=self.aborted)))
@@ -60,8 +61,8 @@ class DeletedKeys:
     :param pairs: write id and statement in one number; see :func:`_pairs`.
     """
 
-    pairs: pa.Array
-    row_ids: pa.Array
+    pairs: pa.Array[Any]
+    row_ids: pa.Array[Any]
 
     def __len__(self) -> int:
         return len(self.pairs)
@@ -89,10 +90,8 @@ def deleted_keys(batches: Iterable[tuple[str, pa.RecordBatch]], bucket: int, vis
         chosen = batch.filter(pc.and_(mine, visibility.valid(batch.column("currentTransaction"))))
         pairs.append(_pairs(chosen))
         row_ids.append(chosen.column("rowId"))
-    table = pa.table({
-        "pair": pa.chunked_array(pairs, pa.int64()), "row_id": pa.chunked_array(row_ids, pa.int64())
-    })
-    return _sorted_once(table)
+    columns = [pa.chunked_array(pairs, pa.int64()), pa.chunked_array(row_ids, pa.int64())]
+    return _sorted_once(pa.Table.from_arrays(columns, names=["pair", "row_id"]))
 
 
 def _sorted_once(table: pa.Table) -> DeletedKeys:
@@ -113,7 +112,7 @@ class Kept:
     :param mask: the rows that stay; None when all stay.
     """
 
-    mask: pa.Array | None
+    mask: pa.Array[Any] | None
     rows_aborted: int
     rows_deleted: int
 
@@ -171,7 +170,7 @@ class KeyFilter:
             raise _out_of_order(name, key_at(batch, place + 1), key_at(batch, place), name)
         self._last, self._last_name = key_at(batch, batch.num_rows - 1), name
 
-    def _is_deleted(self, batch: pa.RecordBatch) -> pa.Array:
+    def _is_deleted(self, batch: pa.RecordBatch) -> pa.Array[Any]:
         if len(self._deleted) == 0:
             return _nothing(batch.num_rows)
         return _match(_pairs(batch), batch.column("rowId"), self._deleted)
@@ -185,7 +184,7 @@ def key_at(batch: pa.RecordBatch, row: int) -> Key:
     return owid, bucket, row_id
 
 
-def _match(pairs: pa.Array, row_ids: pa.Array, deleted: DeletedKeys) -> pa.Array:
+def _match(pairs: pa.Array[Any], row_ids: pa.Array[Any], deleted: DeletedKeys) -> pa.Array[Any]:
     """Which keys are deleted; ``pairs`` ascend."""
     low, high = pairs[0].as_py(), pairs[-1].as_py()
     near = deleted.between(low, high)
@@ -198,7 +197,7 @@ def _match(pairs: pa.Array, row_ids: pa.Array, deleted: DeletedKeys) -> pa.Array
     return pc.is_in(_packed(pairs, row_ids, low, row_id_bits), value_set=value_set)
 
 
-def _match_halves(pairs: pa.Array, row_ids: pa.Array, deleted: DeletedKeys) -> pa.Array:
+def _match_halves(pairs: pa.Array[Any], row_ids: pa.Array[Any], deleted: DeletedKeys) -> pa.Array[Any]:
     if pairs[0].as_py() == pairs[-1].as_py():
         return pc.is_in(row_ids, value_set=deleted.between(pairs[0].as_py(), pairs[0].as_py()).row_ids)
     middle = len(pairs) // 2
@@ -209,19 +208,19 @@ def _match_halves(pairs: pa.Array, row_ids: pa.Array, deleted: DeletedKeys) -> p
     return pa.concat_arrays(halves)
 
 
-def _packed(pairs: pa.Array, row_ids: pa.Array, low: int, row_id_bits: int) -> pa.Array:
+def _packed(pairs: pa.Array[Any], row_ids: pa.Array[Any], low: int, row_id_bits: int) -> pa.Array[Any]:
     distance = pc.subtract(pairs, pa.scalar(low, pa.int64()))
     return pc.add(pc.shift_left(distance, pa.scalar(row_id_bits, pa.int64())), row_ids)
 
 
-def _pairs(batch: pa.RecordBatch) -> pa.Array:
+def _pairs(batch: pa.RecordBatch) -> pa.Array[Any]:
     """Write id and statement id as one number; among rows of one writer it orders as (write id, bucket property)."""
     statements = pc.bit_wise_and(pc.cast(batch.column("bucket"), pa.int64()), pa.scalar(_STATEMENT_MASK, pa.int64()))
     shifted = pc.shift_left(batch.column("originalTransaction"), pa.scalar(_STATEMENT_BITS, pa.int64()))
     return pc.bit_wise_or(shifted, statements)
 
 
-def _writers(properties: pa.Array) -> pa.Array:
+def _writers(properties: pa.Array[Any]) -> pa.Array[Any]:
     shifted = pc.shift_right(properties, pa.scalar(_WRITER_SHIFT, pa.int32()))
     return pc.bit_wise_and(shifted, pa.scalar(_WRITER_MASK, pa.int32()))
 
@@ -241,7 +240,8 @@ def _check_bucket_form(name: str, batch: pa.RecordBatch) -> None:
     for column in ("originalTransaction", "bucket", "rowId", "currentTransaction"):
         if batch.column(column).null_count:
             raise CorruptFileError(name, f"holds a row without {column}", _DAMAGED)
-    for value in pc.unique(batch.column("bucket")).to_pylist():
+    for scalar in pc.unique(batch.column("bucket")):
+        value = _value(scalar)
         if value >> _VERSION_SHIFT != 1 or value & _RESERVED_MASK:
             raise UnsupportedTableError(
                 name, f"holds the bucket property {value}, which is not of Hive 3's form",
@@ -263,20 +263,20 @@ def _out_of_order(name: str, key: Key, before: Key, before_name: str) -> Corrupt
     )
 
 
-def _value(scalar: pa.Scalar) -> int:
+def _value(scalar: pa.Scalar[Any]) -> int:
     value: int = scalar.as_py()
     return value
 
 
-def _nothing(rows: int) -> pa.Array:
+def _nothing(rows: int) -> pa.Array[Any]:
     return pa.repeat(pa.scalar(False), rows)
 
 
-def _count(mask: pa.Array) -> int:
+def _count(mask: pa.Array[Any]) -> int:
     count: int = pc.sum(mask).as_py() or 0
     return count
 
 
-def _one_array(column: pa.ChunkedArray) -> pa.Array:
+def _one_array(column: pa.ChunkedArray[Any]) -> pa.Array[Any]:
     chunks = column.chunks
     return chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks) if chunks else pa.array([], column.type)

@@ -1,8 +1,8 @@
 """One output file of a major compaction: a bucket's files in key order, without aborted and deleted rows.
 
-No sort is needed: every ACID file is sorted by (originalTransaction, bucket, rowId) and insert deltas hold rows of their
-own write ids only, so base, then deltas is the order already (checked while writing). The rules for rows are Hive's
-``OrcRawRecordMerger`` with a ``ValidCompactorWriteIdList``.
+No sort is needed: every ACID file is sorted by (originalTransaction, bucket, rowId) and insert deltas hold rows of
+their own write ids only, so base, then deltas is the order already (checked while writing). The rules for rows are
+those of Hive's ``OrcRawRecordMerger`` with a ``ValidCompactorWriteIdList``.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class _Sources:
     depends_on_calendar: bool = False
 
 
-class _NoRowsLeft(Exception):
+class _NoRowsLeftError(Exception):
     """Ends the writing of a file that would be empty; the storage then drops it."""
 
 
@@ -110,11 +110,11 @@ class _Merge:
                 rows_aborted, rows_deleted = self._copy(writer)
                 writer.close()
                 if writer.keys.rows == 0:
-                    raise _NoRowsLeft
+                    raise _NoRowsLeftError
                 stripe_rows = output.stripe_rows()
                 keys = writer.keys.last_keys(stripe_rows)
                 output.seal(self.schema, keys, writer.keys.rows, calendar)
-        except _NoRowsLeft:
+        except _NoRowsLeftError:
             return Merged(None, self._figures(0, 0, rows_aborted, rows_deleted, 0))
         expected = Expected(
             schema=self.schema,

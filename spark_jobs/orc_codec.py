@@ -68,8 +68,12 @@ def _compress_chunk(block: bytes, kind: CompressionKind) -> bytes:
     if kind is CompressionKind.ZLIB:
         deflate = zlib.compressobj(wbits=-zlib.MAX_WBITS)
         return deflate.compress(block) + deflate.flush()
-    names = {CompressionKind.SNAPPY: "snappy", CompressionKind.LZ4: "lz4_raw", CompressionKind.ZSTD: "zstd"}
-    return bytes(pa.Codec(names[kind]).compress(block, asbytes=True))
+    codec = {
+        CompressionKind.SNAPPY: pa.Codec("snappy"),
+        CompressionKind.LZ4: pa.Codec("lz4_raw"),
+        CompressionKind.ZSTD: pa.Codec("zstd"),
+    }[kind]
+    return bytes(codec.compress(block, asbytes=True))
 
 
 def _decompress_chunk(chunk: bytes, kind: CompressionKind, block_bytes: int) -> bytes:

@@ -128,7 +128,7 @@ def reseal(end: bytes, schema: OrcType, user_metadata: Mapping[str, bytes], cale
     packed = compress(footer.SerializeToString(), kind, postscript.compressionBlockSize)
     postscript.footerLength = len(packed)
     last = postscript.SerializeToString()
-    return end[:start] + metadata + packed + last + bytes([len(last)])
+    return b"".join((end[:start], metadata, packed, last, bytes([len(last)])))
 
 
 def stripe_rows(end: bytes) -> tuple[int, ...]:

@@ -134,7 +134,7 @@ def _bucket_task(
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            answers = [answer_for(document, place, run_uri, item) for place in batch.column(0).to_pylist()]
+            answers = [answer_for(document, int(str(place)), run_uri, item) for place in batch.column(0)]
             yield pa.RecordBatch.from_pydict({"answer": pa.array(answers, pa.string())})
 
     return run

@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 
@@ -33,9 +33,9 @@ class SealedOutput(io.RawIOBase):
         """Always."""
         return True
 
-    def write(self, data: object) -> int:
-        """Take bytes from the ORC writer."""
-        chunk = bytes(memoryview(data))  # type: ignore[call-overload]
+    def write(self, data: Any) -> int:
+        """Take bytes (any buffer) from the ORC writer."""
+        chunk = bytes(memoryview(data))
         if self._is_abandoned:
             return len(chunk)
         if self._held is not None:

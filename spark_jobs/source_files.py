@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import io
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 import pyarrow as pa
 import pyarrow.orc as orc
@@ -15,7 +16,6 @@ from airflow_provider_acid.exceptions import CorruptFileError, UnsupportedTableE
 from airflow_provider_acid.filesystem import Storage, join
 from airflow_provider_acid.spark_jobs.orc_schema import (
     ACID_COLUMNS,
-    TIMESTAMPS,
     Kind,
     OrcType,
     can_become,
@@ -58,7 +58,7 @@ class SourceReader:
                 "compact this partition with Hive",
             )
         with damage_named(name):
-            self._arrow = orc.ORCFile(pa.PythonFile(file, mode="r"))
+            self._arrow = orc.ORCFile(pa.PythonFile(cast(io.IOBase, file), mode="r"))
 
     @property
     def row_type(self) -> OrcType:
@@ -135,14 +135,6 @@ def check_types(name: str, row_type: OrcType, target: OrcType) -> None:
                 name, f"has column {column} as {was}, the table has {becomes}, and this release cannot convert that "
                 "exactly", "compact this partition with Hive",
             )
-
-
-def for_each(storage: Storage, sources: Sequence[SourceFile], look: Callable[[SourceReader], None]) -> None:
-    """Open sources one after the other and look at each that is not empty."""
-    for source in sources:
-        with open_source(storage, source) as reader:
-            if reader is not None:
-                look(reader)
 
 
 def delete_events(storage: Storage, sources: Sequence[SourceFile]) -> Iterator[tuple[str, pa.RecordBatch]]:

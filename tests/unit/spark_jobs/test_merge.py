@@ -219,7 +219,7 @@ def test_a_file_that_breaks_a_rule_is_refused(tmp_path: Path, case: str, types: 
 def test_files_whose_keys_do_not_follow_each_other_are_refused(partition: Partition) -> None:
     partition.write("delta_0000002_0000002_0000", noise(2, 2))
     partition.write("delta_0000001_0000001_0000", noise(1, 2))
-    with pytest.raises(CorruptFileError, match=r"delta_0000001_0000001_0000/bucket_00000: .*delta_0000002_0000002_0000"):
+    with pytest.raises(CorruptFileError, match="delta_0000001_0000001_0000/bucket.* of .*delta_0000002"):
         partition.merge()
 
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import random
+import zoneinfo
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-import zoneinfo
 
 from airflow_provider_acid.acid.plan import OrcOptions
 from airflow_provider_acid.exceptions import UnsupportedTableError
 from airflow_provider_acid.spark_jobs import merge as merge_module
-from airflow_provider_acid.spark_jobs.orc_tail import read_tail, reseal
 from airflow_provider_acid.spark_jobs.exact_rows import ExactRows
+from airflow_provider_acid.spark_jobs.orc_tail import read_tail, reseal
 from tests.unit.spark_jobs.acid_files import Partition, bucket_property, delete, insert, read_events
 
 RANDOM = random.Random(11)
@@ -35,7 +35,8 @@ def number(bits: int) -> Callable[[], int]:
 
 
 def digits(whole: int, scale: int) -> str:
-    return f"{RANDOM.choice(('', '-'))}{RANDOM.getrandbits(400) % 10**whole}.{RANDOM.getrandbits(400) % 10**scale:0{scale}d}"
+    sign = RANDOM.choice(("", "-"))
+    return f"{sign}{RANDOM.randrange(10**whole)}.{RANDOM.randrange(10**scale):0{scale}d}"
 
 
 def numbers() -> list[Any]:

@@ -1,0 +1,154 @@
+"""The Spark application as an operator starts it: a real spark-submit, a run directory, results as they come."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyspark
+import pytest
+
+import airflow_provider_acid.spark_jobs.compact
+from airflow_provider_acid.acid.plan import CompactionPlan, CompactionResult
+from airflow_provider_acid.spark_jobs.compact import EXIT_ABANDONED
+from tests.unit.spark_jobs.acid_files import STAGING, Partition, delete, insert, read_events
+
+TIMEOUT_SECONDS = 240
+
+
+class Run:
+    """A run directory and the application that works on it."""
+
+    def __init__(self, directory: Path, partitions: int, idle_timeout_seconds: float = 120) -> None:
+        self.directory = directory
+        directory.mkdir()
+        batch = {"format_version": 1, "partitions": partitions, "idle_timeout_seconds": idle_timeout_seconds}
+        self.put("batch.json", json.dumps(batch))
+        self.put("operator.alive.1", "1")
+
+    def put(self, name: str, text: str = "") -> None:
+        """Whole or not at all, as the operator writes."""
+        partial = self.directory / f"_{name}"
+        partial.write_text(text)
+        partial.rename(self.directory / name)
+
+    def plan(self, item: int, plan: CompactionPlan) -> None:
+        self.put(f"{item:04d}.plan.json", plan.to_json())
+
+    def result(self, item: int) -> CompactionResult:
+        return CompactionResult.from_json((self.directory / f"{item:04d}.result.json").read_text())
+
+    def wait_for_result(self, item: int, process: subprocess.Popen[str]) -> CompactionResult:
+        end = time.monotonic() + TIMEOUT_SECONDS
+        while not (self.directory / f"{item:04d}.result.json").exists():
+            assert process.poll() is None, process.communicate()
+            assert time.monotonic() < end
+            time.sleep(0.2)
+        return self.result(item)
+
+    def submit(self) -> subprocess.Popen[str]:
+        application = airflow_provider_acid.spark_jobs.compact.__file__
+        command: Sequence[str] = (
+            str(Path(pyspark.__file__).parent / "bin/spark-submit"), "--master", "local[2]",
+            "--conf", "spark.ui.enabled=false", application, "--run-directory", self.directory.as_uri(),
+        )
+        path = os.pathsep.join(place for place in sys.path if place)
+        environment = {
+            **os.environ, "PYTHONPATH": path, "PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable,
+            "SPARK_LOCAL_IP": "127.0.0.1",
+        }
+        return subprocess.Popen(
+            command, cwd=self.directory, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
+
+
+def partition_with(path: Path, rows: int, buckets: int = 1) -> Partition:
+    partition = Partition(path)
+    for bucket in range(buckets):
+        for write_id in (1, 2):
+            events = [insert(write_id, row_id, row_id, bucket=bucket) for row_id in range(rows)]
+            partition.write(f"delta_{write_id:07d}_{write_id:07d}_0000", events, bucket=bucket)
+    partition.write("delete_delta_0000003_0000003_0000", [delete(1, 0, 3)])
+    (path / STAGING / "attempts").rmdir()
+    return partition
+
+
+def damage(path: Path, source: str) -> None:
+    file = path / source
+    content = file.read_bytes()
+    file.write_bytes(content[: len(content) // 2] + b"\xff" * (len(content) - len(content) // 2))
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, list[Partition], str, int]:
+    """Three partitions, the second corrupt, the third planned only when the first is done, and a fourth skipped."""
+    top = tmp_path_factory.mktemp("warehouse")
+    partitions = [partition_with(top / f"p={number}", 50, buckets=3) for number in range(3)]
+    damage(partitions[1].path, "delta_0000002_0000002_0000/bucket_00001")
+    run = Run(top / "run", partitions=4)
+    run.plan(0, partitions[0].plan())
+    run.plan(1, partitions[1].plan())
+    process = run.submit()
+    try:
+        run.wait_for_result(0, process)
+        run.put("0003.skip")
+        run.plan(2, partitions[2].plan())
+        output, _ = process.communicate(timeout=TIMEOUT_SECONDS)
+    finally:
+        process.kill()
+    return run, partitions, output, process.returncode
+
+
+def test_partitions_succeed_whatever_happens_to_another(finished: tuple[Run, list[Partition], str, int]) -> None:
+    run, partitions, output, exit_code = finished
+    assert exit_code == 0, output
+    for item in (0, 2):
+        result = run.result(item)
+        assert result.error is None
+        assert [(file.name, file.rows_in, file.rows_deleted, file.rows_out) for file in result.files] == [
+            ("bucket_00000", 100, 1, 99), ("bucket_00001", 100, 0, 100), ("bucket_00002", 100, 0, 100)
+        ]
+        made = partitions[item].path / STAGING / "output"
+        assert sorted(file.name for file in made.iterdir()) == [
+            "_metadata_acid", "_orc_acid_version", "bucket_00000", "bucket_00001", "bucket_00002"
+        ]
+        assert (made / "_orc_acid_version").read_bytes() == b"2"
+        assert json.loads((made / "_metadata_acid").read_text()) == {
+            "thisFileVersion": "0", "dataFormat": "compacted"
+        }
+        assert len(read_events(made / "bucket_00000")) == 99
+        assert CompactionResult.from_json((made.parent / "result.json").read_text()) == result
+
+
+def test_the_corrupt_partition_names_its_file_and_has_no_seal(
+    finished: tuple[Run, list[Partition], str, int]
+) -> None:
+    run, partitions, output, _ = finished
+    error = run.result(1).error
+    assert error is not None
+    assert f"{partitions[1].path}/delta_0000002_0000002_0000/bucket_00001: is not a complete ORC file" in error
+    assert "Remedy: " in error
+    assert not (partitions[1].path / STAGING / "result.json").exists()
+    assert error in output
+
+
+def test_progress_is_told_while_it_works(finished: tuple[Run, list[Partition], str, int]) -> None:
+    run, _, output, _ = finished
+    assert "db.t: done in " in output
+    told = [json.loads(file.read_text()) for file in sorted(run.directory.glob("000[02].progress.*"))]
+    for progress in told:
+        assert 0 < progress["bytes_done"] <= progress["bytes_total"]
+    assert list(run.directory.glob("0000.bucket.2.100"))
+
+
+def test_it_stops_when_the_operator_shows_no_sign_of_life(tmp_path: Path) -> None:
+    run = Run(tmp_path / "run", partitions=1, idle_timeout_seconds=1)
+    process = run.submit()
+    output, _ = process.communicate(timeout=TIMEOUT_SECONDS)
+    assert process.returncode == EXIT_ABANDONED, output
+    assert "no sign of life from the operator for 1 s" in output
