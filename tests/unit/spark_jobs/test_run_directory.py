@@ -1,0 +1,200 @@
+"""What the driver makes of a run directory, with plans carried out by a stand-in for Spark."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.plan import CompactionPlan, CompactionResult, OutputFile
+from airflow_provider_acid.exceptions import ConfigurationError
+from airflow_provider_acid.filesystem import storage_for
+from airflow_provider_acid.spark_jobs import compact, partition_job
+from airflow_provider_acid.spark_jobs.compact import EXIT_ABANDONED, EXIT_DONE, Driver
+from airflow_provider_acid.spark_jobs.partition_job import answer_for, run_plan
+from airflow_provider_acid.spark_jobs.run_directory import RunDirectory
+from tests.unit.spark_jobs.acid_files import STAGING, Partition, delete, insert
+
+
+class FakeSpark:
+    """Runs the tasks where it is asked to, one after the other."""
+
+    @property
+    def sparkContext(self) -> FakeSpark:  # noqa: N802 - Spark's name
+        return self
+
+    def setJobGroup(self, *arguments: Any, **more: Any) -> None:  # noqa: N802 - Spark's name
+        pass
+
+    def cancelJobGroup(self, group: str) -> None:  # noqa: N802 - Spark's name
+        pass
+
+    def range(self, start: int, end: int, step: int, slices: int) -> FakeSpark:
+        assert slices == end
+        self.tasks = end
+        return self
+
+    def mapInArrow(self, task: Any, schema: str) -> FakeSpark:  # noqa: N802 - Spark's name
+        self.task = task
+        return self
+
+    def collect(self) -> list[dict[str, str]]:
+        import pyarrow as pa
+
+        batches = (pa.RecordBatch.from_pydict({"id": [place]}) for place in range(self.tasks))
+        return [row for batch in self.task(batches) for row in batch.to_pylist()]
+
+
+SPARK: Any = FakeSpark()
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    (tmp_path / "run").mkdir()
+    return tmp_path / "run"
+
+
+def start(run: Path, partitions: int, idle_timeout_seconds: float = 60) -> None:
+    batch = {"format_version": 1, "partitions": partitions, "idle_timeout_seconds": idle_timeout_seconds}
+    (run / "batch.json").write_text(json.dumps(batch))
+
+
+def partition(path: Path, deleted: int = 1) -> Partition:
+    made = Partition(path)
+    made.write("delta_0000001_0000001_0000", [insert(1, row_id, 0) for row_id in range(4)])
+    made.write("delete_delta_0000002_0000002_0000", [delete(1, row_id, 2) for row_id in range(deleted)])
+    (path / STAGING / "attempts").rmdir()
+    return made
+
+
+def result(run: Path, item: int) -> CompactionResult:
+    return CompactionResult.from_json((run / f"{item:04d}.result.json").read_text())
+
+
+def test_every_plan_gets_a_result_and_a_failure_stays_alone(run: Path, tmp_path: Path) -> None:
+    start(run, 3)
+    for item in range(2):
+        made = partition(tmp_path / f"p{item}")
+        (run / f"{item:04d}.plan.json").write_text(made.plan().to_json())
+    (tmp_path / "p0/delta_0000001_0000001_0000/bucket_00000").write_bytes(b"ORC")
+    (run / "0002.skip").touch()
+    assert Driver(SPARK, str(run)).run() == EXIT_DONE
+    error = result(run, 0).error
+    assert error is not None
+    assert f"{tmp_path}/p0/delta_0000001_0000001_0000/bucket_00000: has 3 bytes" in error
+    assert result(run, 1).error is None
+    assert [file.rows_out for file in result(run, 1).files] == [3]
+
+
+def test_an_error_nobody_foresaw_is_its_own_plans_alone(run: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    start(run, 2)
+    for item in range(2):
+        (run / f"{item:04d}.plan.json").write_text(partition(tmp_path / f"p{item}").plan().to_json())
+
+    def explode(spark: Any, plan: CompactionPlan, run_uri: str, item: int) -> CompactionResult:
+        if item == 0:
+            raise ZeroDivisionError("bad luck")
+        return run_plan(spark, plan, run_uri, item)
+
+    monkeypatch.setattr(compact, "run_plan", explode)
+    assert Driver(SPARK, str(run)).run() == EXIT_DONE
+    assert "ZeroDivisionError: bad luck" in str(result(run, 0).error)
+    assert result(run, 1).error is None
+
+
+def test_a_plan_with_a_result_is_not_carried_out_again(run: Path, tmp_path: Path) -> None:
+    start(run, 1)
+    made = partition(tmp_path / "p")
+    (run / "0000.plan.json").write_text(made.plan().to_json())
+    (run / "0000.result.json").write_text(CompactionResult("attempt", Entity("db", "t"), None, (), 0.0).to_json())
+    assert Driver(SPARK, str(run)).run() == EXIT_DONE
+    assert not (tmp_path / "p" / STAGING / "output").exists()
+
+
+def test_the_driver_leaves_when_the_counter_stands_still(run: Path) -> None:
+    start(run, 1, idle_timeout_seconds=0.2)
+    (run / "operator.alive.7").write_text("7")
+    assert Driver(SPARK, str(run)).run() == EXIT_ABANDONED
+
+
+def test_the_driver_stays_while_the_counter_moves(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    start(run, 1, idle_timeout_seconds=60)
+    polls: list[float] = []
+    clock = iter(range(0, 10_000, 50))
+
+    def sleep(seconds: float) -> None:
+        polls.append(seconds)
+        (run / f"operator.alive.{len(polls)}").touch()
+        if len(polls) == 20:
+            (run / "0000.skip").touch()
+
+    monkeypatch.setattr(time, "sleep", sleep)
+    monkeypatch.setattr(time, "monotonic", lambda: float(next(clock)))
+    assert Driver(SPARK, str(run)).run() == EXIT_DONE
+    assert len(polls) == 20
+
+
+def test_a_run_directory_of_another_release_is_refused(run: Path) -> None:
+    (run / "batch.json").write_text(json.dumps({"format_version": 2, "partitions": 1, "idle_timeout_seconds": 1}))
+    with pytest.raises(ConfigurationError, match="batch.json: has format version 2"):
+        RunDirectory(storage_for(str(run))).batch()
+
+
+def test_an_empty_base_has_its_markers(run: Path, tmp_path: Path) -> None:
+    made = partition(tmp_path / "p", deleted=4)
+    found = run_plan(SPARK, made.plan(), str(run), 0)
+    assert (found.error, found.files) == (None, ())
+    output = tmp_path / "p" / STAGING / "output"
+    assert sorted(file.name for file in output.iterdir()) == ["_metadata_acid", "_orc_acid_version"]
+    assert (output.parent / "result.json").exists()
+
+
+def test_output_that_is_there_already_is_not_touched(run: Path, tmp_path: Path) -> None:
+    made = partition(tmp_path / "p")
+    assert run_plan(SPARK, made.plan(), str(run), 0).error is None
+    before = sorted((tmp_path / "p" / STAGING / "output").iterdir())
+    assert "holds the output of another run of the same attempt" in str(run_plan(SPARK, made.plan(), str(run), 0).error)
+    assert sorted((tmp_path / "p" / STAGING / "output").iterdir()) == before
+
+
+def test_a_task_that_runs_twice_does_not_double_a_file(run: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    made = partition(tmp_path / "p")
+    document = made.plan().to_json()
+
+    def twice(document: str, place: int, run_uri: str, item: int) -> str:
+        answer_for(document, place, run_uri, item)
+        return answer_for(document, place, run_uri, item)
+
+    monkeypatch.setattr(partition_job, "answer_for", twice)
+    found = run_plan(SPARK, CompactionPlan.from_json(document), str(run), 0)
+    assert found.error is None
+    output = tmp_path / "p" / STAGING / "output"
+    assert sorted(file.name for file in output.iterdir()) == ["_metadata_acid", "_orc_acid_version", "bucket_00000"]
+    assert found.files == (OutputFile(0, "bucket_00000", (output / "bucket_00000").stat().st_size, 1, 4, 0, 1, 3),)
+
+
+def test_a_minor_compaction_is_refused(run: Path, tmp_path: Path) -> None:
+    document = json.loads(partition(tmp_path / "p").plan().to_json())
+    plan = CompactionPlan.from_json(json.dumps({**document, "type": "minor"}))
+    assert "a minor compaction is not carried out by this release" in str(run_plan(SPARK, plan, str(run), 0).error)
+    assert not (tmp_path / "p" / STAGING / "output").exists()
+
+
+def test_executors_need_neither_airflow_nor_pyspark_nor_numpy(tmp_path: Path) -> None:
+    code = (
+        "import sys\n"
+        "for name in ('airflow', 'pyspark', 'numpy', 'pandas', 'thrift'): sys.modules[name] = None\n"
+        "import airflow_provider_acid.spark_jobs.merge, airflow_provider_acid.spark_jobs.run_directory\n"
+        "print([name for name in sys.modules if name.startswith('airflow.')])\n"
+    )
+    environment = {"PYTHONPATH": ":".join(place for place in sys.path if place), "PATH": ""}
+    process = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert (process.stdout.strip(), process.stderr) == ("[]", "")

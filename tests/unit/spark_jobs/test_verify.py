@@ -1,0 +1,153 @@
+"""An output that does not hold what it must is found, whichever part of the writing went wrong."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_provider_acid.acid.plan import OrcOptions
+from airflow_provider_acid.exceptions import VerificationError
+from airflow_provider_acid.spark_jobs import merge as merge_module
+from airflow_provider_acid.spark_jobs import sealed_output
+from airflow_provider_acid.spark_jobs.arrow_rows import ArrowRows
+from airflow_provider_acid.spark_jobs.exact_rows import ExactRows
+from airflow_provider_acid.spark_jobs.key_filter import Kept, KeyFilter
+from airflow_provider_acid.spark_jobs.orc_schema import Kind, OrcType
+from airflow_provider_acid.spark_jobs.orc_tail import read_tail
+from airflow_provider_acid.spark_jobs.sealed_output import SealedOutput
+from tests.unit.spark_jobs.acid_files import Partition, delete, insert
+
+WAYS = {"arrow": ("bigint", 5), "exact": ("timestamp", (-5, 5))}
+
+
+@pytest.fixture(params=WAYS)
+def partition(request: pytest.FixtureRequest, tmp_path: Path) -> Partition:
+    kind, value = WAYS[request.param]
+    partition = Partition(tmp_path, (kind,))
+    for write_id in (1, 2):
+        name = f"delta_000000{write_id}_000000{write_id}_0000"
+        partition.write(name, [insert(write_id, row_id, value) for row_id in range(40)])
+    partition.write("delete_delta_0000003_0000003_0000", [delete(1, 7, 3)])
+    return partition
+
+
+def losing_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first row of every piece is not handed to the writer."""
+    for way in (ArrowRows, ExactRows):
+        write = way.write
+
+        def lose(self: Any, source: Any, stripe: int, batch: Any, mask: Any, write: Any = write) -> None:
+            import pyarrow as pa
+
+            kept = [True] * batch.num_rows if mask is None else mask.to_pylist()
+            write(self, source, stripe, batch, pa.array([False, *kept[1:]]))
+
+        monkeypatch.setattr(way, "write", lose)
+
+
+def forgetting_deletes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first filter keeps what it should drop, and does not count it either."""
+    apply, calls = KeyFilter.apply, []
+
+    def forget(self: KeyFilter, name: str, batch: Any) -> Kept:
+        kept = apply(self, name, batch)
+        calls.append(name)
+        return kept if len(calls) > 2 else Kept(None, 0, 0)
+
+    monkeypatch.setattr(KeyFilter, "apply", forget)
+
+
+def sealing(change: Callable[[dict[str, Any]], None]) -> Callable[[pytest.MonkeyPatch], None]:
+    """The file is sealed with something else than it should be."""
+
+    def apply(monkeypatch: pytest.MonkeyPatch) -> None:
+        seal = SealedOutput.seal
+
+        def wrong(self: SealedOutput, schema: Any, key_index: Any, rows: int, calendar: int) -> None:
+            given = {"schema": schema, "key_index": key_index, "rows": rows, "calendar": calendar}
+            change(given)
+            seal(self, **given)
+
+        monkeypatch.setattr(SealedOutput, "seal", wrong)
+
+    return apply
+
+
+def shorter_index(given: dict[str, Any]) -> None:
+    given["key_index"] = given["key_index"][:-1]
+
+
+def wrong_key(given: dict[str, Any]) -> None:
+    write_id, bucket, row_id = given["key_index"][-1]
+    given["key_index"] = (*given["key_index"][:-1], (write_id, bucket, row_id + 1))
+
+
+def wrong_count(given: dict[str, Any]) -> None:
+    given["rows"] += 1
+
+
+def other_calendar(given: dict[str, Any]) -> None:
+    given["calendar"] = 1
+
+
+def other_type(given: dict[str, Any]) -> None:
+    root: OrcType = given["schema"]
+    row = replace(root.children[5], children=(OrcType(Kind.DATE),))
+    given["schema"] = replace(root, children=(*root.children[:5], row))
+
+
+def garbage(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The columns' data is overwritten on its way to the storage."""
+    seal = sealed_output.reseal
+
+    def spoil(*arguments: Any) -> bytes:
+        content = b"ORC" + seal(*arguments)
+        (stripe,) = read_tail(io.BytesIO(content), "file").stripes
+        start = stripe.offset + stripe.index_bytes
+        end = start + stripe.data_bytes
+        return content[3:start] + b"\xff" * (end - start) + content[end:]
+
+    monkeypatch.setattr(sealed_output, "reseal", spoil)
+
+
+def wrong_last_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The key index, and what the checks expect of it, are both of another row."""
+    key_at = sealed_output.key_at
+    monkeypatch.setattr(sealed_output, "key_at", lambda batch, row: key_at(batch, row - 1))
+
+
+FAULTS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], str]] = {
+    "rows are lost": (losing_rows, "rows"),
+    "deleted rows stay": (forgetting_deletes, "holds 0 aborted and 1 deleted rows"),
+    "the key index is too short": (sealing(shorter_index), "user metadata"),
+    "the key index names another row": (sealing(wrong_key), "user metadata"),
+    "the counters are wrong": (sealing(wrong_count), "user metadata"),
+    "the calendar is another": (sealing(other_calendar), "calendar"),
+    "a column has another type": (sealing(other_type), "schema"),
+    "the data cannot be read": (garbage, "cannot be read back"),
+    "a stripe ends with another key": (wrong_last_key, "ends with"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_wrong_output_is_found(fault: str, partition: Partition, monkeypatch: pytest.MonkeyPatch) -> None:
+    inject, text = FAULTS[fault]
+    inject(monkeypatch)
+    with pytest.raises(VerificationError, match=text):
+        partition.merge()
+
+
+def test_an_output_of_another_compression_is_found(partition: Partition, monkeypatch: pytest.MonkeyPatch) -> None:
+    expect = merge_module.verify_output
+
+    def expect_zstd(storage: Any, path: str, options: OrcOptions, *more: Any) -> int:
+        return expect(storage, path, replace(options, compression="zstd"), *more)
+
+    monkeypatch.setattr(merge_module, "verify_output", expect_zstd)
+    with pytest.raises(VerificationError, match="compression should be zstd, not zlib"):
+        partition.merge()
