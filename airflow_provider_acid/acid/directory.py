@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from airflow_provider_acid.acid.layout import BaseDirectory, DeltaDirectory, base_format_files, partition_layout
 from airflow_provider_acid.acid.listing import FileEntry, Listing
 from airflow_provider_acid.acid.names import (
-    MINIMUM_WRITE_ID,
     is_flush_length,
     parse_data_file_name,
     parse_original_file_name,
@@ -230,8 +229,6 @@ class _State:
 
     def _is_valid_base(self, base: BaseDirectory) -> bool:
         write_ids, write_id = self.write_ids, base.write_id
-        if write_id == MINIMUM_WRITE_ID:
-            return True
         below_every_open = write_ids.min_open is not None and write_id < write_ids.min_open
         if self.txns is not None and write_ids.view is WriteIdView.READER and below_every_open:
             return True
