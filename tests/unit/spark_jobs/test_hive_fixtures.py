@@ -79,7 +79,7 @@ def compact(fixture: HiveFixture, partition: Path) -> None:
 def by_row_id(rows: object) -> dict[object, object]:
     """Rows by id and folder; the file's name below the partition is what a compaction changes."""
     assert isinstance(rows, list | tuple)
-    found = {}
+    found: dict[object, object] = {}
     for row in rows:
         folder = row["file"].rpartition("/")[0].rpartition("/")[0]
         found[(folder, *row["row__id"].values())] = {key: value for key, value in row.items() if key != "file"}

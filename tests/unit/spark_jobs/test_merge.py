@@ -223,6 +223,13 @@ def test_files_whose_keys_do_not_follow_each_other_are_refused(partition: Partit
         partition.merge()
 
 
+def test_a_key_that_two_files_hold_is_refused(partition: Partition) -> None:
+    partition.write("delta_0000001_0000001_0000", noise(1, 2))
+    partition.write("delta_0000001_0000002", [insert(1, 1, 5), insert(2, 0, 5)])
+    with pytest.raises(CorruptFileError, match="does not come after"):
+        partition.merge()
+
+
 def test_an_insert_among_the_deletes_is_refused(partition: Partition) -> None:
     partition.write("delta_0000001_0000001_0000", noise(1, 2))
     partition.write("delete_delta_0000002_0000002_0000", [insert(2, 0, 1)])

@@ -244,7 +244,8 @@ def test_text_that_is_not_utf8_is_not_changed(tmp_path: Path) -> None:
     import pyarrow.orc as orc
 
     partition = Partition(tmp_path, ("string",))
-    bad = pa.StringArray.from_buffers(1, pa.array([0, 3], pa.int32()).buffers()[1], pa.py_buffer(b"\xff\x00a"))
+    binary: Any = pa.array([b"\xff\x00a"], pa.binary())
+    bad = pa.StringArray.from_buffers(1, *binary.buffers()[1:])
     row = pa.StructArray.from_arrays([bad], names=["c0"])
     names = ["operation", "originalTransaction", "bucket", "rowId", "currentTransaction", "row"]
     keys = [(0, pa.int32()), (1, pa.int64()), (bucket_property(), pa.int32()), (0, pa.int64()), (1, pa.int64())]
@@ -253,7 +254,8 @@ def test_text_that_is_not_utf8_is_not_changed(tmp_path: Path) -> None:
     orc.write_table(table, tmp_path / "delta_0000001_0000001_0000/bucket_00000")
     partition.add("delta_0000001_0000001_0000")
     merged = partition.merge()
-    found = orc.ORCFile(tmp_path / str(merged.attempt)).read_stripe(0).column(5).field(0)
+    row_back: Any = orc.ORCFile(tmp_path / str(merged.attempt)).read_stripe(0).column(5)
+    found = row_back.field(0)
     assert found.cast(pa.binary())[0].as_py() == b"\xff\x00a"
 
 

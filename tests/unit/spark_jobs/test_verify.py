@@ -103,7 +103,7 @@ def other_type(given: dict[str, Any]) -> None:
 
 def garbage(monkeypatch: pytest.MonkeyPatch) -> None:
     """The columns' data is overwritten on its way to the storage."""
-    seal = sealed_output.reseal
+    seal: Callable[..., bytes] = vars(sealed_output)["reseal"]
 
     def spoil(*arguments: Any) -> bytes:
         content = b"ORC" + seal(*arguments)
@@ -117,7 +117,7 @@ def garbage(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def wrong_last_key(monkeypatch: pytest.MonkeyPatch) -> None:
     """The key index, and what the checks expect of it, are both of another row."""
-    key_at = sealed_output.key_at
+    key_at: Callable[[Any, int], Any] = vars(sealed_output)["key_at"]
     monkeypatch.setattr(sealed_output, "key_at", lambda batch, row: key_at(batch, row - 1))
 
 
@@ -143,7 +143,7 @@ def test_a_wrong_output_is_found(fault: str, partition: Partition, monkeypatch: 
 
 
 def test_an_output_of_another_compression_is_found(partition: Partition, monkeypatch: pytest.MonkeyPatch) -> None:
-    expect = merge_module.verify_output
+    expect: Callable[..., int] = vars(merge_module)["verify_output"]
 
     def expect_zstd(storage: Any, path: str, options: OrcOptions, *more: Any) -> int:
         return expect(storage, path, replace(options, compression="zstd"), *more)
