@@ -37,13 +37,15 @@ _LATER = "which is left to a later release"
 _COMPRESSIONS = ("none", "zlib", "snappy", "lz4", "zstd")
 
 
-def worth_compacting(directory: AcidDirectory) -> str | None:
+def worth_compacting(directory: AcidDirectory, *, single_delta: bool = False) -> str | None:
     """Why a major compaction would change nothing; None where it is worth it.
 
     The rule of Hive 4's Worker: original files, or more than one directory to merge.
+
+    :param single_delta: follow Hive 3 instead, which also rewrites a single delta into a base.
     """
     count = len(directory.current)
-    if directory.originals or count > 1:
+    if directory.originals or count > 1 or (single_delta and directory.deltas):
         return None
     what = f"only {directory.current[0].path}" if count else "no data"
     return f"there is {what}, so a major compaction has nothing to merge"
@@ -74,10 +76,8 @@ def major_plan(
     :raises ConfigurationError: the write ids are not a compactor's, or the staging name is not hidden.
     """
     _check_arguments(write_ids, staging)
-    _refuse_unsupported_files(entity, directory)
-    _refuse_half_published(entity, directory)
-    _refuse_overlaps(entity, directory)
-    nothing = worth_compacting(directory)
+    refuse_unsupported(entity, directory)
+    nothing = worth_compacting(directory, single_delta=True)
     if nothing:
         raise RefusedError(f"table {entity}", nothing, "nothing needs to be done")
     return CompactionPlan(
@@ -96,6 +96,13 @@ def major_plan(
         orc=orc_options(table_parameters),
         buckets=_bucket_plans(entity, directory, bucketed),
     )
+
+
+def refuse_unsupported(entity: Entity, directory: AcidDirectory) -> None:
+    """Refuse a partition that holds something that this release does not compact; errors as :func:`major_plan`."""
+    _refuse_unsupported_files(entity, directory)
+    _refuse_half_published(entity, directory)
+    _refuse_overlaps(entity, directory)
 
 
 def orc_options(table_parameters: Mapping[str, str]) -> OrcOptions:

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from airflow_provider_acid.acid.directory import AcidDirectory, acid_directory
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.plan import CompactionType
-from airflow_provider_acid.acid.planning import worth_compacting
+from airflow_provider_acid.acid.planning import refuse_unsupported, worth_compacting
 from airflow_provider_acid.acid.thresholds import (
     AbortedFigures,
     CompactionDecision,
@@ -24,7 +24,7 @@ from airflow_provider_acid.compaction.recovery import DIED
 from airflow_provider_acid.compaction.selection import TableSelection
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.snapshot import current_txns, read_base_formats
-from airflow_provider_acid.exceptions import AcidError, ObjectNotFoundError
+from airflow_provider_acid.exceptions import AcidError, ObjectNotFoundError, RefusedError
 from airflow_provider_acid.filesystem import storage_for
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.pools import RequestPool
@@ -227,6 +227,11 @@ class Initiator:
         directory: AcidDirectory,
         findings: _Findings,
     ) -> None:
+        try:
+            refuse_unsupported(entity, directory)
+        except RefusedError as error:
+            findings.skipped.append(str(error))
+            return
         nothing = worth_compacting(directory)
         if nothing is not None and not directory.obsolete and not directory.aborted:
             findings.skipped.append(f"{entity}: {nothing}")

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import logging
 
+from airflow_provider_acid.acid.json_fields import as_object, integer
 from airflow_provider_acid.acid.plan import FORMAT_VERSION, CompactionPlan, CompactionResult
 from airflow_provider_acid.filesystem import join, storage_for
 
@@ -75,8 +76,8 @@ class RunDirectory:
                 results[int(index)] = CompactionResult.from_json(self._storage.read(file.path).decode())
             elif kind.startswith("progress.") and file.path not in self._seen:
                 self._seen.add(file.path)
-                done = int(self._storage.read(file.path).decode())
-                bytes_done[int(index)] = max(done, bytes_done.get(int(index), 0))
+                report = as_object(json.loads(self._storage.read(file.path)), file.path)
+                bytes_done[int(index)] = max(integer(report, "bytes_done"), bytes_done.get(int(index), 0))
         return results, bytes_done
 
     def remove(self) -> None:

@@ -36,7 +36,6 @@ def open_staging(storage: Storage, plan: CompactionPlan) -> None:
     write to.
     """
     storage.make_directory(f"{plan.staging}/{ATTEMPTS_DIRECTORY}")
-    storage.make_directory(f"{plan.staging}/{OUTPUT_DIRECTORY}")
     storage.write_new(f"{plan.staging}/{PLAN_FILE}", plan.to_json().encode())
 
 

@@ -177,7 +177,7 @@ class Worker:
         check_entity(facts)
         storage = storage_for(facts.location)
         snapshot = take_snapshot(self._client, due.entity.full_table_name, storage, transaction.txn_id)
-        nothing = worth_compacting(snapshot.directory)
+        nothing = worth_compacting(snapshot.directory, single_delta=self._settings.rewrite_single_delta)
         if snapshot.write_ids.high_water_mark <= 0:
             raise RefusedError(str(due.entity), "nothing was ever committed to it", "compact it once it holds data")
         claim = self._queue.record(claim, snapshot.write_ids.high_water_mark, transaction.txn_id, facts.table.owner)

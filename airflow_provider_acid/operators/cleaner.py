@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.providers.common.compat.sdk import AirflowException, AirflowSkipException, BaseOperator, conf
 
@@ -40,8 +40,8 @@ class AcidCleanerOperator(BaseOperator):
     :param deferrable: wait in the triggerer instead of a worker slot.
     """
 
-    template_fields: Sequence[str] = ("partitions", "hive_acid_conn_id")
-    template_fields_renderers: Mapping[str, str] = {"partitions": "json"}
+    template_fields: Sequence[str] = ("partitions", "hive_acid_conn_id", "deadline_seconds")
+    template_fields_renderers: ClassVar[dict[str, str]] = {"partitions": "json"}
     ui_color = "#dcedc8"
 
     def __init__(
@@ -49,11 +49,11 @@ class AcidCleanerOperator(BaseOperator):
         *,
         partitions: Sequence[Mapping[str, object]],
         hive_acid_conn_id: str = AcidMetastoreHook.default_conn_name,
-        deadline_seconds: float = 21_600.0,
+        deadline_seconds: float | str = 21_600.0,
         poll_seconds: float = 10.0,
         retention_seconds: float | None = None,
         deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
-        **kwargs: object,
+        **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.partitions = partitions
@@ -69,7 +69,7 @@ class AcidCleanerOperator(BaseOperator):
         :raises AirflowException: cleaning a partition failed; its files and its row are as the message says.
         :raises AirflowSkipException: the deadline passed while readers were still there.
         """
-        return self._clean_or_wait(time.time() + self.deadline_seconds, [])
+        return self._clean_or_wait(time.time() + float(self.deadline_seconds), [])
 
     def execute_complete(
         self, context: Context, event: dict[str, str], deadline: float, done: list[dict[str, object]]

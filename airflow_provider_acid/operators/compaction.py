@@ -6,8 +6,9 @@ import socket
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import uuid4
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
@@ -47,6 +48,7 @@ class AcidCompactionOperator(SparkSubmitOperator):
         ``num_executors`` and ``executor_cores`` or ``total_executor_cores`` ask for.
     :param run_directory: URI of a directory that Airflow and all executors reach, for plans and results; default:
         inside the first table's location. (templated)
+    :param rewrite_single_delta: rewrite also a partition that is a single delta into a base, as Hive 3 does.
     :param ship_package: send this package's pure part along with the application, so that executors need only
         pyarrow, pyorc and protobuf.
 
@@ -59,7 +61,7 @@ class AcidCompactionOperator(SparkSubmitOperator):
         "hive_acid_conn_id",
         "run_directory",
     )
-    template_fields_renderers: Mapping[str, str] = {"partitions": "json"}
+    template_fields_renderers: ClassVar[dict[str, str]] = {"partitions": "json"}
     ui_color = "#ffe082"
 
     def __init__(
@@ -70,7 +72,8 @@ class AcidCompactionOperator(SparkSubmitOperator):
         max_active_partitions: int | None = None,
         run_directory: str | None = None,
         ship_package: bool = True,
-        **kwargs: object,
+        rewrite_single_delta: bool = False,
+        **kwargs: Any,
     ) -> None:
         # A resumed application would work on the run directory of a dead attempt.
         kwargs.setdefault("durable", False)
@@ -80,10 +83,11 @@ class AcidCompactionOperator(SparkSubmitOperator):
         self.max_active_partitions = max_active_partitions
         self.run_directory = run_directory
         self.ship_package = ship_package
+        self.rewrite_single_delta = rewrite_single_delta
         self._batch: CompactionBatch | None = None
 
-    def execute(self, context: Context) -> list[dict[str, object]]:
-        """Compact all partitions; the outcomes as small objects.
+    def execute(self, context: Context) -> Any:
+        """Compact all partitions; the outcomes as a list of small objects.
 
         :raises AirflowFailException: partitions were refused, and trying again would change nothing.
         :raises AirflowException: partitions failed.
@@ -130,7 +134,7 @@ class AcidCompactionOperator(SparkSubmitOperator):
 
     def _make_batch(self, items: Sequence[DuePartition], identity: str) -> CompactionBatch:
         endpoint = AcidMetastoreHook(self.hive_acid_conn_id).endpoint()
-        settings = configured_settings()
+        settings = replace(configured_settings(), rewrite_single_delta=self.rewrite_single_delta)
 
         @contextmanager
         def open_worker() -> Iterator[Worker]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowSkipException, BaseSensorOperator, PokeReturnValue
 
@@ -42,7 +42,16 @@ class AcidCompactionSensor(BaseSensorOperator):
     :param skip_when_nothing_due: skip the task, and what follows, instead of waiting.
     """
 
-    template_fields: Sequence[str] = ("tables", "exclude", "hive_acid_conn_id")
+    template_fields: Sequence[str] = (
+        "tables",
+        "exclude",
+        "hive_acid_conn_id",
+        "delta_num_threshold",
+        "delta_pct_threshold",
+        "override_no_auto_compaction",
+        "batch_partitions",
+        "max_partitions",
+    )
     ui_color = "#fff3c4"
 
     def __init__(
@@ -51,14 +60,14 @@ class AcidCompactionSensor(BaseSensorOperator):
         tables: Sequence[str] | str,
         exclude: Sequence[str] | str = (),
         hive_acid_conn_id: str = AcidMetastoreHook.default_conn_name,
-        delta_num_threshold: int | None = None,
-        delta_pct_threshold: float | None = None,
-        override_no_auto_compaction: bool = False,
+        delta_num_threshold: int | str | None = None,
+        delta_pct_threshold: float | str | None = None,
+        override_no_auto_compaction: bool | str = False,
         serve_foreign_requests: bool | None = None,
-        batch_partitions: int = 50,
-        max_partitions: int = 1000,
+        batch_partitions: int | str = 50,
+        max_partitions: int | str = 1000,
         skip_when_nothing_due: bool = False,
-        **kwargs: object,
+        **kwargs: Any,
     ) -> None:
         kwargs.setdefault("mode", "reschedule")
         super().__init__(**kwargs)
@@ -101,7 +110,8 @@ class AcidCompactionSensor(BaseSensorOperator):
             thresholds = replace(thresholds, delta_size_ratio=float(self.delta_pct_threshold))
         if self.serve_foreign_requests is not None:
             settings = replace(settings, serve_foreign_requests=self.serve_foreign_requests)
-        return replace(settings, thresholds=thresholds, override_no_auto_compaction=self.override_no_auto_compaction)
+        override = str(self.override_no_auto_compaction).lower() == "true"
+        return replace(settings, thresholds=thresholds, override_no_auto_compaction=override)
 
     def _report(self, evaluation: Evaluation) -> None:
         self.log.info("%d partitions looked at, %d due", len(evaluation.evaluated), len(evaluation.due))

@@ -1,0 +1,99 @@
+"""Scheduled compaction of Hive ACID tables: find what is due, compact it with Spark, clean up behind it.
+
+Every setting is a parameter of the DAG, so that the trigger form of Airflow's UI can override it for one run.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+
+from airflow.providers.common.compat.sdk import DAG, Param, TriggerRule
+
+from airflow_provider_acid.operators.cleaner import AcidCleanerOperator
+from airflow_provider_acid.operators.compaction import AcidCompactionOperator
+from airflow_provider_acid.sensors.compaction import AcidCompactionSensor
+
+PARAMS = {
+    "tables": Param(
+        ["default.*"],
+        type="array",
+        items={"type": "string"},
+        title="Tables",
+        description="Patterns of tables, one per line, e.g. sales.orders or web.*",
+    ),
+    "exclude": Param(
+        [],
+        type="array",
+        items={"type": "string"},
+        title="Tables to leave out",
+        description="Patterns of tables that are left out although they are included",
+    ),
+    "delta_num_threshold": Param(
+        10, type="integer", minimum=0, title="Deltas", description="Compact partitions with more deltas than this"
+    ),
+    "delta_pct_threshold": Param(
+        0.1,
+        type="number",
+        minimum=0,
+        title="Delta share",
+        description="Compact partitions whose deltas have more than this share of the base's bytes",
+    ),
+    "override_no_auto_compaction": Param(
+        False,
+        type="boolean",
+        title="Override no_auto_compaction",
+        description="Evaluate tables that are named without wildcards although no_auto_compaction is set",
+    ),
+    "max_partitions": Param(
+        1000, type="integer", minimum=1, title="Most partitions", description="Partitions of one run, worst first"
+    ),
+    "batch_partitions": Param(
+        50, type="integer", minimum=1, title="Batch", description="Partitions in one Spark application"
+    ),
+    "cleaning_deadline_hours": Param(
+        6,
+        type="number",
+        minimum=0,
+        title="Wait for readers (hours)",
+        description="Longest wait for readers before directories are left to the next run",
+    ),
+}
+
+with DAG(
+    dag_id="acid_compaction",
+    description="Compact Hive ACID tables with Spark",
+    schedule=timedelta(hours=1),
+    start_date=datetime(2024, 1, 1, tzinfo=timezone.utc),
+    catchup=False,
+    max_active_runs=1,
+    params=PARAMS,
+    render_template_as_native_obj=True,
+    tags=["hive", "acid", "compaction"],
+    doc_md=__doc__,
+):
+    due = AcidCompactionSensor(
+        task_id="find_due_partitions",
+        tables="{{ params.tables }}",
+        exclude="{{ params.exclude }}",
+        delta_num_threshold="{{ params.delta_num_threshold }}",
+        delta_pct_threshold="{{ params.delta_pct_threshold }}",
+        override_no_auto_compaction="{{ params.override_no_auto_compaction }}",
+        max_partitions="{{ params.max_partitions }}",
+        batch_partitions="{{ params.batch_partitions }}",
+        skip_when_nothing_due=True,
+    )
+    compaction = AcidCompactionOperator.partial(
+        task_id="compact",
+        retries=2,
+        retry_delay=timedelta(minutes=5),
+        map_index_template="{{ task.partitions | length }} partitions from {{ task.partitions[0]['table'] }}",
+    ).expand(partitions=due.output)
+    # Mapped over what was due, not over what was compacted: a failed batch must not keep the others from being cleaned.
+    cleaning = AcidCleanerOperator.partial(
+        task_id="clean",
+        trigger_rule=TriggerRule.ALL_DONE,
+        deadline_seconds="{{ params.cleaning_deadline_hours * 3600 }}",
+        deferrable=True,
+        retries=2,
+    ).expand(partitions=due.output)
+    compaction >> cleaning
