@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict
 
-import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql.functions import udf
 
 from airflow_provider_acid.acid import json_fields as fields
 from airflow_provider_acid.acid.plan import (
@@ -37,8 +37,6 @@ RESULT = "result.json"
 
 _VERSION_FILE = ("_orc_acid_version", b"2")
 _METADATA_FILE = ("_metadata_acid", b'{"thisFileVersion":"0","dataFormat":"compacted"}')
-
-_ANSWER = "answer string"
 
 _PERCENT_STEP = 10
 
@@ -91,10 +89,11 @@ def _run_tasks(spark: SparkSession, plan: CompactionPlan, run_uri: str, item: in
     tasks = len(plan.buckets)
     if tasks == 0:
         return []
-    # spark.range gives exactly one row to each Spark task; a repartition does not promise that.
-    numbers = spark.range(0, tasks, 1, tasks)
+    # A range gives exactly one row to each Spark task; a repartition does not promise that. A plain Python function is
+    # enough for so few rows, and unlike mapInArrow it does not need pandas on the driver.
+    merge = udf(_bucket_task(plan.to_json(), run_uri, item), "string", useArrow=False).asNondeterministic()
     try:
-        rows = numbers.mapInArrow(_bucket_task(plan.to_json(), run_uri, item), _ANSWER).collect()
+        rows = spark.range(0, tasks, 1, tasks).select(merge("id").alias("answer")).collect()
     except PySparkException as error:
         raise SparkJobError(
             str(plan.entity), f"its Spark job failed ({_last_line(str(error))})",
@@ -127,15 +126,11 @@ class _TaskError(AcidError):
         return self.subject
 
 
-def _bucket_task(
-    document: str, run_uri: str, item: int
-) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _bucket_task(document: str, run_uri: str, item: int) -> Callable[[int], str]:
     """What runs on an executor: merges the bucket whose place in the plan is the row's number."""
 
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            answers = [answer_for(document, int(str(place)), run_uri, item) for place in batch.column(0)]
-            yield pa.RecordBatch.from_pydict({"answer": pa.array(answers, pa.string())})
+    def run(place: int) -> str:
+        return answer_for(document, place, run_uri, item)
 
     return run
 

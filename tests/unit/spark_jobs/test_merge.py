@@ -11,6 +11,7 @@ import pytest
 
 from airflow_provider_acid.acid.plan import OrcOptions, SourceFile
 from airflow_provider_acid.exceptions import AcidError, CorruptFileError, UnsupportedTableError
+from airflow_provider_acid.spark_jobs import merge as merge_module
 from airflow_provider_acid.spark_jobs.orc_tail import read_tail
 from tests.unit.spark_jobs.acid_files import STAGING, Partition, bucket_property, delete, insert
 
@@ -204,13 +205,14 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("types", [("bigint",), ("bigint", "timestamp")])
+@pytest.mark.parametrize("way", ["arrow", "exact"])
 @pytest.mark.parametrize("case", REFUSED)
-def test_a_file_that_breaks_a_rule_is_refused(tmp_path: Path, case: str, types: tuple[str, ...]) -> None:
-    partition = Partition(tmp_path, types)
+def test_a_file_that_breaks_a_rule_is_refused(
+    partition: Partition, case: str, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(merge_module, "is_exact", lambda source, target: way == "arrow")
     events, error, text = REFUSED[case]
-    padded = [(*event[:5], event[5] and event[5] + ((-1, 5),) * (len(types) - 1)) for event in events]
-    partition.write("delta_0000001_0000001_0000", padded)
+    partition.write("delta_0000001_0000001_0000", events)
     with pytest.raises(error, match=f"bucket_00000: .*{text}"):
         partition.merge()
     assert partition.attempts() == []

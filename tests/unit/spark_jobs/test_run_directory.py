@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import PySparkException
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.plan import CompactionPlan, CompactionResult, OutputFile
@@ -40,18 +41,36 @@ class FakeSpark:
         self.tasks = end
         return self
 
-    def mapInArrow(self, task: Any, schema: str) -> FakeSpark:  # noqa: N802 - Spark's name
+    def select(self, task: Any) -> FakeSpark:
         self.task = task
         return self
 
     def collect(self) -> list[dict[str, str]]:
-        import pyarrow as pa
+        return [{"answer": self.task(place)} for place in range(self.tasks)]
 
-        batches = (pa.RecordBatch.from_pydict({"id": [place]}) for place in range(self.tasks))
-        return [row for batch in self.task(batches) for row in batch.to_pylist()]
+
+class FakeUdf:
+    """A user-defined function whose column is the function itself."""
+
+    def __init__(self, function: Any, kind: str, useArrow: bool) -> None:  # noqa: N803 - Spark's name
+        self.function = function
+
+    def asNondeterministic(self) -> FakeUdf:  # noqa: N802 - Spark's name
+        return self
+
+    def __call__(self, column: str) -> FakeUdf:
+        return self
+
+    def alias(self, name: str) -> Any:
+        return self.function
 
 
 SPARK: Any = FakeSpark()
+
+
+@pytest.fixture(autouse=True)
+def _without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(partition_job, "udf", FakeUdf)
 
 
 @pytest.fixture
@@ -177,6 +196,19 @@ def test_a_task_that_runs_twice_does_not_double_a_file(run: Path, tmp_path: Path
     output = tmp_path / "p" / STAGING / "output"
     assert sorted(file.name for file in output.iterdir()) == ["_metadata_acid", "_orc_acid_version", "bucket_00000"]
     assert found.files == (OutputFile(0, "bucket_00000", (output / "bucket_00000").stat().st_size, 1, 4, 0, 1, 3),)
+
+
+def test_a_failing_spark_job_is_the_plans_error(run: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    made = partition(tmp_path / "p")
+
+    def fail(self: FakeSpark) -> list[dict[str, str]]:
+        raise PySparkException("Traceback:\n  in worker\nStorageError: /data: cannot be read\n  at java.Thread\n")
+
+    monkeypatch.setattr(FakeSpark, "collect", fail)
+    error = run_plan(SPARK, made.plan(), str(run), 0).error
+    assert error is not None
+    assert error.startswith("db.t: its Spark job failed (StorageError: /data: cannot be read). Remedy: ")
+    assert not (tmp_path / "p" / STAGING / "result.json").exists()
 
 
 def test_a_minor_compaction_is_refused(run: Path, tmp_path: Path) -> None:

@@ -210,6 +210,16 @@ def test_columns_of_older_files_become_what_the_table_has_now(
     assert [str(column) for column in columns] == [becomes, extra, "string"]
 
 
+@pytest.mark.parametrize(("was", "becomes", "value", "expected"), [case for case in WIDENED if "<" in case[0]])
+def test_a_nested_column_of_another_type_takes_the_exact_way(
+    was: str, becomes: str, value: Any, expected: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(merge_module, "ArrowRows", None)
+    partition = Partition(tmp_path, (becomes,))
+    partition.write("delta_0000001_0000001_0000", [insert(1, 0, value)], types=(was,))
+    assert merged_values(partition) == [(expected,)]
+
+
 @pytest.mark.parametrize(("was", "becomes"), [
     ("bigint", "int"), ("int", "string"), ("int", "double"), ("string", "varchar(3)"), ("char(3)", "char(5)"),
     ("char(3)", "string"), ("date", "timestamp"), ("timestamp", "string"), ("decimal(10,4)", "decimal(10,2)"),
