@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 
 from airflow_provider_acid.acid.plan import BucketPlan, CompactionPlan, OrcOptions, OutputFile
 from airflow_provider_acid.exceptions import UnsupportedTableError
@@ -56,6 +57,7 @@ class _Sources:
 
     rows: int = 0
     is_exact_in_arrow: bool = True
+    values: tuple[int, ...] | None = ()
     zones: frozenset[str] = frozenset()
     calendars: frozenset[int] = frozenset()
     depends_on_calendar: bool = False
@@ -119,6 +121,8 @@ class _Merge:
         expected = Expected(
             schema=self.schema,
             rows=self.sources.rows - rows_aborted - rows_deleted,
+            # Statistics do not say which values went with the rows that were dropped.
+            values=None if rows_aborted or rows_deleted else self.sources.values,
             last_keys=keys,
             calendar=calendar,
             reads_in_arrow=way is ArrowRows,
@@ -192,6 +196,7 @@ def _look_at(storage: Storage, bucket: BucketPlan, schema: OrcType) -> _Sources:
                 continue
             check_types(reader.name, reader.row_type, schema.children[5])
             found.rows += reader.tail.rows
+            found.values = _sum(found.values, reader.tail.values_by_column())
             found.is_exact_in_arrow &= is_exact(reader, schema.children[5])
             found.calendars |= {reader.tail.calendar}
             found.depends_on_calendar |= _depends_on_calendar(reader)
@@ -203,6 +208,12 @@ def _look_at(storage: Storage, bucket: BucketPlan, schema: OrcType) -> _Sources:
             "compact this partition with Hive 4",
         )
     return found
+
+
+def _sum(one: tuple[int, ...] | None, other: tuple[int, ...] | None) -> tuple[int, ...] | None:
+    if one is None or other is None:
+        return None
+    return tuple(map(sum, zip_longest(one, other, fillvalue=0)))
 
 
 def _zones(reader: SourceReader, others: frozenset[str]) -> frozenset[str]:

@@ -98,7 +98,7 @@ class SourceReader:
             raise CorruptFileError(
                 self.name, f"has {batch.num_rows} rows in stripe {stripe}, its footer says {expected}", _DAMAGED
             )
-        return batch.rename_columns(list(fields or ACID_COLUMNS))
+        return pa.RecordBatch.from_arrays(batch.columns, names=list(fields or ACID_COLUMNS))
 
 
 @contextmanager

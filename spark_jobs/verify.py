@@ -23,6 +23,8 @@ class Expected:
     """What an output must hold.
 
     :param rows: by the sources' footers, less the rows the filter dropped.
+    :param values: by the sources' footers, how many values each of the table's first columns holds; None where the
+        footers cannot say it.
     :param last_keys: of every stripe.
     :param reads_in_arrow: whether Arrow holds every value, so that it may read the file back.
     :param zone: the zone in which the file counts timestamps.
@@ -30,6 +32,7 @@ class Expected:
 
     schema: OrcType
     rows: int
+    values: tuple[int, ...] | None
     last_keys: tuple[Key, ...]
     calendar: int
     reads_in_arrow: bool
@@ -80,6 +83,16 @@ def _check_tail(name: str, tail: OrcTail, options: OrcOptions, expected: Expecte
     for fact, found, wanted in facts:
         if found != wanted:
             raise VerificationError(name, f"its {fact} should be {wanted}, not {found}", _REMEDY)
+    _check_values(name, tail.values_by_column(), expected.values)
+
+
+def _check_values(name: str, found: tuple[int, ...] | None, wanted: tuple[int, ...] | None) -> None:
+    if found is None or wanted is None:
+        return
+    # Columns that none of the sources has are NULL throughout.
+    padded = wanted + (0,) * (len(found) - len(wanted))
+    if found != padded:
+        raise VerificationError(name, f"its columns hold {found} values, the sources {padded}", _REMEDY)
 
 
 def _read_back(reader: SourceReader, expected: Expected, filter_again: KeyFilter) -> None:

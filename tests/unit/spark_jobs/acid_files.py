@@ -69,6 +69,7 @@ class Partition:
     def __init__(self, path: Path, types: Sequence[str] = ("bigint",)) -> None:
         self.path = path
         self.types = types
+        self.names = [f"c{place}" for place in range(len(types))]
         self.storage = storage_for(str(path))
         self.rows: dict[int, list[SourceFile]] = {}
         self.deletes: list[SourceFile] = []
@@ -78,7 +79,9 @@ class Partition:
         self, name: str, events: Iterable[Event], *, bucket: int = 0, types: Sequence[str] | None = None, **options: Any
     ) -> SourceFile:
         """Write ``name/bucket_N`` and list it as a source."""
-        columns = ",".join(f"c{place}:{kind}" for place, kind in enumerate(types or self.types))
+        kinds = list(types or self.types)
+        names = [*self.names, *(f"more{place}" for place in range(len(kinds)))]
+        columns = ",".join(f"{name}:{kind}" for name, kind in zip(names, kinds, strict=False))
         schema = (
             "struct<operation:int,originalTransaction:bigint,bucket:int,rowId:bigint,currentTransaction:bigint,"
             f"row:struct<{columns}>>"
@@ -107,7 +110,7 @@ class Partition:
             location=str(self.path),
             staging=STAGING,
             target="base_0001000",
-            columns=tuple(Column(f"c{place}", kind) for place, kind in enumerate(self.types)),
+            columns=tuple(Column(name, kind) for name, kind in zip(self.names, self.types, strict=True)),
             high_water_mark=high_water_mark,
             aborted_write_ids=tuple(aborted),
             directories=(),

@@ -13,6 +13,7 @@ import pytest
 
 from airflow_provider_acid.exceptions import CorruptFileError, UnsupportedTableError
 from airflow_provider_acid.spark_jobs.orc_codec import CodecError, CompressionKind, compress, decompress
+from airflow_provider_acid.spark_jobs.orc_messages import message_class
 from airflow_provider_acid.spark_jobs.orc_schema import Kind, OrcType, parse_hive_type
 from airflow_provider_acid.spark_jobs.orc_tail import read_tail, reseal
 
@@ -81,6 +82,17 @@ def test_a_file_cut_anywhere_is_refused(length: int) -> None:
     assert len(content) > 300
     with pytest.raises(CorruptFileError, match="some file: is not a complete ORC file"):
         read_tail(io.BytesIO(content[: min(length, len(content) - 1)]), "some file")
+
+
+def test_a_footer_whose_counts_disagree_is_refused() -> None:
+    content = written("none")
+    postscript: Any = message_class("PostScript").FromString(content[-1 - content[-1] : -1])
+    end = len(content) - 1 - content[-1]
+    footer: Any = message_class("Footer").FromString(content[end - postscript.footerLength : end])
+    footer.numberOfRows += 1
+    changed = content[: end - postscript.footerLength] + footer.SerializeToString() + content[end:]
+    with pytest.raises(CorruptFileError, match="its stripes have 10 rows, its footer says 11"):
+        read_tail(io.BytesIO(changed), "file")
 
 
 @pytest.mark.parametrize("text", [

@@ -249,6 +249,19 @@ def test_a_column_type_that_is_not_supported_is_refused_by_name(kind: str, tmp_p
         partition.merge()
 
 
+@pytest.mark.parametrize("way", ["arrow", "exact"])
+def test_columns_may_be_called_like_those_of_acid(way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(merge_module, "is_exact", lambda source, target: way == "arrow")
+    partition = Partition(tmp_path, ("string", "string", "struct<bucket:string,rowid:string>"))
+    partition.names = ["operation", "row", "bucket"]
+    rows = [insert(1, 0, "a", None, ("b", "c"))]
+    partition.write("delta_0000001_0000001_0000", rows)
+    merged = partition.merge()
+    assert partition.read(merged) == rows
+    with (tmp_path / str(merged.attempt)).open("rb") as file:
+        assert read_tail(file, "merged").schema.children[5].names == ("operation", "row", "bucket")
+
+
 def test_text_that_is_not_utf8_is_not_changed(tmp_path: Path) -> None:
     import pyarrow as pa
     import pyarrow.orc as orc

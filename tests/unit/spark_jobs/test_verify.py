@@ -50,6 +50,24 @@ def losing_rows(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(way, "write", lose)
 
 
+def losing_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing was deleted, and a value becomes NULL on its way to the writer."""
+    import pyarrow as pa
+
+    monkeypatch.setattr(merge_module, "delete_events", lambda storage, sources: iter(()))
+    struct, rows = ArrowRows._struct, ExactRows._rows
+
+    def lose(self: Any, columns: list[Any]) -> Any:
+        return struct(self, [pa.concat_arrays([pa.nulls(1, column.type), column[1:]]) for column in columns])
+
+    def lose_exactly(self: Any, *arguments: Any) -> Any:
+        for *key, row in rows(self, *arguments):
+            yield (*key, row if key[3] else (None,))
+
+    monkeypatch.setattr(ArrowRows, "_struct", lose)
+    monkeypatch.setattr(ExactRows, "_rows", lose_exactly)
+
+
 def forgetting_deletes(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first filter keeps what it should drop, and does not count it either."""
     apply, calls = KeyFilter.apply, []
@@ -123,6 +141,7 @@ def wrong_last_key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 FAULTS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], str]] = {
     "rows are lost": (losing_rows, "rows"),
+    "values are lost": (losing_values, r"columns hold \(78,\) values, the sources \(80,\)"),
     "deleted rows stay": (forgetting_deletes, "holds 0 aborted and 1 deleted rows"),
     "the key index is too short": (sealing(shorter_index), "user metadata"),
     "the key index names another row": (sealing(wrong_key), "user metadata"),
