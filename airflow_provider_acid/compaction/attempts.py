@@ -1,7 +1,7 @@
 """Who is alive: attempts are known by their token, and judged by their transaction's last heartbeat.
 
-The token of an attempt is part of its pool's, its worker's and its staging directory's name and of its
-transaction's agent info.
+The token of an attempt is part of its pool's, its worker's and its staging directory's name, and of the
+host name under which its transaction is shown.
 """
 
 from __future__ import annotations
@@ -24,6 +24,11 @@ def worker_id(pool: RequestPool, host: str) -> str:
 def pool_of_worker(worker: str | None) -> RequestPool | None:
     """The pool in a worker's id; None where the worker is not one of ours."""
     return RequestPool.parse((worker or "").partition("@")[0])
+
+
+def pool_of_txn(txn: TxnInfo) -> RequestPool | None:
+    """The pool of the attempt that opened a transaction; None where it is not one of ours."""
+    return pool_of_worker(txn.host)
 
 
 @dataclass(frozen=True)
@@ -50,7 +55,7 @@ class Attempts:
     def transaction_of(self, token: str) -> TxnInfo | None:
         """The open or aborted transaction of an attempt; None where it has none (any more)."""
         for txn in self.transactions.values():
-            pool = RequestPool.parse(txn.agent_info)
+            pool = pool_of_txn(txn)
             if pool is not None and pool.token == token:
                 return txn
         return None
@@ -62,7 +67,7 @@ class Attempts:
         """
         if txn.state is not TxnState.OPEN:
             return False
-        pool = RequestPool.parse(txn.agent_info)
+        pool = pool_of_txn(txn)
         if pool is not None and pool.owner == owner:
             return False
         return self.age_seconds(txn.last_heartbeat_ms) <= self.timeout_seconds

@@ -11,7 +11,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.compaction.attempts import Attempts, pool_of_worker, worker_id
+from airflow_provider_acid.compaction.attempts import Attempts, pool_of_txn, pool_of_worker, worker_id
 from airflow_provider_acid.compaction.facts import EntityFacts
 from airflow_provider_acid.compaction.outcomes import Outcome, OutcomeState
 from airflow_provider_acid.compaction.settings import CompactionSettings
@@ -106,7 +106,7 @@ class Recovery:
         """
         txn = attempts.transactions.get(row.txn_id or 0)
         if txn is not None and txn.state is TxnState.OPEN:
-            if RequestPool.parse(txn.agent_info) is None or attempts.is_alive(txn, owner):
+            if pool_of_txn(txn) is None or attempts.is_alive(txn, owner):
                 return _busy(row, f"waits for the commit of transaction {txn.id}")
             self._client.commit(txn.id)
             message = f"committed transaction {txn.id}, which a dead attempt had left one step before its end"

@@ -17,6 +17,9 @@ from airflow_provider_acid.metastore.values import LockAnswer, LockInfo, LockSta
 
 AGENT = "airflow-provider-acid"
 
+HOST_LENGTH = 128
+"""What the column TXN_HOST holds."""
+
 _UNKNOWN_AGENT = "Unknown"
 """What a server sends that does not tell a transaction's agent info."""
 
@@ -96,7 +99,8 @@ class TransactionCalls(MetastoreConnection):
     def open_compaction_txn(self, agent_info: str = AGENT) -> int:
         """Open a transaction of type COMPACTION.
 
-        :param agent_info: who opens it; kept by the metastore, but not told by Hive 4.0.1, see :meth:`transactions`.
+        :param agent_info: who opens it. Hive 4.0.1 keeps it but does not tell it, so it is also put before the host's
+            name, which SHOW TRANSACTIONS tells of open and aborted transactions alike.
 
         Not repeated when its answer gets lost: such a transaction is aborted by its time-out.
         """
@@ -197,7 +201,7 @@ class TransactionCalls(MetastoreConnection):
 
     def _open_txn(self, txn_type: int, agent_info: str = AGENT) -> int:
         request = structs.OpenTxnRequest(
-            num_txns=1, user=self.user, hostname=socket.gethostname(), agent_info=agent_info, txn_type=txn_type
+            num_txns=1, user=self.user, hostname=_host(agent_info), agent_info=agent_info, txn_type=txn_type
         )
         answer = self._invoke("new transaction", structs.OPEN_TXNS, request, repeatable=False)
         return int(answer.txn_ids[0])
@@ -205,6 +209,11 @@ class TransactionCalls(MetastoreConnection):
     def _config_value(self, name: str) -> str:
         value = self._call(f"setting {name}", lambda thrift: thrift.get_config_value(name, ""), repeatable=True)
         return str(value)
+
+
+def _host(agent_info: str) -> str:
+    host = socket.gethostname()
+    return host if agent_info == AGENT else f"{agent_info}@{host}"[:HOST_LENGTH]
 
 
 def split_by_bits(ids: Sequence[int], aborted_bits: bytes) -> tuple[tuple[int, ...], tuple[int, ...]]:

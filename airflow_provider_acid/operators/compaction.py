@@ -126,6 +126,7 @@ class AcidCompactionOperator(SparkSubmitOperator):
         self.application_args = ["--run-directory", run.location]
         self.name = application_name([item.entity for item in items])
         self._yarn_queue = self._yarn_queue or job_queue()
+        self.conf = {"spark.log.level": "WARN", **(self.conf or {})}
         with tempfile.TemporaryDirectory(prefix="airflow-acid-") as directory:
             if self.ship_package:
                 archive = str(write_package_archive(Path(directory)))
