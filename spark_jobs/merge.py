@@ -106,9 +106,10 @@ class _Merge:
         """Write and verify the file one of the two ways."""
         rows_aborted = rows_deleted = 0
         calendar = _output_calendar(self.sources)
+        name = join(self.storage.location, self.path)
         try:
-            with self.storage.create(self.path) as file, sealed_output(file) as output:
-                writer = self._writer(way, output)
+            with self.storage.create(self.path) as file, sealed_output(name, file) as output:
+                writer = self._writer(way, name, output)
                 rows_aborted, rows_deleted = self._copy(writer)
                 writer.close()
                 if writer.keys.rows == 0:
@@ -150,8 +151,9 @@ class _Merge:
             self.progress(done_bytes)
         return rows_aborted, rows_deleted
 
-    def _writer(self, way: type[ArrowRows] | type[ExactRows], output: SealedOutput) -> ArrowRows | ExactRows:
-        name = join(self.storage.location, self.path)
+    def _writer(
+        self, way: type[ArrowRows] | type[ExactRows], name: str, output: SealedOutput
+    ) -> ArrowRows | ExactRows:
         written, bloom = as_written(self.schema), _bloom_filter_ids(self.schema, self.options.bloom_filter_columns)
         if way is ArrowRows:
             return ArrowRows(name, output, written, self.options, bloom)

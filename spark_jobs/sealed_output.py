@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 
-from airflow_provider_acid.exceptions import VerificationError
+from airflow_provider_acid.exceptions import StorageError, VerificationError
 from airflow_provider_acid.spark_jobs.key_filter import Key, key_at
 from airflow_provider_acid.spark_jobs.orc_schema import OrcType
 from airflow_provider_acid.spark_jobs.orc_tail import KEY_INDEX, STATS, VERSION, reseal, stripe_rows
@@ -76,11 +76,19 @@ class SealedOutput(io.RawIOBase):
 
 
 @contextmanager
-def sealed_output(file: BinaryIO) -> Iterator[SealedOutput]:
-    """An output that takes nothing more once the block has ended."""
+def sealed_output(name: str, file: BinaryIO) -> Iterator[SealedOutput]:
+    """An output that takes nothing more once the block has ended.
+
+    :param name: how errors call the file.
+    :raises StorageError: the file cannot be written.
+    """
     output = SealedOutput(file)
     try:
         yield output
+    except (pa.ArrowException, OSError) as error:
+        # Arrow adds the Python traceback to what the file said.
+        reason = str(error).partition(". Detail")[0]
+        raise StorageError(name, f"cannot be written ({reason})", "check free space and permissions") from error
     finally:
         output.abandon()
 

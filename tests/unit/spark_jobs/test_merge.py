@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import gc
+import io
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +14,7 @@ import pyorc
 import pytest
 
 from airflow_provider_acid.acid.plan import OrcOptions, SourceFile
-from airflow_provider_acid.exceptions import AcidError, CorruptFileError, UnsupportedTableError
+from airflow_provider_acid.exceptions import AcidError, CorruptFileError, StorageError, UnsupportedTableError
 from airflow_provider_acid.spark_jobs import merge as merge_module
 from airflow_provider_acid.spark_jobs.orc_tail import read_tail
 from tests.unit.spark_jobs.acid_files import STAGING, Partition, bucket_property, delete, insert
@@ -247,6 +251,34 @@ def test_a_file_without_acid_columns_is_refused(partition: Partition) -> None:
     partition.add(folder.name)
     with pytest.raises(UnsupportedTableError, match="has not the six columns of an ACID file"):
         partition.merge()
+
+
+@pytest.mark.parametrize("way", ["arrow", "exact"])
+@pytest.mark.parametrize("room_bytes", [0, 10, 100_000])
+def test_a_full_disk_is_an_error_and_not_the_end_of_the_process(
+    partition: Partition, room_bytes: int, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ORC's writers end the process when a write fails in their destructors."""
+    monkeypatch.setattr(merge_module, "is_exact", lambda source, target: way == "arrow")
+    create = partition.storage.create
+
+    class Full(io.BytesIO):
+        def write(self, data: Any) -> int:
+            if self.tell() + len(data) > room_bytes:
+                raise OSError(28, "No space left on device")
+            return super().write(data)
+
+    @contextmanager
+    def create_on_full_disk(path: str) -> Iterator[Full]:
+        with create(path):
+            yield Full()
+
+    monkeypatch.setattr(partition.storage, "create", create_on_full_disk)
+    partition.write("delta_0000001_0000001_0000", noise(1, ROWS))
+    with pytest.raises(StorageError, match="No space left on device"):
+        partition.merge(orc=OrcOptions(stripe_bytes=4096))
+    gc.collect()
+    assert partition.attempts() == []
 
 
 def test_nothing_is_left_when_writing_fails_half_way(partition: Partition) -> None:
