@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
-from airflow_provider_acid.acid.directory import AcidDirectory, acid_directory
+from airflow_provider_acid.acid.directory import AcidDirectory, acid_directory, base_format_files
 from airflow_provider_acid.acid.listing import Listing
-from airflow_provider_acid.acid.names import METADATA_FILE, BaseName, parse_directory_name
+from airflow_provider_acid.acid.names import parse_data_format
 from airflow_provider_acid.acid.write_ids import ValidTxnList, ValidWriteIdList, compactor_list
-from airflow_provider_acid.exceptions import CorruptFileError
 from airflow_provider_acid.filesystem import Storage, join
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
 
@@ -53,28 +51,12 @@ def current_txns(client: AcidMetastoreClient) -> ValidTxnList:
 
 
 def read_base_formats(storage: Storage, listing: Listing) -> dict[str, str]:
-    """``dataFormat`` of every base directory that has a ``_metadata_acid`` file and no visibility transaction.
+    """``dataFormat`` of the base directories of which a listing alone does not tell who wrote them.
 
-    :raises CorruptFileError: such a file is not what Hive writes.
+    :raises CorruptFileError: a ``_metadata_acid`` file is not what Hive writes.
     """
     formats: dict[str, str] = {}
-    for file in listing.files:
-        directory, _, name = file.path.rpartition("/")
-        if name != METADATA_FILE or "/" in directory:
-            continue
-        parsed = parse_directory_name(directory)
-        if isinstance(parsed, BaseName) and not parsed.visibility_txn_id:
-            formats[directory] = _data_format(storage, file.path)
+    for path in base_format_files(listing):
+        content = storage.read(path)
+        formats[path.rpartition("/")[0]] = parse_data_format(content, join(storage.location, path))
     return formats
-
-
-def _data_format(storage: Storage, path: str) -> str:
-    try:
-        value = json.loads(storage.read(path))["dataFormat"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise CorruptFileError(
-            join(storage.location, path),
-            f"is not a {METADATA_FILE} file of Hive ({error!r})",
-            "find out who wrote the directory before compacting it",
-        ) from error
-    return str(value)
