@@ -38,7 +38,8 @@ def damage_named(name: str) -> Iterator[None]:
     """
     try:
         yield
-    except (pa.ArrowException, OSError, pyorc.ParseError, UnicodeDecodeError) as error:
+    # pyorc raises a RuntimeError for what ORC's C++ reader throws.
+    except (pa.ArrowException, OSError, pyorc.ParseError, RuntimeError, UnicodeDecodeError) as error:
         raise CorruptFileError(name, f"cannot be read exactly ({error})", _DAMAGED) from error
 
 

@@ -15,6 +15,7 @@ import pytest
 
 from airflow_provider_acid.acid.plan import OrcOptions, SourceFile
 from airflow_provider_acid.exceptions import AcidError, CorruptFileError, StorageError, UnsupportedTableError
+from airflow_provider_acid.spark_jobs import exact_rows
 from airflow_provider_acid.spark_jobs import merge as merge_module
 from airflow_provider_acid.spark_jobs.orc_tail import read_tail
 from tests.unit.spark_jobs.acid_files import STAGING, Partition, bucket_property, delete, insert
@@ -183,6 +184,20 @@ def test_a_damaged_file_is_refused_by_name_and_nothing_is_left(partition: Partit
     with pytest.raises(CorruptFileError, match=f"{name}/bucket_00000: .*Remedy: "):
         partition.merge()
     assert partition.attempts() == []
+
+
+def test_damage_that_only_the_exact_way_meets_is_refused_by_name(
+    partition: Partition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Damaged:
+        def read_stripe(self, stripe: int) -> list[Any]:
+            raise RuntimeError("Data error in ZlibDecompressionStream::NextDecompress")
+
+    monkeypatch.setattr(merge_module, "is_exact", lambda source, target: False)
+    monkeypatch.setattr(exact_rows, "exact_reader", lambda source, zone: Damaged())
+    partition.write("delta_0000001_0000001_0000", noise(1, 3))
+    with pytest.raises(CorruptFileError, match="delta_0000001_0000001_0000/bucket_00000: cannot be read exactly"):
+        partition.merge()
 
 
 def test_a_file_that_changed_since_the_plan_is_refused(partition: Partition) -> None:
