@@ -12,12 +12,12 @@ from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.plan import CompactionType
 from airflow_provider_acid.acid.planning import refuse_unsupported, worth_compacting
 from airflow_provider_acid.acid.thresholds import (
-    AbortedFigures,
     CompactionDecision,
     auto_compaction,
     decide,
 )
-from airflow_provider_acid.acid.write_ids import TableWriteIds, ValidTxnList, compactor_list
+from airflow_provider_acid.acid.write_ids import ValidTxnList, ValidWriteIdList, compactor_list
+from airflow_provider_acid.compaction.aborts import AbortAges, aborted_write_ids
 from airflow_provider_acid.compaction.eligibility import table_refusal
 from airflow_provider_acid.compaction.outcomes import DuePartition
 from airflow_provider_acid.compaction.recovery import DIED
@@ -25,7 +25,7 @@ from airflow_provider_acid.compaction.selection import TableSelection
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.snapshot import current_txns, read_base_formats
 from airflow_provider_acid.exceptions import AcidError, ObjectNotFoundError, RefusedError
-from airflow_provider_acid.filesystem import storage_for
+from airflow_provider_acid.filesystem import Storage, storage_for
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.pools import RequestPool
 from airflow_provider_acid.metastore.queue import CompactionQueue
@@ -73,6 +73,19 @@ class _Findings:
     foreign: list[CompactionRow] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class _View:
+    """A table as a compactor sees it at the moment of the evaluation."""
+
+    txns: ValidTxnList
+    write_ids: ValidWriteIdList
+    ages: AbortAges
+
+    def look(self, storage: Storage) -> AcidDirectory:
+        listing = storage.list()
+        return acid_directory(listing, self.write_ids, self.txns, read_base_formats(storage, listing))
+
+
 class Initiator:
     """Evaluates tables; belongs to one thread, like its client."""
 
@@ -94,8 +107,10 @@ class Initiator:
             txns = current_txns(self._client)
             names = [table.full_table_name for table in tables]
             write_ids = {ids.full_table_name: ids for ids in self._client.valid_write_ids(names, str(txns))}
+            ages = AbortAges(self._client)
             for table in tables:
-                self._evaluate_table(table, write_ids[table.full_table_name], txns, rows, findings)
+                view = _View(txns, compactor_list(write_ids[table.full_table_name]), ages)
+                self._evaluate_table(table, view, rows, findings)
         worst_first = sorted(findings.due, key=lambda item: (-item[0], item[1].entity))
         return Evaluation(
             tuple(due for _, due in worst_first),
@@ -158,8 +173,7 @@ class Initiator:
     def _evaluate_table(
         self,
         table: TableInfo,
-        write_ids: TableWriteIds,
-        txns: ValidTxnList,
+        view: _View,
         rows: dict[Entity, list[CompactionRow]],
         findings: _Findings,
     ) -> None:
@@ -168,15 +182,14 @@ class Initiator:
             if self._in_queue(entity, rows.get(entity, []), findings):
                 continue
             try:
-                directory = self._look(location, write_ids, txns)
+                directory = view.look(storage_for(location))
             except AcidError as error:
                 # One odd partition must not keep the others from being compacted (Hive: testInitiatorFailure).
                 findings.skipped.append(str(error))
                 log.warning("%s: not evaluated: %s", entity, error)
                 continue
-            decision = decide(
-                directory, thresholds, hive_version=4, aborted=AbortedFigures(len(directory.aborted_write_ids))
-            )
+            aborted = view.ages.figures(table.full_table_name, aborted_write_ids(directory, view.write_ids))
+            decision = decide(directory, thresholds, hive_version=4, aborted=aborted)
             findings.evaluated.append(Evaluated(entity, decision))
             if decision.type is not None:
                 self._add_due(entity, decision.type, decision, directory, findings)
@@ -190,11 +203,6 @@ class Initiator:
             batch: Sequence[str] = names[start : start + PARTITIONS_PER_CALL]
             for partition in self._client.get_partitions(table.database, table.name, batch):
                 yield Entity(table.database, table.name, partition.name), partition.location
-
-    def _look(self, location: str, write_ids: TableWriteIds, txns: ValidTxnList) -> AcidDirectory:
-        storage = storage_for(location)
-        listing = storage.list()
-        return acid_directory(listing, compactor_list(write_ids), txns, read_base_formats(storage, listing))
 
     def _in_queue(self, entity: Entity, rows: list[CompactionRow], findings: _Findings) -> bool:
         """Whether the queue already says what happens with this partition."""
