@@ -18,7 +18,7 @@ from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, Out
 from airflow_provider_acid.compaction.progress import Progress
 from airflow_provider_acid.compaction.run_directory import RunDirectory
 from airflow_provider_acid.compaction.worker import ActiveCompaction, Worker
-from airflow_provider_acid.exceptions import AcidError
+from airflow_provider_acid.exceptions import AcidError, SparkJobError
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +33,8 @@ class CompactionBatch:
     """Compacts a list of partitions while one Spark application runs.
 
     :param max_active: how many partitions may be claimed and in a transaction at the same time.
+    :param worker_timeout_seconds: a partition that takes longer is abandoned, before the metastore takes its claim
+        back (``hive.compactor.worker.timeout``).
     :param poll_seconds: time between two looks at the run directory.
     """
 
@@ -43,6 +45,7 @@ class CompactionBatch:
         make_run_directory: RunDirectoryFactory,
         *,
         max_active: int,
+        worker_timeout_seconds: float = 86_400.0,
         poll_seconds: float = 1.0,
     ) -> None:
         self._pending = deque(enumerate(items))
@@ -50,6 +53,7 @@ class CompactionBatch:
         self._open_worker = open_worker
         self._make_run_directory = make_run_directory
         self._max_active = max_active
+        self._worker_timeout_seconds = worker_timeout_seconds
         self._poll_seconds = poll_seconds
         self._active: dict[int, ActiveCompaction] = {}
         self._outcomes: dict[int, Outcome] = {}
@@ -167,10 +171,20 @@ class CompactionBatch:
             self._finish(worker, index, result)
         for index, active in list(self._active.items()):
             try:
+                self._check_time(active)
                 active.transaction.check()
             except AcidError as error:
                 self._outcomes[index] = worker.abandon(self._active.pop(index), str(error))
                 self._progress.ended(self._outcomes[index])
+
+    def _check_time(self, active: ActiveCompaction) -> None:
+        seconds = time.monotonic() - active.begun_monotonic
+        if seconds > self._worker_timeout_seconds:
+            raise SparkJobError(
+                str(active.entity),
+                f"was not merged within {self._worker_timeout_seconds:.0f} s",
+                "give the Spark application more cores, or raise [hive_acid] worker_timeout and Hive's own alike",
+            )
 
     def _finish(self, worker: Worker, index: int, result: CompactionResult) -> None:
         active = self._active.pop(index, None)

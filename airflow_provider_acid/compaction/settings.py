@@ -22,8 +22,7 @@ class CompactionSettings:
     :param heartbeat_seconds: time between two heartbeats; None for half the transaction time-out, as Hive's
         Worker does it.
     :param lock_wait_seconds: longest wait for the SHARED_READ lock on the partition.
-    :param worker_timeout_seconds: ``hive.compactor.worker.timeout``; a claim without a transaction that is
-        older is taken for dead.
+    :param worker_timeout_seconds: ``hive.compactor.worker.timeout``; a partition that takes longer is abandoned.
     :param retention_seconds: how long obsolete directories are kept for readers that open no transaction.
     """
 

@@ -7,8 +7,9 @@ publish by one rename, mark compacted, commit. Whatever dies in between, :mod:`r
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.plan import OUTPUT_DIRECTORY, CompactionPlan, CompactionResult, CompactionType
@@ -41,6 +42,7 @@ class ActiveCompaction:
     """A partition that is claimed, locked and planned.
 
     :param table_location: URI of the whole table's directory.
+    :param begun_monotonic: when its work began, by this process's monotonic clock, in seconds.
     :param adopted: the complete output of a dead predecessor, already in this attempt's staging directory;
         None where the Spark job has to merge.
     """
@@ -51,6 +53,7 @@ class ActiveCompaction:
     plan: CompactionPlan
     table_location: str
     adopted: CompactionResult | None
+    begun_monotonic: float = field(default_factory=time.monotonic)
 
     @property
     def entity(self) -> Entity:

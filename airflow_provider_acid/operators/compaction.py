@@ -145,7 +145,13 @@ class AcidCompactionOperator(SparkSubmitOperator):
         def make_run_directory(first: ActiveCompaction, count: int) -> RunDirectory:
             return RunDirectory(self.run_directory or first.table_location, uuid4().hex, count)
 
-        return CompactionBatch(items, open_worker, make_run_directory, max_active=self._max_active())
+        return CompactionBatch(
+            items,
+            open_worker,
+            make_run_directory,
+            max_active=self._max_active(),
+            worker_timeout_seconds=settings.worker_timeout_seconds,
+        )
 
     def _max_active(self) -> int:
         if self.max_active_partitions:
