@@ -47,9 +47,18 @@ def run_plan(spark: SparkSession, plan: CompactionPlan, run_uri: str, item: int)
     :param run_uri: the run directory, for the tasks' progress.
     :returns: the result; its ``error`` is set when the plan could not be carried out, whatever the reason.
     """
+    return carry_out(plan, lambda: _run_tasks(spark, plan, run_uri, item))
+
+
+def carry_out(plan: CompactionPlan, merge_buckets: Callable[[], list[Merged]]) -> CompactionResult:
+    """Merge by whatever means and seal the staging directory.
+
+    :param merge_buckets: merges every bucket of the plan; the outcomes by bucket.
+    :returns: as :func:`run_plan`.
+    """
     start = time.monotonic()
     try:
-        files = _merge_all(spark, plan, run_uri, item)
+        files = _merge_all(plan, merge_buckets)
         result = CompactionResult(plan.attempt, plan.entity, None, files, time.monotonic() - start)
         storage_for(plan.location).write_new(f"{plan.staging}/{RESULT}", result.to_json().encode())
     except AcidError as error:
@@ -57,13 +66,13 @@ def run_plan(spark: SparkSession, plan: CompactionPlan, run_uri: str, item: int)
     return result
 
 
-def _merge_all(spark: SparkSession, plan: CompactionPlan, run_uri: str, item: int) -> tuple[OutputFile, ...]:
+def _merge_all(plan: CompactionPlan, merge_buckets: Callable[[], list[Merged]]) -> tuple[OutputFile, ...]:
     storage = storage_for(plan.location)
     _check(storage, plan)
     output = f"{plan.staging}/{OUTPUT_DIRECTORY}"
     storage.make_directory(f"{plan.staging}/{ATTEMPTS_DIRECTORY}")
     storage.make_directory(output)
-    merged = _run_tasks(spark, plan, run_uri, item)
+    merged = merge_buckets()
     for bucket in merged:
         if bucket.attempt is not None:
             storage.publish(bucket.attempt, f"{output}/{bucket.file.name}")
