@@ -1,10 +1,17 @@
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 import pytest
 
+from airflow_provider_acid.metastore.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.transport import MetastoreAddress
 from tests.harness.metastore_server import MetastoreServer
+from tests.harness.thrift_admin import ThriftAdmin
+from tests.integration.compaction_site import Site
+
+_NUMBERS = itertools.count(1)
 
 
 @pytest.fixture(scope="session")
@@ -12,3 +19,17 @@ def metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MetastoreSer
     """One metastore for the whole run, without a reaper; tests use a database of their own in it."""
     with MetastoreServer(tmp_path_factory.mktemp("metastore"), reaper=False) as server:
         yield server
+
+
+@pytest.fixture
+def site(metastore: MetastoreServer) -> Iterator[Site]:
+    """A new database; transactions that the test leaves open are aborted."""
+    addresses = [MetastoreAddress(metastore.host, metastore.port)]
+    with ThriftAdmin(metastore.host, metastore.port) as admin, AcidMetastoreClient(addresses, user="tester") as client:
+        database = f"site{next(_NUMBERS)}"
+        admin.create_database(database)
+        site = Site(metastore, admin, client, database)
+        try:
+            yield site
+        finally:
+            site.close()

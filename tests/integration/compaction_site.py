@@ -1,0 +1,260 @@
+"""A database of its own in a real metastore, with tables to write to and the compaction's parts to set upon them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pyorc
+
+from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.plan import CompactionPlan, CompactionResult, CompactionType
+from airflow_provider_acid.acid.thresholds import Thresholds
+from airflow_provider_acid.compaction.cleaner import Cleaner, Cleaning
+from airflow_provider_acid.compaction.initiator import Evaluation, Initiator
+from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome
+from airflow_provider_acid.compaction.selection import TableSelection
+from airflow_provider_acid.compaction.settings import CompactionSettings
+from airflow_provider_acid.compaction.steps import Step, StepListener, ignore_steps
+from airflow_provider_acid.compaction.worker import ActiveCompaction, Worker
+from airflow_provider_acid.metastore.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.thrift_queue import ThriftCompactionQueue
+from airflow_provider_acid.metastore.transaction import CompactionTransaction
+from airflow_provider_acid.metastore.values import CompactionRow
+from tests.harness.acid_reader import Row, Snapshot, read_table
+from tests.harness.metastore_server import MetastoreServer
+from tests.harness.plain_job import run_plainly
+from tests.harness.thrift_admin import FULL_ACID, TableDefinition, ThriftAdmin
+from tests.unit.spark_jobs.acid_files import Event, delete, insert
+
+Job = Callable[[CompactionPlan], CompactionResult]
+RowKey = tuple[int, int]
+"""Write id and row number; the tables here have one bucket and one statement per write."""
+
+_SCHEMA = (
+    "struct<operation:int,originalTransaction:bigint,bucket:int,rowId:bigint,currentTransaction:bigint,"
+    "row:struct<v:bigint>>"
+)
+
+
+@dataclass
+class Write:
+    """One writer's transaction on one table, or on one partition of it, and its write id."""
+
+    table: AcidTable
+    txn: int
+    id: int
+    partition: str | None
+
+    def insert(self, *values: int) -> Write:
+        """An insert delta with these rows, numbered from 0."""
+        events = [insert(self.id, number, value) for number, value in enumerate(values)]
+        self.table.write_file(f"delta_{self.id:07d}_{self.id:07d}_0000", events, self.partition)
+        return self
+
+    def delete(self, *keys: RowKey) -> Write:
+        """A delete delta that names these rows."""
+        events = [delete(write_id, number, self.id) for write_id, number in sorted(keys)]
+        self.table.write_file(f"delete_delta_{self.id:07d}_{self.id:07d}_0000", events, self.partition)
+        return self
+
+    def commit(self) -> Write:
+        self.table.site.end(self.txn, self.table.site.admin.commit)
+        return self
+
+    def abort(self) -> Write:
+        self.table.site.end(self.txn, self.table.site.admin.abort)
+        return self
+
+
+@dataclass
+class AcidTable:
+    """A full-ACID table with the one column ``v bigint``."""
+
+    site: Site
+    name: str
+    location: Path
+    partition_keys: tuple[str, ...] = ()
+
+    def entity(self, partition: str | None = None) -> Entity:
+        return Entity(self.site.database, self.name, partition)
+
+    def folder(self, partition: str | None = None) -> Path:
+        return self.location / (partition or "")
+
+    def add_partition(self, partition: str) -> None:
+        (folder,) = self.site.admin.add_partitions(self.site.database, self.name, [partition])
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def writes(self, count: int, partition: str | None = None) -> list[Write]:
+        """So many transactions with their write ids, opened together as a streaming writer's batch is."""
+        admin = self.site.admin
+        txns = admin.open_transactions(count)
+        self.site.open_txns |= set(txns)
+        ids = admin.allocate_write_ids(self.site.database, self.name, txns)
+        for txn in txns:
+            admin.lock_as_writer(txn, self.site.database, self.name, partition)
+        return [Write(self, txn, ids[txn], partition) for txn in txns]
+
+    def write(self, partition: str | None = None) -> Write:
+        (write,) = self.writes(1, partition)
+        return write
+
+    def insert(self, *values: int, partition: str | None = None) -> Write:
+        """A committed insert."""
+        return self.write(partition).insert(*values).commit()
+
+    def write_file(self, directory: str, events: Iterable[Event], partition: str | None = None, bucket: int = 0) -> Path:
+        file = self.folder(partition) / directory / f"bucket_{bucket:05d}"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("xb") as output, pyorc.Writer(output, _SCHEMA) as writer:
+            writer.writerows(list(events))
+        return file
+
+    def rows(self, *, check_visibility: bool = True) -> dict[RowKey, Any]:
+        """What a reader who starts now sees: the values by write id and row number."""
+        found = self.site.read(self.name, {"v": "bigint"}, self.partition_keys, check_visibility=check_visibility)
+        return {(row.row_id[0], row.row_id[2]): int(str(row.values["v"])) for row in found}
+
+    def values(self) -> list[int]:
+        return sorted(self.rows().values())
+
+    def directories(self, partition: str | None = None) -> list[str]:
+        return sorted(child.name for child in self.folder(partition).iterdir() if child.is_dir())
+
+    def fingerprint(self) -> Mapping[str, str]:
+        """Every file and directory below the table, with a checksum of its bytes."""
+        return fingerprint(self.location)
+
+
+def fingerprint(folder: Path) -> Mapping[str, str]:
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+        for path in sorted(folder.rglob("*"))
+        if not path.is_dir() or not path.is_symlink()
+    }
+
+
+@dataclass
+class Site:
+    """A database and who works on it.
+
+    :param open_txns: transactions to end when the test is over; they would hold back everybody's cleaner.
+    """
+
+    server: MetastoreServer
+    admin: ThriftAdmin
+    client: AcidMetastoreClient
+    database: str
+    settings: CompactionSettings = field(default_factory=lambda: CompactionSettings(thresholds=Thresholds(delta_count=1)))
+    open_txns: set[int] = field(default_factory=set)
+
+    @property
+    def queue(self) -> ThriftCompactionQueue:
+        return ThriftCompactionQueue(self.client)
+
+    def table(self, name: str = "t", *, partitions: Iterable[str] = (), **changes: Any) -> AcidTable:
+        """A new table; with partitions it is partitioned by ``p string``."""
+        names = list(partitions)
+        properties = {**FULL_ACID, **changes.pop("properties", {})}
+        definition = TableDefinition(
+            self.database, name, {"v": "bigint"}, partition_keys={"p": "string"} if names else {}, properties=properties
+        )
+        location = self.admin.create_table(replace(definition, **changes))
+        location.mkdir(parents=True, exist_ok=True)
+        table = AcidTable(self, name, location, ("p",) if names else ())
+        for partition in names:
+            table.add_partition(partition)
+        return table
+
+    def reader(self, table: AcidTable, partition: str | None = None) -> int:
+        """A transaction that reads the table; its id."""
+        (txn,) = self.admin.open_transactions()
+        self.open_txns.add(txn)
+        self.admin.lock_as_reader(txn, self.database, table.name, partition)
+        return txn
+
+    def end(self, txn: int, how: Callable[[int], None]) -> None:
+        how(txn)
+        self.open_txns.discard(txn)
+
+    def close(self) -> None:
+        for txn in list(self.open_txns):
+            self.end(txn, self.admin.abort)
+
+    def read(
+        self, name: str, columns: Mapping[str, str], partition_keys: Iterable[str], *, check_visibility: bool = True
+    ) -> list[Row]:
+        """All rows by the snapshot of this moment."""
+        write_ids, txns = self.admin.write_ids(self.database, name), self.admin.transactions()
+        snapshot = Snapshot(
+            write_ids.high_water_mark, write_ids.open, write_ids.aborted, txns.open | txns.aborted, check_visibility
+        )
+        location = self.admin.table_location(self.database, name)
+        return read_table(location, columns, snapshot, partition_keys=list(partition_keys))
+
+    def worker(self, identity: str = "task", on_step: StepListener = ignore_steps) -> Worker:
+        def transaction(entity: Entity, agent_info: str) -> CompactionTransaction:
+            return CompactionTransaction(self.client, entity, agent_info=agent_info, heartbeat_seconds=60.0)
+
+        return Worker(
+            self.client, self.queue, transaction, self.settings, identity=identity, host="here", on_step=on_step
+        )
+
+    def begin(self, entity: Entity, identity: str = "task") -> ActiveCompaction:
+        begun = self.worker(identity).begin(due(entity))
+        assert isinstance(begun, ActiveCompaction), begun
+        return begun
+
+    def compact(
+        self, what: Entity | DuePartition, *, job: Job = run_plainly, on_step: StepListener = ignore_steps
+    ) -> Outcome:
+        """Begin, merge in this process, finish."""
+        worker = self.worker(on_step=on_step)
+        begun = worker.begin(what if isinstance(what, DuePartition) else due(what))
+        if isinstance(begun, Outcome):
+            return begun
+        return worker.finish(begun, job(begun.plan))
+
+    def clean(self, *entities: Entity, on_step: StepListener = ignore_steps) -> tuple[Cleaning, ...]:
+        """One run of the cleaner; its second look at the transactions follows at once, for nobody opens any."""
+        cleaner = Cleaner(self.client, self.queue, self.settings, on_step=on_step, sleep=lambda seconds: None)
+        return cleaner.clean(entities)
+
+    def look(self, *entities: Entity) -> tuple[Cleaning, ...]:
+        return Cleaner(self.client, self.queue, self.settings).look(entities)
+
+    def evaluate(self, *include: str, exclude: Iterable[str] = ()) -> Evaluation:
+        selection = TableSelection.of(include or [f"{self.database}.*"], list(exclude))
+        return Initiator(self.client, self.queue, self.settings).evaluate(selection)
+
+    def rows(self, entity: Entity) -> list[CompactionRow]:
+        return self.queue.rows(entity=entity)
+
+    def row(self, id: int | None) -> CompactionRow:
+        assert id is not None
+        row = self.queue.row(id)
+        assert row is not None
+        return row
+
+
+def due(entity: Entity, request_id: int | None = None) -> DuePartition:
+    return DuePartition(entity, CompactionType.MAJOR, "test", request_id)
+
+
+class StepRecorder:
+    """Calls a function after every step, with the steps so far remembered.
+
+    :param at: what to do at which step.
+    """
+
+    def __init__(self, at: Callable[[Step], None]) -> None:
+        self._at = at
+        self.steps: list[Step] = []
+
+    def __call__(self, step: Step, entity: Entity) -> None:
+        self.steps.append(step)
+        self._at(step)
