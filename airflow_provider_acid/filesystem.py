@@ -18,7 +18,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Protocol
 from urllib.parse import SplitResult, urlsplit
@@ -244,7 +244,9 @@ def _walk(directory: Path, prefix: str, files: list[FileEntry], directories: lis
                     directories.append(name)
                     _walk(Path(entry.path), name + "/", files, directories)
                 else:
-                    files.append(FileEntry(name, entry.stat().st_size))
+                    # A file that was removed since its name was read is not there; others may tidy up at any time.
+                    with suppress(FileNotFoundError):
+                        files.append(FileEntry(name, entry.stat().st_size))
     except OSError as error:
         raise _storage_error(directory, "cannot be listed", error) from error
 

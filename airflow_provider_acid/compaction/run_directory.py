@@ -19,7 +19,8 @@ from airflow_provider_acid.filesystem import join, storage_for
 
 log = logging.getLogger(__name__)
 
-RUNS_DIRECTORY = "_acid_compaction_runs"
+RUNS_DIRECTORY = "_acid_runs"
+"""Must not begin like a staging directory: a later attempt removes those."""
 BATCH_FILE = "batch.json"
 ALIVE_PREFIX = "operator.alive."
 

@@ -6,7 +6,9 @@ import errno
 import os
 import shutil
 import threading
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -335,3 +337,20 @@ def test_a_location_that_cannot_be_served_is_refused_by_name(location: str, reas
 
 def test_join_keeps_escaped_partition_values() -> None:
     assert join("file:/wh/t/", "ds=a%2Fb", "base_1") == "file:/wh/t/ds=a%2Fb/base_1"
+
+
+def test_a_file_that_is_removed_while_its_directory_is_listed_is_not_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("stays", "vanishes"):
+        (tmp_path / name).write_bytes(b"1")
+    scan = os.scandir
+
+    def scan_and_lose(directory: Path) -> Any:
+        with scan(directory) as entries:
+            found = list(entries)
+        (tmp_path / "vanishes").unlink()
+        return nullcontext(found)
+
+    monkeypatch.setattr(os, "scandir", scan_and_lose)
+    assert [file.path for file in storage_for(str(tmp_path)).list().files] == ["stays"]
