@@ -1,4 +1,8 @@
-"""The ``[hive_acid]`` section of Airflow's configuration, read when a task runs and never at import."""
+"""The ``[hive_acid]`` section of Airflow's configuration, read when it is needed and never at import.
+
+The defaults of :mod:`options` are given to every look-up, because a task's process need not have read what the
+providers say about themselves.
+"""
 
 from __future__ import annotations
 
@@ -6,30 +10,44 @@ from airflow.providers.common.compat.sdk import conf
 
 from airflow_provider_acid.acid.thresholds import Thresholds
 from airflow_provider_acid.compaction.settings import CompactionSettings
-
-SECTION = "hive_acid"
+from airflow_provider_acid.options import DEFAULTS, SECTION
 
 
 def configured_settings() -> CompactionSettings:
     """The settings that hold where an operator or sensor names none of its own; Hive's defaults elsewhere."""
     return CompactionSettings(
         thresholds=Thresholds(
-            delta_count=conf.getint(SECTION, "delta_num_threshold", fallback=10),
-            delta_size_ratio=conf.getfloat(SECTION, "delta_pct_threshold", fallback=0.1),
-            aborted_transactions=conf.getint(SECTION, "aborted_txn_threshold", fallback=1000),
-            aborted_age_seconds=conf.getint(SECTION, "aborted_txn_time_threshold", fallback=43_200),
+            delta_count=_integer("delta_num_threshold"),
+            delta_size_ratio=_number("delta_pct_threshold"),
+            aborted_transactions=_integer("aborted_txn_threshold"),
+            aborted_age_seconds=_integer("aborted_txn_time_threshold"),
         ),
-        serve_foreign_requests=conf.getboolean(SECTION, "serve_foreign_requests", fallback=False),
-        worker_timeout_seconds=conf.getfloat(SECTION, "worker_timeout", fallback=86_400.0),
-        retention_seconds=conf.getfloat(SECTION, "cleaner_retention_time", fallback=0.0),
+        serve_foreign_requests=conf.getboolean(
+            SECTION, "serve_foreign_requests", fallback=DEFAULTS["serve_foreign_requests"]
+        ),
+        worker_timeout_seconds=_number("worker_timeout"),
+        retention_seconds=_number("cleaner_retention_time"),
     )
 
 
 def check_interval_seconds() -> float:
     """Time between two evaluations (``hive.compactor.check.interval``)."""
-    return float(conf.getfloat(SECTION, "check_interval", fallback=300.0))
+    return _number("check_interval")
 
 
 def job_queue() -> str | None:
     """The queue of the cluster that Spark applications go to (``hive.compactor.job.queue``); None for its default."""
-    return conf.get(SECTION, "job_queue", fallback="") or None
+    return conf.get(SECTION, "job_queue", fallback=DEFAULTS["job_queue"]) or None
+
+
+def task_retries() -> int:
+    """How often the tasks of the installed DAGs are tried again."""
+    return _integer("task_retries")
+
+
+def _integer(name: str) -> int:
+    return int(conf.getint(SECTION, name, fallback=DEFAULTS[name]))
+
+
+def _number(name: str) -> float:
+    return float(conf.getfloat(SECTION, name, fallback=DEFAULTS[name]))

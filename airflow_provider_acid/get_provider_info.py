@@ -2,25 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
-
-
-class _Option(TypedDict):
-    description: str
-    version_added: str
-    type: str
-    example: str | None
-    default: str
-
-
-def _option(description: str, kind: str, default: str, example: str | None = None) -> _Option:
-    return {
-        "description": description,
-        "version_added": "0.1.0",
-        "type": kind,
-        "example": example,
-        "default": default,
-    }
+from airflow_provider_acid.options import OPTIONS, SECTION
 
 
 def get_provider_info() -> dict[str, object]:
@@ -50,7 +32,7 @@ def get_provider_info() -> dict[str, object]:
             }
         ],
         "config": {
-            "hive_acid": {
+            SECTION: {
                 "description": "Compaction of Hive ACID tables; names and defaults are those of hive.compactor.*.",
                 "options": _options(),
             }
@@ -81,33 +63,21 @@ def _connection_type() -> dict[str, object]:
             },
             "metastore_db_conn_id": {
                 "label": "Database connection",
-                "description": "Id of an ordinary Airflow connection to the metastore's own database (optional)",
+                "description": "Id of an Airflow connection to the metastore's own database; not needed with Hive 4",
                 "schema": {"type": ["string", "null"]},
             },
         },
     }
 
 
-def _options() -> dict[str, _Option]:
+def _options() -> dict[str, dict[str, object]]:
     return {
-        "delta_num_threshold": _option("Deltas above which a partition is due for minor compaction.", "integer", "10"),
-        "delta_pct_threshold": _option(
-            "Share of the base's bytes that the deltas must exceed for major compaction.", "float", "0.1"
-        ),
-        "aborted_txn_threshold": _option("Aborted transactions that make a partition due.", "integer", "1000"),
-        "aborted_txn_time_threshold": _option(
-            "Age in seconds of an aborted transaction that makes a partition due; negative for never.",
-            "integer",
-            "43200",
-        ),
-        "check_interval": _option("Seconds between two evaluations of a sensor.", "float", "300"),
-        "max_num_delta": _option("Deltas that one minor compaction merges at most.", "integer", "500"),
-        "worker_timeout": _option("Seconds after which a silent claim is taken back.", "float", "86400"),
-        "cleaner_retention_time": _option(
-            "Seconds that obsolete directories are kept for readers that open no transaction.", "float", "0"
-        ),
-        "serve_foreign_requests": _option(
-            "Whether requests by ALTER TABLE ... COMPACT or by Hive's Initiator are carried out.", "boolean", "False"
-        ),
-        "job_queue": _option("Queue of the cluster for the Spark applications.", "string", "", "compaction"),
+        option.name: {
+            "description": option.description,
+            "version_added": "0.1.0",
+            "type": option.type,
+            "example": option.example,
+            "default": option.default,
+        }
+        for option in OPTIONS
     }

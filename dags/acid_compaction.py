@@ -8,7 +8,9 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone
 
 from airflow.providers.common.compat.sdk import DAG, Param, TriggerRule
+from airflow.providers.standard.operators.empty import EmptyOperator
 
+from airflow_provider_acid.config import task_retries
 from airflow_provider_acid.operators.cleaner import AcidCleanerOperator
 from airflow_provider_acid.operators.compaction import AcidCompactionOperator
 from airflow_provider_acid.sensors.compaction import AcidCompactionSensor
@@ -68,6 +70,7 @@ with DAG(
     max_active_runs=1,
     params=PARAMS,
     render_template_as_native_obj=True,
+    default_args={"retries": task_retries(), "retry_delay": timedelta(minutes=5)},
     tags=["hive", "acid", "compaction"],
     doc_md=__doc__,
 ):
@@ -84,8 +87,6 @@ with DAG(
     )
     compaction = AcidCompactionOperator.partial(
         task_id="compact",
-        retries=2,
-        retry_delay=timedelta(minutes=5),
         map_index_template="{{ task.partitions | length }} partitions from {{ task.partitions[0]['table'] }}",
     ).expand(partitions=due.output)
     # Mapped over what was due, not over what was compacted: a failed batch must not keep the others from being cleaned.
@@ -94,6 +95,9 @@ with DAG(
         trigger_rule=TriggerRule.ALL_DONE,
         deadline_seconds="{{ params.cleaning_deadline_hours * 3600 }}",
         deferrable=True,
-        retries=2,
+        map_index_template="{{ task.partitions | length }} partitions from {{ task.partitions[0]['table'] }}",
     ).expand(partitions=due.output)
+    # A run is judged by its last tasks. The cleaning succeeds also after a failed compaction, so it cannot be the last.
+    done = EmptyOperator(task_id="done", trigger_rule=TriggerRule.NONE_FAILED)
     compaction >> cleaning
+    [compaction, cleaning] >> done

@@ -70,9 +70,9 @@ class CompactionBatch:
         self._thread.start()
 
     def wait_until_planned(self) -> RunDirectory | None:
-        """Wait for the first plans; None where no partition needs the Spark application."""
+        """Wait for the first plans; None where no partition needs the Spark application, or the batch is over."""
         self._planned.wait()
-        return self._run
+        return None if self._stopped.is_set() or self._crash is not None else self._run
 
     def application_ended(self) -> None:
         """Tell that the Spark application is over, however it ended."""

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import BaseHook
 
 from airflow_provider_acid.exceptions import AcidError, ConfigurationError
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.connection import DEFAULT_TIMEOUT_SECONDS
 from airflow_provider_acid.metastore.transport import DEFAULT_PORT, MetastoreAddress
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Connection
+
+MAX_PORT = 65_535
+
+_ADDRESS = re.compile(r"(thrift://)?(\[(?P<ipv6>[0-9A-Fa-f:.]+)\]|(?P<host>[^:/\[\]\s]+))(:(?P<port>\d+))?/?")
+"""A host as people write it; also as an element of ``hive.metastore.uris``."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +50,19 @@ class AcidMetastoreHook(BaseHook):
     conn_type = "hive_acid"
     hook_name = "Hive ACID metastore"
 
+    @staticmethod
+    def get_ui_field_behaviour() -> dict[str, Any]:
+        """The connection form of Airflow 2, which has no fields for extra; Airflow 3 reads the provider info."""
+        return {
+            "hidden_fields": ["schema", "login", "password"],
+            "relabeling": {"host": "Metastore hosts", "port": "Thrift port"},
+            "placeholders": {
+                "host": "metastore-1.example.org,metastore-2.example.org:9084",
+                "port": str(DEFAULT_PORT),
+                "extra": '{"timeout_seconds": 60, "user": "compactor"}',
+            },
+        }
+
     def __init__(self, hive_acid_conn_id: str = default_conn_name) -> None:
         super().__init__()
         self.hive_acid_conn_id = hive_acid_conn_id
@@ -49,7 +70,7 @@ class AcidMetastoreHook(BaseHook):
     def endpoint(self) -> MetastoreEndpoint:
         """Where the metastore is and how to talk to it.
 
-        :raises ConfigurationError: the connection names no host, or a port or time-out that is no number.
+        :raises ConfigurationError: the connection names no host, or an address or time-out that cannot be used.
         """
         return endpoint_of(self.get_connection(self.hive_acid_conn_id))
 
@@ -77,20 +98,34 @@ def endpoint_of(connection: Connection) -> MetastoreEndpoint:
     extra = connection.extra_dejson
     subject = f"connection {connection.conn_id}"
     addresses = _addresses(subject, connection.host or "", connection.port or DEFAULT_PORT)
+    return MetastoreEndpoint(tuple(addresses), _timeout_seconds(subject, extra), extra.get("user") or None)
+
+
+def _timeout_seconds(subject: str, extra: Mapping[str, object]) -> float:
+    value = extra.get("timeout_seconds")
+    if value in (None, ""):
+        return DEFAULT_TIMEOUT_SECONDS
     try:
-        timeout_seconds = float(extra.get("timeout_seconds") or 60)
-    except (TypeError, ValueError) as error:
-        raise ConfigurationError(subject, "timeout_seconds is no number", "give seconds, e.g. 60") from error
-    return MetastoreEndpoint(tuple(addresses), timeout_seconds, extra.get("user") or None)
+        seconds = float(str(value))
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds < math.inf:
+        raise ConfigurationError(subject, f"timeout_seconds is {value!r}", "give a number of seconds, e.g. 60")
+    return seconds
 
 
 def _addresses(subject: str, hosts: str, default_port: int) -> Sequence[MetastoreAddress]:
-    addresses: list[MetastoreAddress] = []
-    for text in filter(None, (part.strip() for part in hosts.split(","))):
-        host, _, port = text.partition(":")
-        if port and not port.isdigit():
-            raise ConfigurationError(subject, f"the port in {text!r} is no number", "write host or host:port")
-        addresses.append(MetastoreAddress(host, int(port) if port else default_port))
-    if not addresses:
+    texts = [text for text in (part.strip() for part in hosts.split(",")) if text]
+    if not texts:
         raise ConfigurationError(subject, "names no host", "enter the metastore's host name")
-    return addresses
+    return [_address(subject, text, default_port) for text in texts]
+
+
+def _address(subject: str, text: str, default_port: int) -> MetastoreAddress:
+    match = _ADDRESS.fullmatch(text)
+    if match is None:
+        raise ConfigurationError(subject, f"{text!r} is no address", "write host or host:port, separated by commas")
+    port = int(match["port"] or default_port)
+    if not 1 <= port <= MAX_PORT:
+        raise ConfigurationError(subject, f"the port of {text!r} is {port}", f"give a port from 1 to {MAX_PORT}")
+    return MetastoreAddress(match["ipv6"] or match["host"], port)

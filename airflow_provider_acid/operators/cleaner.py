@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -12,15 +12,16 @@ from airflow.providers.common.compat.sdk import AirflowException, AirflowSkipExc
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.cleaner import Cleaner, Cleaning, CleaningState
-from airflow_provider_acid.compaction.outcomes import entity_from_json
-from airflow_provider_acid.compaction.settings import CompactionSettings
-from airflow_provider_acid.config import configured_settings
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
 from airflow_provider_acid.metastore.thrift_queue import ThriftCompactionQueue
-from airflow_provider_acid.triggers.cleaner import CleaningTrigger
+from airflow_provider_acid.parameters import as_entities, as_number
+from airflow_provider_acid.triggers.cleaner import CleaningTrigger, cleaning_settings
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
+
+TRIGGER_GRACE_SECONDS = 60.0
+"""The trigger ends itself at the deadline; Airflow's own time-out only catches one that does not."""
 
 
 class AcidCleanerOperator(BaseOperator):
@@ -32,15 +33,21 @@ class AcidCleanerOperator(BaseOperator):
     :param partitions: objects with ``database``, ``table`` and ``partition``, as sensor and operator return them.
         Those without a row 'ready for cleaning' are passed over. (templated)
     :param hive_acid_conn_id: the metastore's connection. (templated)
-    :param deadline_seconds: longest wait, from the task's first start; then the task is skipped, nothing more is
-        deleted, and the next run goes on.
-    :param poll_seconds: time between two looks at the metastore.
+    :param deadline_seconds: longest wait, from the start of the try; then the task is skipped with the reason, and
+        nothing more is deleted. (templated)
+    :param poll_seconds: time between two looks at the metastore. (templated)
     :param retention_seconds: how long obsolete directories are kept for readers that open no transaction; default:
-        ``[hive_acid] cleaner_retention_time``.
+        ``[hive_acid] cleaner_retention_time``. (templated)
     :param deferrable: wait in the triggerer instead of a worker slot.
     """
 
-    template_fields: Sequence[str] = ("partitions", "hive_acid_conn_id", "deadline_seconds")
+    template_fields: Sequence[str] = (
+        "partitions",
+        "hive_acid_conn_id",
+        "deadline_seconds",
+        "poll_seconds",
+        "retention_seconds",
+    )
     template_fields_renderers: ClassVar[dict[str, str]] = {"partitions": "json"}
     ui_color = "#dcedc8"
 
@@ -50,8 +57,8 @@ class AcidCleanerOperator(BaseOperator):
         partitions: Sequence[Mapping[str, object]],
         hive_acid_conn_id: str = AcidMetastoreHook.default_conn_name,
         deadline_seconds: float | str = 21_600.0,
-        poll_seconds: float = 10.0,
-        retention_seconds: float | None = None,
+        poll_seconds: float | str = 10.0,
+        retention_seconds: float | str | None = None,
         deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
         **kwargs: Any,
     ) -> None:
@@ -66,25 +73,27 @@ class AcidCleanerOperator(BaseOperator):
     def execute(self, context: Context) -> list[dict[str, object]]:
         """Clean what can be cleaned, wait for the rest.
 
+        :raises ConfigurationError: a parameter cannot be used.
         :raises AirflowException: cleaning a partition failed; its files and its row are as the message says.
         :raises AirflowSkipException: the deadline passed while readers were still there.
         """
-        return self._clean_or_wait(time.time() + float(self.deadline_seconds), [])
+        return self._clean_or_wait(time.time() + as_number("deadline_seconds", self.deadline_seconds), [])
 
     def execute_complete(
         self, context: Context, event: dict[str, str], deadline: float, done: list[dict[str, object]]
     ) -> list[dict[str, object]]:
-        """Go on after the wait."""
+        """Go on after the wait; errors as for :meth:`execute`."""
         if event["state"] == "error":
             raise AirflowException(event["message"])
         return self._clean_or_wait(deadline, done)
 
     def _clean_or_wait(self, deadline: float, done: list[dict[str, object]]) -> list[dict[str, object]]:
-        entities = [entity_from_json(item) for item in self.partitions]
+        entities = as_entities("partitions", self.partitions)
+        poll_seconds = as_number("poll_seconds", self.poll_seconds)
         while True:
             cleanings = self._clean(entities)
             done = done + [item.to_json() for item in cleanings if item.state is not CleaningState.WAITING]
-            failures = [str(item.message) for item in cleanings if item.state is CleaningState.FAILED]
+            failures = [f"{item.entity}: {item.message}" for item in cleanings if item.state is CleaningState.FAILED]
             if failures:
                 raise AirflowException("; ".join(failures))
             waiting = [item for item in cleanings if item.state is CleaningState.WAITING]
@@ -92,41 +101,35 @@ class AcidCleanerOperator(BaseOperator):
                 return done
             if time.time() >= deadline:
                 raise AirflowSkipException("; ".join(f"{item.entity} {item.message}" for item in waiting))
-            self._wait(waiting, deadline, done)
+            if self.deferrable:
+                self._defer(waiting, deadline, poll_seconds, done)
+            time.sleep(min(poll_seconds, max(deadline - time.time(), 0)))
 
-    def _wait(self, waiting: Sequence[Cleaning], deadline: float, done: list[dict[str, object]]) -> None:
-        if self.deferrable:
-            self.defer(
-                trigger=CleaningTrigger(
-                    self.hive_acid_conn_id,
-                    [
-                        {
-                            "database": item.entity.database,
-                            "table": item.entity.table,
-                            "partition": item.entity.partition,
-                        }
-                        for item in waiting
-                    ],
-                    deadline,
-                    self.poll_seconds,
-                ),
-                method_name="execute_complete",
-                kwargs={"deadline": deadline, "done": done},
-                timeout=timedelta(seconds=max(deadline - time.time(), 0) + 60),
-            )
-        for item in waiting:
-            self.log.info("%s %s", item.entity, item.message)
-        time.sleep(min(self.poll_seconds, max(deadline - time.time(), 0)))
+    def _defer(
+        self, waiting: Sequence[Cleaning], deadline: float, poll_seconds: float, done: list[dict[str, object]]
+    ) -> None:
+        self.defer(
+            trigger=CleaningTrigger(
+                self.hive_acid_conn_id,
+                [asdict(item.entity) for item in waiting],
+                deadline,
+                poll_seconds,
+                self._retention_seconds(),
+            ),
+            method_name="execute_complete",
+            kwargs={"deadline": deadline, "done": done},
+            timeout=timedelta(seconds=max(deadline - time.time(), 0) + TRIGGER_GRACE_SECONDS),
+        )
 
     def _clean(self, entities: Sequence[Entity]) -> tuple[Cleaning, ...]:
+        settings = cleaning_settings(self._retention_seconds())
         with AcidMetastoreHook(self.hive_acid_conn_id).get_conn() as client:
-            cleanings = Cleaner(client, ThriftCompactionQueue(client), self._settings()).clean(entities)
+            cleanings = Cleaner(client, ThriftCompactionQueue(client), settings).clean(entities)
         for item in cleanings:
             self.log.info("%s: %s: %s", item.entity, item.state.value, item.message)
         return cleanings
 
-    def _settings(self) -> CompactionSettings:
-        settings = configured_settings()
-        if self.retention_seconds is not None:
-            settings = replace(settings, retention_seconds=self.retention_seconds)
-        return settings
+    def _retention_seconds(self) -> float | None:
+        if self.retention_seconds is None:
+            return None
+        return as_number("retention_seconds", self.retention_seconds)

@@ -25,6 +25,7 @@ from airflow_provider_acid.config import configured_settings, job_queue
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook, MetastoreEndpoint
 from airflow_provider_acid.metastore.thrift_queue import ThriftCompactionQueue
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
+from airflow_provider_acid.parameters import as_due_partitions, as_integer
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -52,7 +53,8 @@ class AcidCompactionOperator(SparkSubmitOperator):
     :param ship_package: send this package's pure part along with the application, so that executors need only
         pyarrow, pyorc and protobuf.
 
-    All other parameters are those of ``SparkSubmitOperator``.
+    All other parameters are those of ``SparkSubmitOperator``; ``application``, ``application_args`` and ``name`` are
+    set here, and ``durable`` is always off.
     """
 
     template_fields: Sequence[str] = (
@@ -75,9 +77,9 @@ class AcidCompactionOperator(SparkSubmitOperator):
         rewrite_single_delta: bool = False,
         **kwargs: Any,
     ) -> None:
-        # A resumed application would work on the run directory of a dead attempt.
-        kwargs.setdefault("durable", False)
         super().__init__(**kwargs)
+        # A resumed application would work on the run directory of a dead attempt.
+        self.durable = False
         self.partitions = partitions
         self.hive_acid_conn_id = hive_acid_conn_id
         self.max_active_partitions = max_active_partitions
@@ -89,23 +91,23 @@ class AcidCompactionOperator(SparkSubmitOperator):
     def execute(self, context: Context) -> Any:
         """Compact all partitions; the outcomes as a list of small objects.
 
+        :raises ConfigurationError: a parameter cannot be used.
         :raises AirflowFailException: partitions were refused, and trying again would change nothing.
         :raises AirflowException: partitions failed.
         """
-        items = [DuePartition.from_json(item) for item in self.partitions]
+        items = as_due_partitions("partitions", self.partitions)
         if not items:
             return []
         self._batch = self._make_batch(items, task_identity(context))
         self._batch.start()
-        spark_error: AirflowException | None = None
+        spark_error: Exception | None = None
         try:
             run = self._batch.wait_until_planned()
             if run is not None:
-                self._submit(context, items, run)
-        except AirflowException as error:
-            spark_error = error
+                spark_error = self._submit(context, items, run)
         except BaseException:
-            self._batch.stop()
+            # Airflow's time-out strikes anywhere. The application goes first: it must not write into what is removed.
+            self._stop()
             raise
         finally:
             self._batch.application_ended()
@@ -114,24 +116,41 @@ class AcidCompactionOperator(SparkSubmitOperator):
 
     def on_kill(self) -> None:
         """Stop the application and give every claim, transaction and lock back."""
+        self._stop()
+        if self._batch is not None:
+            self._batch.wait(STOP_SECONDS)
+
+    def _stop(self) -> None:
+        # Told first, done beside: Airflow gives a killed task only a few seconds.
         if self._batch is not None:
             self._batch.stop()
         if self._hook is not None:
             super().on_kill()
-        if self._batch is not None:
-            self._batch.wait(STOP_SECONDS)
 
-    def _submit(self, context: Context, items: Sequence[DuePartition], run: RunDirectory) -> None:
+    def _submit(self, context: Context, items: Sequence[DuePartition], run: RunDirectory) -> Exception | None:
+        """Run the application to its end; its error is returned, because only the outcomes tell what it is worth."""
         self.application = str(compaction_script())
         self.application_args = ["--run-directory", run.location]
         self.name = application_name([item.entity for item in items])
         self._yarn_queue = self._yarn_queue or job_queue()
         self.conf = {"spark.log.level": "WARN", **(self.conf or {})}
-        with tempfile.TemporaryDirectory(prefix="airflow-acid-") as directory:
-            if self.ship_package:
-                archive = str(write_package_archive(Path(directory)))
-                self.py_files = ",".join(filter(None, (self.py_files, archive)))
-            super().execute(context)
+        self._hook = None  # Airflow keeps the hook of a former try, with that try's arguments.
+        with tempfile.TemporaryDirectory(prefix="airflow-acid-") as directory, self._with_package(Path(directory)):
+            try:
+                super().execute(context)
+            except Exception as error:  # any of client, standalone, YARN or Kubernetes mode
+                return error
+        return None
+
+    @contextmanager
+    def _with_package(self, directory: Path) -> Iterator[None]:
+        users_files = self.py_files
+        if self.ship_package:
+            self.py_files = ",".join(filter(None, (users_files, str(write_package_archive(directory)))))
+        try:
+            yield
+        finally:
+            self.py_files = users_files
 
     def _make_batch(self, items: Sequence[DuePartition], identity: str) -> CompactionBatch:
         endpoint = AcidMetastoreHook(self.hive_acid_conn_id).endpoint()
@@ -154,18 +173,20 @@ class AcidCompactionOperator(SparkSubmitOperator):
         )
 
     def _max_active(self) -> int:
-        if self.max_active_partitions:
-            return int(self.max_active_partitions)
+        if self.max_active_partitions is not None:
+            return as_integer("max_active_partitions", self.max_active_partitions)
         executors, cores = self._num_executors or 0, self._executor_cores or 1
         slots = self._total_executor_cores or executors * cores
         return 2 * int(slots) if slots else DEFAULT_MAX_ACTIVE_PARTITIONS
 
-    def _conclude(self, outcomes: Sequence[Outcome], spark_error: AirflowException | None) -> list[dict[str, object]]:
+    def _conclude(self, outcomes: Sequence[Outcome], spark_error: Exception | None) -> list[dict[str, object]]:
         failures = [outcome for outcome in outcomes if outcome.state.is_failure]
         if failures:
             message = "; ".join(f"{outcome.entity}: {outcome.message}" for outcome in failures)
             if all(outcome.state is OutcomeState.REFUSED for outcome in failures):
                 raise AirflowFailException(message)
+            if spark_error is not None:
+                message += f" (Spark: {spark_error})"
             raise AirflowException(message) from spark_error
         if spark_error is not None:
             self.log.warning("All partitions are done, yet the Spark application reported: %s", spark_error)

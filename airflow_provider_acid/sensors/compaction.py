@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowSkipException, BaseSensorOperator, PokeReturnValue
@@ -11,16 +13,17 @@ from airflow.providers.common.compat.sdk import AirflowSkipException, BaseSensor
 from airflow_provider_acid.compaction.initiator import Evaluation, Initiator
 from airflow_provider_acid.compaction.selection import TableSelection
 from airflow_provider_acid.compaction.settings import CompactionSettings
-from airflow_provider_acid.config import configured_settings
-from airflow_provider_acid.exceptions import ConfigurationError
+from airflow_provider_acid.config import check_interval_seconds, configured_settings
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
 from airflow_provider_acid.metastore.thrift_queue import ThriftCompactionQueue
+from airflow_provider_acid.metastore.values import CompactionRow
+from airflow_provider_acid.parameters import as_boolean, as_integer, as_names, as_number
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
 LINES_LOGGED = 50
-"""Decisions shown in the log of one poke; a sweep over thousands of partitions must not fill it."""
+"""Findings shown in the log of one poke; a sweep over thousands of partitions must not fill it."""
 
 
 class AcidCompactionSensor(BaseSensorOperator):
@@ -29,8 +32,10 @@ class AcidCompactionSensor(BaseSensorOperator):
     One poke evaluates all tables. The XCom is a list of batches, each a list of small objects with database, table,
     partition, type, reason and request_id, made for ``AcidCompactionOperator.partial(…).expand(partitions=…)``.
 
-    :param tables: patterns of tables, e.g. ``["sales.orders", "web.*"]``. (templated)
-    :param exclude: patterns of tables to leave out. (templated)
+    The parameters up to ``skip_when_nothing_due`` are templated; numbers, truth values and lists may arrive as text.
+
+    :param tables: patterns of tables, e.g. ``["sales.orders", "web.*"]``.
+    :param exclude: patterns of tables to leave out.
     :param hive_acid_conn_id: the metastore's connection.
     :param delta_num_threshold: deltas above which a partition is due; default: ``[hive_acid] delta_num_threshold``.
     :param delta_pct_threshold: share of delta bytes above which it is due; default: ``[hive_acid]`` as well.
@@ -40,6 +45,8 @@ class AcidCompactionSensor(BaseSensorOperator):
     :param batch_partitions: partitions in one batch, that is in one Spark application.
     :param max_partitions: most partitions returned by one poke, worst first.
     :param skip_when_nothing_due: skip the task, and what follows, instead of waiting.
+    :param mode: of waiting; unlike Airflow's default it occupies no worker between two looks.
+    :param poke_interval: time between two looks; default: ``[hive_acid] check_interval``.
     """
 
     template_fields: Sequence[str] = (
@@ -49,8 +56,10 @@ class AcidCompactionSensor(BaseSensorOperator):
         "delta_num_threshold",
         "delta_pct_threshold",
         "override_no_auto_compaction",
+        "serve_foreign_requests",
         "batch_partitions",
         "max_partitions",
+        "skip_when_nothing_due",
     )
     ui_color = "#fff3c4"
 
@@ -63,14 +72,16 @@ class AcidCompactionSensor(BaseSensorOperator):
         delta_num_threshold: int | str | None = None,
         delta_pct_threshold: float | str | None = None,
         override_no_auto_compaction: bool | str = False,
-        serve_foreign_requests: bool | None = None,
+        serve_foreign_requests: bool | str | None = None,
         batch_partitions: int | str = 50,
         max_partitions: int | str = 1000,
-        skip_when_nothing_due: bool = False,
+        skip_when_nothing_due: bool | str = False,
+        mode: str = "reschedule",
+        poke_interval: timedelta | float | None = None,
         **kwargs: Any,
     ) -> None:
-        kwargs.setdefault("mode", "reschedule")
-        super().__init__(**kwargs)
+        poke_interval = check_interval_seconds() if poke_interval is None else poke_interval
+        super().__init__(mode=mode, poke_interval=poke_interval, **kwargs)
         self.tables = tables
         self.exclude = exclude
         self.hive_acid_conn_id = hive_acid_conn_id
@@ -85,71 +96,63 @@ class AcidCompactionSensor(BaseSensorOperator):
     def poke(self, context: Context) -> PokeReturnValue:
         """Evaluate all tables once.
 
+        :raises ConfigurationError: a parameter cannot be used.
         :raises AirflowSkipException: nothing is due and the sensor was told not to wait.
         """
-        selection = TableSelection.of(as_names(self.tables), as_names(self.exclude))
+        selection = TableSelection.of(as_names("tables", self.tables), as_names("exclude", self.exclude))
+        settings = self._settings()
+        most, size = self._number("max_partitions"), self._number("batch_partitions")
+        skip = as_boolean("skip_when_nothing_due", self.skip_when_nothing_due)
         with AcidMetastoreHook(self.hive_acid_conn_id).get_conn() as client:
-            queue = ThriftCompactionQueue(client)
-            evaluation = Initiator(client, queue, self._settings()).evaluate(selection)
-        self._report(evaluation)
-        due = [item.to_json() for item in evaluation.due[: as_integer("max_partitions", self.max_partitions)]]
-        if not due and self.skip_when_nothing_due:
+            evaluation = Initiator(client, ThriftCompactionQueue(client), settings).evaluate(selection)
+        self._report(evaluation, most)
+        due = [item.to_json() for item in evaluation.due[:most]]
+        if not due and skip:
             raise AirflowSkipException("No partition is due for compaction")
-        return PokeReturnValue(is_done=bool(due), xcom_value=self._batches(due))
+        batches = [due[start : start + size] for start in range(0, len(due), size)]
+        return PokeReturnValue(is_done=bool(due), xcom_value=batches)
 
-    def _batches(self, due: list[dict[str, object]]) -> list[list[dict[str, object]]]:
-        size = as_integer("batch_partitions", self.batch_partitions)
-        return [due[start : start + size] for start in range(0, len(due), size)]
+    def _number(self, name: str) -> int:
+        return as_integer(name, getattr(self, name))
 
     def _settings(self) -> CompactionSettings:
         settings = configured_settings()
         thresholds = settings.thresholds
         if self.delta_num_threshold is not None:
-            thresholds = replace(thresholds, delta_count=int(self.delta_num_threshold))
+            count = as_integer("delta_num_threshold", self.delta_num_threshold, minimum=0)
+            thresholds = replace(thresholds, delta_count=count)
         if self.delta_pct_threshold is not None:
-            thresholds = replace(thresholds, delta_size_ratio=float(self.delta_pct_threshold))
+            ratio = as_number("delta_pct_threshold", self.delta_pct_threshold)
+            thresholds = replace(thresholds, delta_size_ratio=ratio)
         if self.serve_foreign_requests is not None:
-            settings = replace(settings, serve_foreign_requests=self.serve_foreign_requests)
-        override = str(self.override_no_auto_compaction).lower() == "true"
+            serve = as_boolean("serve_foreign_requests", self.serve_foreign_requests)
+            settings = replace(settings, serve_foreign_requests=serve)
+        override = as_boolean("override_no_auto_compaction", self.override_no_auto_compaction)
         return replace(settings, thresholds=thresholds, override_no_auto_compaction=override)
 
-    def _report(self, evaluation: Evaluation) -> None:
-        self.log.info("%d partitions looked at, %d due", len(evaluation.evaluated), len(evaluation.due))
-        for item in evaluation.due[:LINES_LOGGED]:
-            self.log.info("due: %s: %s", item.entity, item.reason)
-        for reason in evaluation.skipped[:LINES_LOGGED]:
-            self.log.info("skipped: %s", reason)
-        for row in evaluation.foreign[:LINES_LOGGED]:
-            self.log.warning(
-                "request %s for %s (%s) was made by somebody else and is not served; "
-                "set serve_foreign_requests to have it carried out",
-                row.id,
-                row.entity,
-                row.type,
-            )
+    def _report(self, evaluation: Evaluation, most: int) -> None:
+        self.log.info(
+            "%d partitions looked at: %d due, %d tables or partitions skipped, %d requests of others not served",
+            len(evaluation.evaluated),
+            len(evaluation.due),
+            len(evaluation.skipped),
+            len(evaluation.foreign),
+        )
+        if len(evaluation.due) > most:
+            self.log.info("%d of them are left to the next run (max_partitions)", len(evaluation.due) - most)
+        lines = [
+            *((logging.WARNING, _describe_foreign(row)) for row in evaluation.foreign),
+            *((logging.INFO, f"due: {item.entity}: {item.reason}") for item in evaluation.due[:most]),
+            *((logging.INFO, f"skipped: {reason}") for reason in evaluation.skipped),
+        ]
+        for level, line in lines[:LINES_LOGGED]:
+            self.log.log(level, "%s", line)
+        if len(lines) > LINES_LOGGED:
+            self.log.info("... and %d more", len(lines) - LINES_LOGGED)
 
 
-def as_names(value: Sequence[str] | str) -> list[str]:
-    """A list of names, also from the text that a form or a template gives, separated by commas or blanks.
-
-    :raises ConfigurationError: the value is neither a text nor a list of texts.
-    """
-    if isinstance(value, str):
-        return value.replace(",", " ").split()
-    if isinstance(value, Sequence) and all(isinstance(item, str) for item in value):
-        return list(value)
-    raise ConfigurationError("table list", f"is {value!r}", "give a list of patterns, or a text with commas")
-
-
-def as_integer(name: str, value: object) -> int:
-    """A positive whole number, also from a template's text.
-
-    :raises ConfigurationError: it is none.
-    """
-    try:
-        number = int(str(value))
-    except ValueError:
-        number = 0
-    if number < 1:
-        raise ConfigurationError(f"parameter {name}", f"is {value!r}", "give a whole number from 1 on")
-    return number
+def _describe_foreign(row: CompactionRow) -> str:
+    return (
+        f"request {row.id} for {row.entity} ({row.type}) was made by somebody else and is not served; "
+        "set serve_foreign_requests to have it carried out"
+    )

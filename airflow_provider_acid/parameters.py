@@ -1,0 +1,128 @@
+"""Parameters of sensors and operators as they arrive: values from Python, or texts that a template or form gave."""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.json_fields import JsonObject
+from airflow_provider_acid.compaction.outcomes import DuePartition, entity_from_json
+from airflow_provider_acid.exceptions import ConfigurationError
+
+T = TypeVar("T")
+
+_TRUTH_VALUES = {"true": True, "false": False}
+
+
+def _wrong(name: str, value: object, remedy: str) -> ConfigurationError:
+    return ConfigurationError(f"parameter {name}", f"is {value!r}", remedy)
+
+
+def as_names(name: str, value: object) -> list[str]:
+    """A list of names, also from a text with commas or blanks, or from a list that a template turned into text.
+
+    :raises ConfigurationError: the value is neither a text nor a list of texts.
+    """
+    if isinstance(value, str):
+        written = _written_list(value)
+        value = value.replace(",", " ").split() if written is None else written
+    if isinstance(value, Sequence) and all(isinstance(item, str) for item in value):
+        return list(value)
+    raise _wrong(name, value, "give a list of patterns, or a text with commas")
+
+
+def _written_list(text: str) -> object | None:
+    """The list that a text spells; None where the bracket belongs to a pattern such as ``[ab].orders``."""
+    if not text.strip().startswith("["):
+        return None
+    try:
+        value: object = ast.literal_eval(text.strip())
+    except (ValueError, SyntaxError):
+        return None
+    return value
+
+
+def as_due_partitions(name: str, value: object) -> list[DuePartition]:
+    """Partitions to compact, given as objects.
+
+    :raises ConfigurationError: the value is no list of such objects, or names a partition twice.
+    """
+    items = _parsed(name, value, DuePartition.from_json)
+    for entity, count in Counter(item.entity for item in items).items():
+        if count > 1:
+            # The second would take the first for a dead attempt of the same task.
+            raise ConfigurationError(f"parameter {name}", f"names {entity} {count} times", "name it once")
+    return items
+
+
+def as_entities(name: str, value: object) -> list[Entity]:
+    """Tables or partitions, given as objects.
+
+    :raises ConfigurationError: the value is no list of such objects.
+    """
+    return _parsed(name, value, entity_from_json)
+
+
+def _parsed(name: str, value: object, parse: Callable[[JsonObject], T]) -> list[T]:
+    if isinstance(value, str | Mapping) or not isinstance(value, Sequence):
+        raise _wrong(
+            name, value, "give a list of objects; a template that makes one needs render_template_as_native_obj=True"
+        )
+    parsed: list[T] = []
+    for item in value:
+        if not isinstance(item, Mapping):
+            raise _wrong(f"{name}: an item", item, "give objects with database, table and partition")
+        try:
+            parsed.append(parse(item))
+        except (ConfigurationError, ValueError) as error:
+            raise ConfigurationError(
+                f"parameter {name}", f"holds {dict(item)!r} ({error})", "give database, table and partition as texts"
+            ) from error
+    return parsed
+
+
+def as_number(name: str, value: object, *, minimum: float = 0.0) -> float:
+    """A finite number from ``minimum`` on.
+
+    :raises ConfigurationError: it is none.
+    """
+    number = _number(value)
+    if number is None or number < minimum:
+        raise _wrong(name, value, f"give a number from {minimum:g} on")
+    return number
+
+
+def as_integer(name: str, value: object, *, minimum: int = 1) -> int:
+    """A whole number from ``minimum`` on.
+
+    :raises ConfigurationError: it is none.
+    """
+    number = _number(value)
+    if number is None or not number.is_integer() or number < minimum:
+        raise _wrong(name, value, f"give a whole number from {minimum} on")
+    return int(number)
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        number = float(value)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def as_boolean(name: str, value: object) -> bool:
+    """True or false.
+
+    :raises ConfigurationError: it is neither.
+    """
+    truth = value if isinstance(value, bool) else _TRUTH_VALUES.get(str(value).strip().lower())
+    if truth is None:
+        raise _wrong(name, value, "give true or false")
+    return truth

@@ -1,0 +1,81 @@
+"""The section ``[hive_acid]``: one table of defaults, which are Hive's, and every option is read."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_acid.compaction.settings import CompactionSettings
+from airflow_provider_acid.config import check_interval_seconds, configured_settings, job_queue, task_retries
+from airflow_provider_acid.options import OPTIONS
+
+READ: dict[str, tuple[str, Callable[[], object], object]] = {
+    "delta_num_threshold": ("7", lambda: configured_settings().thresholds.delta_count, 7),
+    "delta_pct_threshold": ("0.7", lambda: configured_settings().thresholds.delta_size_ratio, 0.7),
+    "aborted_txn_threshold": ("7", lambda: configured_settings().thresholds.aborted_transactions, 7),
+    "aborted_txn_time_threshold": ("-1", lambda: configured_settings().thresholds.aborted_age_seconds, -1),
+    "check_interval": ("7.5", check_interval_seconds, 7.5),
+    "worker_timeout": ("7", lambda: configured_settings().worker_timeout_seconds, 7.0),
+    "cleaner_retention_time": ("7", lambda: configured_settings().retention_seconds, 7.0),
+    "serve_foreign_requests": ("True", lambda: configured_settings().serve_foreign_requests, True),
+    "job_queue": ("nightly", job_queue, "nightly"),
+    "task_retries": ("0", task_retries, 0),
+}
+"""By option: another value, who reads it, and what comes of it."""
+
+NOT_READ_YET = {"max_num_delta"}  # minor compaction is left to a later release
+
+
+def test_without_configuration_the_defaults_are_those_of_the_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    for option in OPTIONS:
+        monkeypatch.delenv(f"AIRFLOW__HIVE_ACID__{option.name.upper()}", raising=False)
+    assert configured_settings() == CompactionSettings()
+    assert (check_interval_seconds(), job_queue(), task_retries()) == (300.0, None, 2)
+
+
+@pytest.mark.parametrize("name", READ)
+def test_an_option_is_read_when_it_is_needed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    text, read, expected = READ[name]
+    assert read() != expected
+    monkeypatch.setenv(f"AIRFLOW__HIVE_ACID__{name.upper()}", text)
+    assert read() == expected
+
+
+def test_no_option_is_forgotten() -> None:
+    assert {option.name for option in OPTIONS} == READ.keys() | NOT_READ_YET
+
+
+def test_the_issues_defaults_are_hives() -> None:
+    assert {
+        option.name: option.default
+        for option in OPTIONS
+        if option.name
+        in {
+            "delta_num_threshold",
+            "delta_pct_threshold",
+            "aborted_txn_threshold",
+            "check_interval",
+            "max_num_delta",
+            "worker_timeout",
+        }
+    } == {
+        "delta_num_threshold": "10",
+        "delta_pct_threshold": "0.1",
+        "aborted_txn_threshold": "1000",
+        "check_interval": "300",
+        "max_num_delta": "500",
+        "worker_timeout": "86400",
+    }
+
+
+def test_airflows_command_line_knows_the_section(tmp_path: Path) -> None:
+    airflow = Path(sys.executable).with_name("airflow")
+    command = [str(airflow), "config", "get-value", "hive_acid", "delta_num_threshold"]
+    environment = {**os.environ, "AIRFLOW_HOME": str(tmp_path), "AIRFLOW__CORE__LOAD_EXAMPLES": "False"}
+    answer = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    assert answer.stdout.splitlines()[-1] == "10"

@@ -1,0 +1,174 @@
+"""A connection of type ``hive_acid`` becomes addresses, in order, or an error that says what to enter."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from airflow.providers.common.compat.sdk import Connection
+
+from airflow_provider_acid.exceptions import ConfigurationError, MetastoreUnavailableError
+from airflow_provider_acid.get_provider_info import get_provider_info
+from airflow_provider_acid.hooks.metastore import AcidMetastoreHook, MetastoreEndpoint
+from airflow_provider_acid.metastore.client import AcidMetastoreClient, MetastoreFacts
+
+SetConnection = Callable[..., None]
+
+
+@pytest.fixture
+def set_connection(monkeypatch: pytest.MonkeyPatch) -> SetConnection:
+    def set_it(**fields: Any) -> None:
+        monkeypatch.setenv("AIRFLOW_CONN_HIVE_ACID_DEFAULT", json.dumps({"conn_type": "hive_acid", **fields}))
+
+    return set_it
+
+
+def endpoint() -> MetastoreEndpoint:
+    return AcidMetastoreHook().endpoint()
+
+
+@pytest.mark.parametrize(
+    ("host", "port", "addresses"),
+    [
+        ("ms", None, ["ms:9083"]),
+        ("ms", 9084, ["ms:9084"]),
+        ("b,a", 9084, ["b:9084", "a:9084"]),
+        (" ms-1.example.org:1 , ms-2.example.org,", 2, ["ms-1.example.org:1", "ms-2.example.org:2"]),
+        ("thrift://a:1,thrift://b/", None, ["a:1", "b:9083"]),
+        ("127.0.0.1:65535", None, ["127.0.0.1:65535"]),
+        ("[::1]:9084,[fe80::1]", None, ["::1:9084", "fe80::1:9083"]),
+    ],
+)
+def test_hosts_are_tried_in_the_order_they_are_written(
+    set_connection: SetConnection, host: str, port: int | None, addresses: list[str]
+) -> None:
+    set_connection(host=host, port=port)
+    assert [str(address) for address in endpoint().addresses] == addresses
+
+
+def test_the_client_fails_over_in_that_order(set_connection: SetConnection, monkeypatch: pytest.MonkeyPatch) -> None:
+    set_connection(host="127.0.0.1:1,127.0.0.1:2", extra={"timeout_seconds": 5})
+    with (
+        AcidMetastoreHook().get_conn() as client,
+        pytest.raises(MetastoreUnavailableError, match=r"127\.0\.0\.1:1:.*127\.0\.0\.1:2:"),
+    ):
+        client.databases()
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({}, "names no host"),
+        ({"host": " , "}, "names no host"),
+        ({"host": "ms:abc"}, "'ms:abc' is no address"),
+        ({"host": "good,:9083"}, "':9083' is no address"),
+        ({"host": "two words"}, "'two words' is no address"),
+        ({"host": "http://ms:9083"}, "is no address"),
+        ({"host": "::1"}, "is no address"),
+        ({"host": "ms:0"}, "the port of 'ms:0' is 0"),
+        ({"host": "ms:65536"}, "the port of 'ms:65536' is 65536"),
+        ({"host": "ms", "port": 70000}, "the port of 'ms' is 70000"),
+        ({"host": "ms", "extra": {"timeout_seconds": "soon"}}, "timeout_seconds is 'soon'"),
+        ({"host": "ms", "extra": {"timeout_seconds": 0}}, "timeout_seconds is 0"),
+        ({"host": "ms", "extra": {"timeout_seconds": -1}}, "timeout_seconds is -1"),
+        ({"host": "ms", "extra": {"timeout_seconds": "inf"}}, "timeout_seconds is 'inf'"),
+    ],
+    ids=str,
+)
+def test_a_connection_that_cannot_be_used_is_refused(
+    set_connection: SetConnection, fields: dict[str, Any], reason: str
+) -> None:
+    set_connection(**fields)
+    with pytest.raises(ConfigurationError) as refusal:
+        endpoint()
+    assert refusal.value.subject == "connection hive_acid_default"
+    assert reason in refusal.value.reason
+    assert AcidMetastoreHook().test_connection() == (False, str(refusal.value))
+
+
+@pytest.mark.parametrize(
+    ("extra", "seconds", "user"),
+    [
+        ({}, 60.0, None),
+        ({"timeout_seconds": None, "user": ""}, 60.0, None),
+        ({"timeout_seconds": "5", "user": "compactor"}, 5.0, "compactor"),
+        ({"timeout_seconds": 2.5}, 2.5, None),
+    ],
+)
+def test_extra_holds_time_out_and_user(
+    set_connection: SetConnection, extra: dict[str, Any], seconds: float, user: str | None
+) -> None:
+    set_connection(host="ms", extra=extra)
+    found = endpoint()
+    assert (found.timeout_seconds, found.user) == (seconds, user)
+    with found.open() as client:
+        assert client.timeout_seconds == seconds
+
+
+@pytest.mark.parametrize(
+    ("supports_queue", "good", "words"),
+    [(True, True, "Hive metastore 4.0.1 answers"), (False, False, "Remedy: use a Hive 4 metastore")],
+)
+def test_the_connection_test_says_what_the_metastore_can_do(
+    set_connection: SetConnection, monkeypatch: pytest.MonkeyPatch, supports_queue: bool, good: bool, words: str
+) -> None:
+    set_connection(host="ms")
+    monkeypatch.setattr(AcidMetastoreClient, "probe", lambda self: MetastoreFacts("4.0.1", supports_queue))
+    is_good, message = AcidMetastoreHook().test_connection()
+    assert is_good is good
+    assert words in message
+
+
+def test_the_connection_test_reports_a_metastore_that_does_not_answer(set_connection: SetConnection) -> None:
+    set_connection(host="127.0.0.1:1")
+    is_good, message = AcidMetastoreHook().test_connection()
+    assert not is_good
+    assert "127.0.0.1:1" in message
+    assert "Remedy: start the metastore" in message
+
+
+def connection_type() -> dict[str, Any]:
+    kinds = get_provider_info()["connection-types"]
+    assert isinstance(kinds, list)
+    (kind,) = kinds
+    assert isinstance(kind, dict)
+    return kind
+
+
+def test_the_form_belongs_to_the_hook() -> None:
+    kind = connection_type()
+    assert kind["connection-type"] == AcidMetastoreHook.conn_type
+    assert kind["hook-class-name"] == f"{AcidMetastoreHook.__module__}.{AcidMetastoreHook.__qualname__}"
+    assert kind["hook-name"] == AcidMetastoreHook.hook_name
+
+
+def test_every_field_of_the_form_has_label_description_and_schema() -> None:
+    fields = connection_type()["conn-fields"]
+    assert fields.keys() == {"timeout_seconds", "user", "metastore_db_conn_id"}
+    for field in fields.values():
+        assert field.keys() == {"label", "description", "schema"}
+        assert "null" in field["schema"]["type"]
+
+
+def test_the_forms_example_of_several_hosts_can_be_entered(set_connection: SetConnection) -> None:
+    placeholders = connection_type()["ui-field-behaviour"]["placeholders"]
+    set_connection(host=placeholders["host"], port=int(placeholders["port"]))
+    assert len(endpoint().addresses) == 2
+
+
+def test_airflow_2_shows_extra_as_text_because_it_has_no_fields_for_it(set_connection: SetConnection) -> None:
+    form = AcidMetastoreHook.get_ui_field_behaviour()
+    assert "extra" not in form["hidden_fields"]
+    set_connection(host=form["placeholders"]["host"], extra=form["placeholders"]["extra"])
+    assert endpoint().user == "compactor"
+
+
+def test_making_a_hook_asks_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AIRFLOW_CONN_NOT_THERE", raising=False)
+    assert AcidMetastoreHook("not_there").hive_acid_conn_id == "not_there"
+
+
+def test_the_connection_is_an_ordinary_airflow_connection() -> None:
+    assert Connection(conn_id="c", conn_type="hive_acid", host="ms").conn_type == AcidMetastoreHook.conn_type
