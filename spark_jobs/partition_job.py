@@ -29,7 +29,7 @@ from airflow_provider_acid.exceptions import (
     VerificationError,
 )
 from airflow_provider_acid.filesystem import Storage, storage_for
-from airflow_provider_acid.spark_jobs.merge import ATTEMPTS_DIRECTORY, Merged, merge_bucket
+from airflow_provider_acid.spark_jobs.merge import Merged, merge_bucket
 from airflow_provider_acid.spark_jobs.run_directory import RunDirectory
 
 RESULT = "result.json"
@@ -70,8 +70,6 @@ def _merge_all(plan: CompactionPlan, merge_buckets: Callable[[], list[Merged]]) 
     storage = storage_for(plan.location)
     _check(storage, plan)
     output = f"{plan.staging}/{OUTPUT_DIRECTORY}"
-    storage.make_directory(f"{plan.staging}/{ATTEMPTS_DIRECTORY}")
-    storage.make_directory(output)
     merged = merge_buckets()
     for bucket in merged:
         if bucket.attempt is not None:
@@ -87,9 +85,17 @@ def _check(storage: Storage, plan: CompactionPlan) -> None:
             str(plan.entity), f"a {plan.type.value} compaction is not carried out by this release",
             "ask for a major compaction",
         )
-    if storage.exists(f"{plan.staging}/{OUTPUT_DIRECTORY}"):
+    # Only the operator makes directories: where a successor removed them, nothing may bring them back.
+    output = f"{plan.staging}/{OUTPUT_DIRECTORY}"
+    if not storage.exists(output):
         raise StorageError(
-            f"{plan.location}/{plan.staging}", "holds the output of another run of the same attempt",
+            f"{plan.location}/{output}", "does not exist, its attempt was given up",
+            "let the operator try again; it plans anew",
+        )
+    found = storage.list(output)
+    if found.files or found.directories:
+        raise StorageError(
+            f"{plan.location}/{output}", "holds the output of another run of the same attempt",
             "let the operator try again; it removes this directory and plans anew",
         )
 

@@ -12,17 +12,18 @@ from dataclasses import dataclass
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.attempts import Attempts, pool_of_txn, pool_of_worker, worker_id
-from airflow_provider_acid.compaction.facts import EntityFacts
+from airflow_provider_acid.compaction.facts import EntityFacts, load_facts
 from airflow_provider_acid.compaction.outcomes import Outcome, OutcomeState
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.staging import (
     FinishedOutput,
+    finish_removals,
+    remove_whole,
     sealed_output,
-    staged_plan,
     staging_name,
     staging_tokens,
 )
-from airflow_provider_acid.exceptions import OwnershipLostError
+from airflow_provider_acid.exceptions import ObjectNotFoundError, OwnershipLostError
 from airflow_provider_acid.filesystem import Storage, storage_for
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.pools import RequestPool
@@ -33,9 +34,6 @@ log = logging.getLogger(__name__)
 
 DIED = "an attempt died"
 """How the messages begin with which rows of dead attempts are failed; they are not the partition's fault."""
-
-UNCLAIMED_GRACE_SECONDS = 60.0
-"""Age after which a request of ours that nobody claimed is taken for abandoned: claiming follows at once."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +79,7 @@ class Recovery:
         if not rows:
             return ()
         attempts = self._look()
-        settled = (self._settle(attempts, row, None) for row in rows)
+        settled = (self._settle(attempts, row, None, self._storage_of(row.entity)) for row in rows)
         return tuple(outcome for outcome in settled if outcome is not None)
 
     def _look(self) -> Attempts:
@@ -89,14 +87,16 @@ class Recovery:
 
     def _recover_row(self, scene: _Scene, row: CompactionRow) -> Outcome | None:
         if row.state is CompactionState.READY_FOR_CLEANING and row.commit_ms is None:
-            return self._settle(scene.attempts, row, scene.own.owner)
+            return self._settle(scene.attempts, row, scene.own.owner, scene.storage)
         if row.state is CompactionState.INITIATED:
             return self._recover_unclaimed(scene, row)
         if row.state is CompactionState.WORKING:
             return self._recover_working(scene, row)
         return None
 
-    def _settle(self, attempts: Attempts, row: CompactionRow, owner: str | None) -> Outcome | None:
+    def _settle(
+        self, attempts: Attempts, row: CompactionRow, owner: str | None, storage: Storage | None
+    ) -> Outcome | None:
         """A row whose transaction never committed: commit it if that can still be done, else fail the row.
 
         Never cleaned as it stands: with an aborted transaction its directory is no part of the table
@@ -112,6 +112,8 @@ class Recovery:
             message = f"committed transaction {txn.id}, which a dead attempt had left one step before its end"
             return Outcome(row.entity, OutcomeState.COMPACTED, message, row.id)
         if txn is not None:
+            if storage is not None and pool_of_txn(txn) is not None:
+                self._remove_unseen(storage, row, txn.id)
             self._queue.fail(row, f"{DIED}: transaction {txn.id} was aborted before it was committed")
             return None
         now = self._queue.row(row.id)
@@ -127,7 +129,8 @@ class Recovery:
         pool = RequestPool.parse(row.pool)
         if pool is None:
             return None
-        if pool.owner != scene.own.owner and scene.attempts.age_seconds(row.enqueue_ms) < UNCLAIMED_GRACE_SECONDS:
+        requested_seconds = scene.attempts.age_seconds(row.enqueue_ms)
+        if pool.owner != scene.own.owner and requested_seconds <= scene.attempts.timeout_seconds:
             return _busy(row, "was just requested by another task")
         claim = self._queue.claim(str(pool), worker_id(scene.own, "recovery"))
         if claim is not None:
@@ -148,7 +151,10 @@ class Recovery:
             return _busy(row, f"was claimed {claimed_seconds:.0f} s ago by {row.worker_id}")
         txn_id = txn.id if txn else row.txn_id
         self._end_transaction(txn_id)
-        self._remove_unseen(scene, pool.token, txn_id)
+        # In this order: once the staging directory is out of reach nothing more is published, and until the row is
+        # failed a death of ours leaves it to be found again.
+        self._take_over_staging(scene, pool.token)
+        self._remove_unseen(scene.storage, row, txn_id)
         self._queue.fail(row, f"{DIED} and another took over: {row.worker_id}")
         return None
 
@@ -156,34 +162,59 @@ class Recovery:
         if txn_id is not None and self._client.transaction_state(txn_id) is TxnState.OPEN:
             self._client.abort(txn_id)
 
-    def _remove_unseen(self, scene: _Scene, token: str, txn_id: int | None) -> None:
-        """Delete what a dead attempt published in a transaction that is aborted: no Hive reader saw it."""
-        plan = staged_plan(scene.storage, token)
-        if plan is None or not scene.storage.exists(plan.target):
+    def _remove_unseen(self, storage: Storage, row: CompactionRow, txn_id: int | None) -> None:
+        """Delete what a dead attempt published in a transaction that is aborted: no Hive reader saw it.
+
+        Readers that ignore transactions (Trino) may see it, hence whole or not at all.
+        """
+        if txn_id is None:
             return
-        if txn_id is None or self._client.transaction_state(txn_id) is not TxnState.ABORTED:
+        published = [name for name in storage.list().directories if name.endswith(f"_v{txn_id:07d}")]
+        if not published:
+            return
+        if self._client.transaction_state(txn_id) is not TxnState.ABORTED:
             raise OwnershipLostError(
-                f"{plan.target} of {scene.entity}",
+                f"{', '.join(published)} of {row.entity}",
                 f"was published by an attempt that is taken for dead, but transaction {txn_id} is not aborted",
                 "compare COMPACTION_QUEUE and TXNS in the metastore's database before anything is deleted",
             )
-        log.info("%s: removing %s of aborted transaction %s", scene.entity, plan.target, txn_id)
-        scene.storage.delete([plan.target])
+        for name in published:
+            log.info("%s: removing %s of aborted transaction %s", row.entity, name, txn_id)
+            remove_whole(storage, name)
 
     def _recover_staging(self, scene: _Scene) -> FinishedOutput | None:
-        finished: FinishedOutput | None = None
-        for token in staging_tokens(scene.storage.list()):
-            txn = scene.attempts.transaction_of(token)
-            if token == scene.own.token or (txn is not None and scene.attempts.is_alive(txn, scene.own.owner)):
+        listing = scene.storage.list()
+        finish_removals(scene.storage, listing)
+        tokens = staging_tokens(listing)
+        if not tokens:
+            return None
+        # Looked at after the listing: whoever made a staging directory opened its transaction before.
+        attempts = self._look()
+        for token in tokens:
+            txn = attempts.transaction_of(token)
+            if token == scene.own.token or (txn is not None and attempts.is_alive(txn, scene.own.owner)):
                 continue
             self._end_transaction(txn.id if txn else None)
-            candidate = sealed_output(scene.storage, token)
-            if candidate is None or finished is not None:
-                scene.storage.delete([staging_name(token)])
-                continue
-            scene.storage.publish(staging_name(token), staging_name(scene.own.token))
-            finished = candidate
+            self._take_over_staging(scene, token)
+        finished = sealed_output(scene.storage, scene.own.token)
+        if finished is None:
+            remove_whole(scene.storage, staging_name(scene.own.token))
         return finished
+
+    def _take_over_staging(self, scene: _Scene, token: str) -> None:
+        """Move finished output to the asking attempt's own name; remove anything else."""
+        own = staging_name(scene.own.token)
+        if sealed_output(scene.storage, token) is None or scene.storage.exists(own):
+            remove_whole(scene.storage, staging_name(token))
+        else:
+            scene.storage.publish(staging_name(token), own)
+
+    def _storage_of(self, entity: Entity) -> Storage | None:
+        """None where the partition is gone, and its directories with it."""
+        try:
+            return storage_for(load_facts(self._client, entity).location)
+        except ObjectNotFoundError:
+            return None
 
 
 def _busy(row: CompactionRow, reason: str) -> Outcome:

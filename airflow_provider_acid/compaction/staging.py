@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import uuid
 from dataclasses import dataclass
 
 from airflow_provider_acid.acid.listing import Listing
@@ -10,9 +12,14 @@ from airflow_provider_acid.exceptions import ConfigurationError, StorageError
 from airflow_provider_acid.filesystem import Storage
 
 STAGING_PREFIX = "_acid_compaction_"
+REMOVED_PREFIX = "_acid_compaction_removed_"
+"""Begin of the names of directories that are being deleted."""
+
 PLAN_FILE = "plan.json"
 RESULT_FILE = "result.json"
 ATTEMPTS_DIRECTORY = "attempts"
+
+_STAGING = re.compile(rf"{STAGING_PREFIX}([0-9a-f]{{16}})")
 
 
 def staging_name(token: str) -> str:
@@ -22,11 +29,23 @@ def staging_name(token: str) -> str:
 
 def staging_tokens(listing: Listing) -> tuple[str, ...]:
     """Tokens of the attempts whose staging directories lie in a partition."""
-    return tuple(
-        name[len(STAGING_PREFIX) :]
-        for name in listing.directories
-        if name.startswith(STAGING_PREFIX) and "/" not in name
-    )
+    return tuple(match[1] for name in listing.directories if (match := _STAGING.fullmatch(name)))
+
+
+def remove_whole(storage: Storage, name: str) -> None:
+    """Take a directory out of everybody's reach by one rename, then delete it.
+
+    Nobody, be it a reader or an attempt that wakes up, finds a part of it under its old name. Missing is no error.
+    """
+    if storage.exists(name):
+        removed = REMOVED_PREFIX + uuid.uuid4().hex
+        storage.publish(name, removed)
+        storage.delete([removed])
+
+
+def finish_removals(storage: Storage, listing: Listing) -> None:
+    """Delete what a dead process had already taken out of reach."""
+    storage.delete([name for name in listing.directories if name.startswith(REMOVED_PREFIX) and "/" not in name])
 
 
 def open_staging(storage: Storage, plan: CompactionPlan) -> None:
@@ -36,6 +55,7 @@ def open_staging(storage: Storage, plan: CompactionPlan) -> None:
     write to.
     """
     storage.make_directory(f"{plan.staging}/{ATTEMPTS_DIRECTORY}")
+    storage.make_directory(f"{plan.staging}/{OUTPUT_DIRECTORY}")
     storage.write_new(f"{plan.staging}/{PLAN_FILE}", plan.to_json().encode())
 
 

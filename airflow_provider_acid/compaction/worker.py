@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.plan import OUTPUT_DIRECTORY, CompactionPlan, CompactionResult, CompactionType
@@ -22,7 +22,7 @@ from airflow_provider_acid.compaction.publication import check_inputs, verify_ou
 from airflow_provider_acid.compaction.recovery import Recovery
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.snapshot import Snapshot, take_snapshot
-from airflow_provider_acid.compaction.staging import FinishedOutput, open_staging, staging_name
+from airflow_provider_acid.compaction.staging import FinishedOutput, open_staging, remove_whole, staging_name
 from airflow_provider_acid.compaction.steps import Step, StepListener, ignore_steps
 from airflow_provider_acid.exceptions import AcidError, OwnershipLostError, RefusedError, SparkJobError
 from airflow_provider_acid.filesystem import Storage, storage_for
@@ -113,6 +113,7 @@ class Worker:
             return recovered
         made = self._queue.enqueue(due.entity, CompactionType.MAJOR, str(pool), {})
         if isinstance(made, NotEnqueued):
+            remove_whole(storage_for(facts.location), staging_name(pool.token))
             return Outcome(due.entity, OutcomeState.SKIPPED, made.reason)
         self._on_step(Step.ENQUEUED, due.entity)
         claim = self._queue.claim(str(pool), worker_id(pool, self._host))
@@ -129,13 +130,20 @@ class Worker:
         """Serve the oldest request that others made; the queue decides which, and that one is looked at in full."""
         claim = self._queue.claim_foreign(worker_id(pool, self._host))
         if claim is None:
-            return Outcome(due.entity, OutcomeState.SKIPPED, "the request is no longer waiting", due.request_id)
+            return self._begin_taken(due, pool)
         self._on_step(Step.CLAIMED, claim.entity)
         if claim.id == due.request_id:
             return self._prepare_or_close(due, claim, pool, None)
         log.info("Serving request %s (%s) before request %s", claim.id, claim.entity, due.request_id)
         served = DuePartition(claim.entity, due.type, f"request {claim.id} made by somebody else", claim.id)
         return self._prepare_or_close(served, claim, pool, None)
+
+    def _begin_taken(self, due: DuePartition, pool: RequestPool) -> ActiveCompaction | Outcome:
+        """The request is taken: by a dead attempt of ours perhaps, which nobody else would put in order."""
+        row = self._queue.row(due.request_id or 0)
+        if row is None or row.state.is_terminal or row.commit_ms is not None:
+            return Outcome(due.entity, OutcomeState.SKIPPED, "the request is no longer waiting", due.request_id)
+        return self._begin(replace(due, request_id=None), pool)
 
     def _prepare_or_close(
         self, due: DuePartition, claim: ClaimedCompaction, pool: RequestPool, finished: FinishedOutput | None
@@ -186,6 +194,7 @@ class Worker:
         claim = self._queue.record(claim, snapshot.write_ids.high_water_mark, transaction.txn_id, facts.table.owner)
         self._on_step(Step.RECORDED, due.entity)
         if nothing is not None:
+            remove_whole(storage, staging_name(pool.token))
             return self._finish_without_merge(claim, transaction, snapshot, nothing)
         plan = self._make_plan(due, facts, snapshot, transaction.txn_id, pool)
         adopted = self._adopt(storage, plan, finished)
@@ -222,7 +231,7 @@ class Worker:
         if plan.merges_the_same_as(finished.plan):
             log.info("%s: adopting the finished output of a dead attempt", plan.entity)
             return finished.result
-        storage.delete([plan.staging])
+        remove_whole(storage, plan.staging)
         return None
 
     def _finish_without_merge(
@@ -292,7 +301,7 @@ class Worker:
     def abandon(self, active: ActiveCompaction, message: str) -> Outcome:
         """Give up an unpublished compaction: no source for a rename, no transaction, the row failed."""
         try:
-            active.storage.delete([active.plan.staging])
+            remove_whole(active.storage, active.plan.staging)
         except AcidError as error:
             log.warning("%s", error)
         active.transaction.close()

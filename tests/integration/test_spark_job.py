@@ -74,7 +74,6 @@ def partition_with(path: Path, rows: int, buckets: int = 1) -> Partition:
             events = [insert(write_id, row_id, row_id, bucket=bucket) for row_id in range(rows)]
             partition.write(f"delta_{write_id:07d}_{write_id:07d}_0000", events, bucket=bucket)
     partition.write("delete_delta_0000003_0000003_0000", [delete(1, 0, 3)])
-    (path / STAGING / "attempts").rmdir()
     return partition
 
 

@@ -73,7 +73,8 @@ class Partition:
         self.storage = storage_for(str(path))
         self.rows: dict[int, list[SourceFile]] = {}
         self.deletes: list[SourceFile] = []
-        (path / STAGING / "attempts").mkdir(parents=True)
+        for name in ("attempts", "output"):
+            (path / STAGING / name).mkdir(parents=True)
 
     def write(
         self, name: str, events: Iterable[Event], *, bucket: int = 0, types: Sequence[str] | None = None, **options: Any

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 import time
@@ -88,7 +89,6 @@ def partition(path: Path, deleted: int = 1) -> Partition:
     made = Partition(path)
     made.write("delta_0000001_0000001_0000", [insert(1, row_id, 0) for row_id in range(4)])
     made.write("delete_delta_0000002_0000002_0000", [delete(1, row_id, 2) for row_id in range(deleted)])
-    (path / STAGING / "attempts").rmdir()
     return made
 
 
@@ -133,7 +133,7 @@ def test_a_plan_with_a_result_is_not_carried_out_again(run: Path, tmp_path: Path
     (run / "0000.plan.json").write_text(made.plan().to_json())
     (run / "0000.result.json").write_text(CompactionResult("attempt", Entity("db", "t"), None, (), 0.0).to_json())
     assert Driver(SPARK, str(run)).run() == EXIT_DONE
-    assert not (tmp_path / "p" / STAGING / "output").exists()
+    assert list((tmp_path / "p" / STAGING / "output").iterdir()) == []
 
 
 def test_the_driver_leaves_when_the_counter_stands_still(run: Path) -> None:
@@ -182,6 +182,29 @@ def test_output_that_is_there_already_is_not_touched(run: Path, tmp_path: Path) 
     assert sorted((tmp_path / "p" / STAGING / "output").iterdir()) == before
 
 
+def test_a_staging_directory_that_a_successor_removed_is_not_made_again(run: Path, tmp_path: Path) -> None:
+    made = partition(tmp_path / "p")
+    shutil.rmtree(tmp_path / "p" / STAGING)
+    error = str(run_plan(SPARK, made.plan(), str(run), 0).error)
+    assert "output: does not exist, its attempt was given up" in error
+    assert not (tmp_path / "p" / STAGING).exists()
+
+
+def test_a_staging_directory_that_vanishes_while_merging_is_not_made_again(
+    run: Path, tmp_path: Path, monkeypatch: Any
+) -> None:
+    made = partition(tmp_path / "p")
+
+    def vanish(document: str, place: int, run_uri: str, item: int) -> str:
+        answer = answer_for(document, place, run_uri, item)
+        shutil.rmtree(tmp_path / "p" / STAGING)
+        return answer
+
+    monkeypatch.setattr(partition_job, "answer_for", vanish)
+    assert run_plan(SPARK, made.plan(), str(run), 0).error is not None
+    assert not (tmp_path / "p" / STAGING).exists()
+
+
 def test_a_task_that_runs_twice_does_not_double_a_file(run: Path, tmp_path: Path, monkeypatch: Any) -> None:
     made = partition(tmp_path / "p")
     document = made.plan().to_json()
@@ -215,7 +238,7 @@ def test_a_minor_compaction_is_refused(run: Path, tmp_path: Path) -> None:
     document = json.loads(partition(tmp_path / "p").plan().to_json())
     plan = CompactionPlan.from_json(json.dumps({**document, "type": "minor"}))
     assert "a minor compaction is not carried out by this release" in str(run_plan(SPARK, plan, str(run), 0).error)
-    assert not (tmp_path / "p" / STAGING / "output").exists()
+    assert list((tmp_path / "p" / STAGING / "output").iterdir()) == []
 
 
 def test_executors_need_neither_airflow_nor_pyspark_nor_numpy(tmp_path: Path) -> None:
