@@ -10,11 +10,12 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Collection
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import Enum
 
 from airflow_provider_acid.acid.directory import acid_directory
 from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.layout import partition_layout
 from airflow_provider_acid.acid.obsolete import deletable, highest_safe_write_id, leftovers
 from airflow_provider_acid.acid.write_ids import TableWriteIds, ValidTxnList, cleaner_list
 from airflow_provider_acid.compaction.facts import EntityFacts, find_property, load_facts
@@ -26,6 +27,8 @@ from airflow_provider_acid.compaction.steps import Step, StepListener, ignore_st
 from airflow_provider_acid.exceptions import (
     AcidError,
     MetastoreError,
+    MetastoreUnavailableError,
+    MetastoreVersionError,
     ObjectNotFoundError,
     UnsupportedTableError,
 )
@@ -94,18 +97,23 @@ class Cleaner:
         self._recovery = Recovery(client, queue, settings)
         self._on_step = on_step
         self._sleep = sleep
+        self._not_markable: set[Entity] = set()
 
     def look(self, entities: Collection[Entity]) -> tuple[Cleaning, ...]:
-        """Whether the rows of these entities can be cleaned, and if not, what each waits for. Changes nothing."""
-        rows = self._rows(entities)
+        """Whether these entities can be cleaned, and if not, what each waits for. Changes nothing.
+
+        Judged by the newest compaction of each: an older one that :meth:`clean` could not complete goes with it.
+        """
+        rows = {row.entity: row for row in self._rows(entities)}.values()
         if not rows:
             return ()
         min_open = self._min_open_txn()
         return tuple(self._judge(row, min_open) for row in rows)
 
     def clean(self, entities: Collection[Entity]) -> tuple[Cleaning, ...]:
-        """Clean what can be cleaned; rows that cannot yet are returned as waiting."""
+        """Clean what can be cleaned, older compactions first; rows that cannot yet are returned as waiting."""
         self._recovery.settle_uncommitted(entities)
+        self._not_markable.clear()
         rows = self._rows(entities)
         if not rows:
             return ()
@@ -113,11 +121,18 @@ class Cleaner:
         first = self._min_open_txn()
         self._sleep(OPENING_SECONDS)
         min_open = min(first, self._min_open_txn())
-        done: list[Cleaning] = []
-        for row in rows:
-            verdict = self._judge(row, min_open)
-            done.append(self._clean_guarded(row, min_open) if verdict.state is CleaningState.READY else verdict)
+        done = [self._clean_if_ready(row, min_open) for row in rows]
+        # What stood in the way of an older compaction's row may have gone with the directories of a newer one.
+        freed = {item.entity for item in done if item.state is CleaningState.CLEANED}
+        for place, (row, item) in enumerate(zip(rows, done, strict=True)):
+            if item.state in (CleaningState.KEPT, CleaningState.FAILED) and item.entity in freed:
+                again = self._clean_if_ready(row, min_open)
+                done[place] = replace(again, deleted=item.deleted + again.deleted)
         return tuple(done)
+
+    def _clean_if_ready(self, row: CompactionRow, min_open: int) -> Cleaning:
+        verdict = self._judge(row, min_open)
+        return self._clean_guarded(row, min_open) if verdict.state is CleaningState.READY else verdict
 
     def _rows(self, entities: Collection[Entity]) -> list[CompactionRow]:
         return self._queue.ready_to_clean(entities)
@@ -162,11 +177,12 @@ class Cleaner:
         try:
             facts = load_facts(self._client, row.entity)
         except ObjectNotFoundError:
-            self._mark_cleaned(row, row.highest_write_id or 0)
-            return Cleaning(row.entity, row.id, CleaningState.CLEANED, "table or partition is gone, nothing to delete")
+            return self._mark_cleaned(row, row.highest_write_id, ())
         _check_may_delete(facts)
         storage = storage_for(facts.location)
         view = self._view(row, facts, min_open)
+        if view.is_overtaken(storage):
+            return self._mark_cleaned(row, view.highest_write_id, ())
         doomed = view.doomed(storage)
         self._on_step(Step.CLEANING_DECIDED, row.entity)
         storage.delete((*doomed, *_own_staging(row)))
@@ -175,23 +191,28 @@ class Cleaner:
         if left:
             message = f"{len(doomed)} deleted; {', '.join(left)} wait for a transaction that is still open"
             return Cleaning(row.entity, row.id, CleaningState.WAITING, message, doomed)
-        highest = view.highest_safe_write_id(storage)
-        if highest is None:
-            message = "files are deleted; the row stays, since an aborted write id still lies in a remaining directory"
-            return Cleaning(row.entity, row.id, CleaningState.KEPT, message, doomed)
-        self._mark_cleaned(row, highest)
-        return Cleaning(row.entity, row.id, CleaningState.CLEANED, f"{len(doomed)} deleted", doomed)
+        return self._mark_cleaned(row, view.highest_safe_write_id(storage), doomed)
 
-    def _mark_cleaned(self, row: CompactionRow, highest: int) -> None:
+    def _mark_cleaned(self, row: CompactionRow, highest: int | None, deleted: tuple[str, ...]) -> Cleaning:
+        """Tell the metastore; where that cannot be done the data is right, and only the row stays."""
+        done = f"{len(deleted)} deleted"
+        if not highest:
+            message = f"{done}; the row stays, since an aborted write id still lies in a remaining directory"
+            return Cleaning(row.entity, row.id, CleaningState.KEPT, message, deleted)
+        if row.entity in self._not_markable:
+            message = f"{done}; the row stays, as an older one does that the metastore could not mark cleaned"
+            return Cleaning(row.entity, row.id, CleaningState.KEPT, message, deleted)
         try:
             self._queue.cleaned(row, highest)
+        except (MetastoreUnavailableError, MetastoreVersionError):
+            raise
         except MetastoreError as error:
-            raise MetastoreError(
-                f"compaction request {row.id} of {row.entity}",
-                f"its files are deleted, but the metastore did not mark it cleaned ({error})",
-                "Hive 4.0 on PostgreSQL fails here for unpartitioned tables; the data is right, the row stays",
-            ) from error
+            # Hive 4.0 on PostgreSQL cannot do it for unpartitioned tables; asking for every row would not help.
+            self._not_markable.add(row.entity)
+            message = f"{done}; the row stays, since the metastore could not mark it cleaned: {_first_words(error)}"
+            return Cleaning(row.entity, row.id, CleaningState.KEPT, message, deleted)
         self._on_step(Step.MARKED_CLEANED, row.entity)
+        return Cleaning(row.entity, row.id, CleaningState.CLEANED, done, deleted)
 
     def _view(self, row: CompactionRow, facts: EntityFacts, min_open: int) -> _CleanersView:
         if not row.highest_write_id:
@@ -214,6 +235,20 @@ class _CleanersView:
     table: TableWriteIds
     highest_write_id: int
 
+    def is_overtaken(self, storage: Storage) -> bool:
+        """Whether the cleaning of a newer compaction left nothing of the write ids up to this row's.
+
+        Its base alone would be refused as newer than what this view may see.
+        """
+        listing = storage.list()
+        layout = partition_layout(listing, read_base_formats(storage, listing))
+        lowest = (
+            *(base.write_id for base in layout.bases),
+            *(delta.name.min_write_id for delta in layout.deltas),
+        )
+        has_originals = bool(layout.original_files or layout.original_directories)
+        return not has_originals and all(write_id > self.highest_write_id for write_id in lowest)
+
     def doomed(self, storage: Storage) -> tuple[str, ...]:
         """What is to be deleted, by a fresh listing."""
         listing = storage.list()
@@ -233,6 +268,11 @@ class _CleanersView:
         formats = read_base_formats(storage, listing)
         after = acid_directory(listing, cleaner_list(self.table, self.highest_write_id), self.txns, formats)
         return highest_safe_write_id(after, self.table.aborted, self.highest_write_id)
+
+
+def _first_words(error: MetastoreError) -> str:
+    """The server's message without the dump of its objects."""
+    return error.reason.partition("(")[0].strip()
 
 
 def _own_staging(row: CompactionRow) -> tuple[str, ...]:

@@ -118,7 +118,7 @@ class CompactionQueue(Protocol):
         """Rows of queue and history that match all that is given, by id."""
 
     def ready_to_clean(self, entities: Iterable[Entity]) -> list[CompactionRow]:
-        """Rows whose compaction is committed and not cleaned: per entity the one with the lowest high-water mark."""
+        """Rows whose compaction is committed and not cleaned, by high-water mark: they are to be cleaned in order."""
 
     def cleaned(self, row: CompactionRow, highest_write_id: int) -> None:
         """Move a row to history as succeeded, after its obsolete directories are deleted.

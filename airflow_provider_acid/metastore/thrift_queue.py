@@ -145,13 +145,12 @@ class ThriftCompactionQueue:
     def ready_to_clean(self, entities: Iterable[Entity]) -> list[CompactionRow]:
         """See :meth:`~.queue.CompactionQueue.ready_to_clean`."""
         wanted = set(entities)
-        lowest: dict[Entity, CompactionRow] = {}
-        for row in self.rows(state=CompactionState.READY_FOR_CLEANING):
-            if row.entity in wanted and row.commit_ms is not None and row.highest_write_id is not None:
-                other = lowest.get(row.entity)
-                if other is None or row.highest_write_id < (other.highest_write_id or 0):
-                    lowest[row.entity] = row
-        return sorted(lowest.values(), key=lambda row: row.id)
+        found = [
+            row
+            for row in self.rows(state=CompactionState.READY_FOR_CLEANING)
+            if row.entity in wanted and row.commit_ms is not None and row.highest_write_id is not None
+        ]
+        return sorted(found, key=lambda row: (row.highest_write_id or 0, row.id))
 
     def cleaned(self, row: CompactionRow, highest_write_id: int) -> None:
         """See :meth:`~.queue.CompactionQueue.cleaned`."""

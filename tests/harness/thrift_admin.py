@@ -145,6 +145,18 @@ class ThriftAdmin:
         """The folder a table on the local disk lies in."""
         return _local_path(self._table(database, name).sd.location)
 
+    def set_table_properties(self, database: str, name: str, properties: Mapping[str, str]) -> None:
+        """ALTER TABLE … SET TBLPROPERTIES."""
+        table = self._table(database, name)
+        table.parameters.update(properties)
+        self._client.alter_table(database, name, table)
+
+    def set_database_properties(self, name: str, properties: Mapping[str, str]) -> None:
+        """ALTER DATABASE … SET DBPROPERTIES."""
+        database = self._client.get_database(name)
+        database.parameters = {**(database.parameters or {}), **properties}
+        self._client.alter_database(name, database)
+
     def drop_table(self, database: str, name: str) -> None:
         """Drops a table with its files."""
         self._client.drop_table(database, name, True)

@@ -170,6 +170,12 @@ class Site:
             table.add_partition(partition)
         return table
 
+    def set_properties(self, table: AcidTable, properties: Mapping[str, str]) -> None:
+        self.admin.set_table_properties(self.database, table.name, properties)
+
+    def set_database_properties(self, properties: Mapping[str, str]) -> None:
+        self.admin.set_database_properties(self.database, properties)
+
     def reader(self, table: AcidTable, partition: str | None = None) -> int:
         """A transaction that reads the table; its id."""
         (txn,) = self.admin.open_transactions()

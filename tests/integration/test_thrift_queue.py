@@ -376,7 +376,7 @@ def test_a_row_still_worked_on_is_not_cleaned(queue: ThriftCompactionQueue, clai
     assert the_row(queue, claim.id).state is CompactionState.WORKING
 
 
-def test_only_the_lowest_high_water_mark_of_a_partition_is_cleaned_first(
+def test_c09_rows_of_a_partition_are_cleaned_in_order_of_their_high_water_marks(
     client: AcidMetastoreClient, queue: ThriftCompactionQueue, ready: CompactionRow
 ) -> None:
     second = str(RequestPool.new(OWNER))
@@ -387,7 +387,7 @@ def test_only_the_lowest_high_water_mark_of_a_partition_is_cleaned_first(
     with CompactionTransaction(client, claim.entity) as transaction:
         queue.complete(queue.record(claim, 8, transaction.txn_id, "hive"))
         transaction.commit()
-    assert [row.id for row in queue.ready_to_clean([ready.entity])] == [ready.id]
+    assert [row.id for row in queue.ready_to_clean([ready.entity])] == [ready.id, claim.id]
     queue.cleaned(ready, 5)
     assert [row.id for row in queue.ready_to_clean([ready.entity])] == [claim.id]
 

@@ -1,0 +1,271 @@
+"""When the cleaner deletes, what it waits for, and what it lets the metastore forget."""
+
+from __future__ import annotations
+
+import getpass
+from dataclasses import replace
+
+import pytest
+
+from airflow_provider_acid.compaction.cleaner import CleaningState
+from airflow_provider_acid.compaction.outcomes import OutcomeState
+from airflow_provider_acid.metastore.values import CompactionInfo, CompactionState
+from tests.integration.compaction_site import AcidTable, Site
+
+
+def inserts(site: Site, count: int = 3) -> AcidTable:
+    table = site.table()
+    for value in range(count):
+        table.insert(value)
+    return table
+
+
+def test_a_reader_that_began_before_the_commit_holds_the_cleaner_back_by_name(site: Site) -> None:
+    table = inserts(site)
+    reader = site.reader(table)
+    compacted = site.compact(table.entity())
+    before = table.fingerprint()
+
+    for found in (site.look(table.entity()), site.clean(table.entity())):
+        [waiting] = found
+        assert waiting.state is CleaningState.WAITING
+        assert f"waits for transaction {reader} of {getpass.getuser()}@localhost, open for " in waiting.message
+    assert table.fingerprint() == before
+    assert site.row(compacted.request_id).state is CompactionState.READY_FOR_CLEANING
+
+    site.end(reader, site.admin.commit)
+    [ready] = site.look(table.entity())
+    assert ready.state is CleaningState.READY
+    assert table.fingerprint() == before, "looking changes nothing"
+    [cleaned] = site.clean(table.entity())
+    assert (cleaned.state, len(cleaned.deleted)) == (CleaningState.CLEANED, 3)
+    assert table.directories() == [compacted.target]
+    assert table.values() == [0, 1, 2]
+
+
+def test_a_reader_that_began_after_the_commit_does_not_hold_the_cleaner_back(site: Site) -> None:
+    table = inserts(site)
+    compacted = site.compact(table.entity())
+    site.reader(table)
+    [cleaned] = site.clean(table.entity())
+    assert cleaned.state is CleaningState.CLEANED
+    assert table.directories() == [compacted.target]
+
+
+def test_c09_compactions_that_piled_up_behind_one_reader_are_cleaned_in_order_in_one_run(site: Site) -> None:
+    table = inserts(site)
+    reader = site.reader(table)
+    first = site.compact(table.entity())
+    table.insert(3)
+    second = site.compact(table.entity())
+    assert (first.state, second.state) == (OutcomeState.COMPACTED, OutcomeState.COMPACTED)
+    assert {item.state for item in site.clean(table.entity())} == {CleaningState.WAITING}
+    assert len(table.directories()) == 6
+
+    site.end(reader, site.admin.commit)
+    cleanings = site.clean(table.entity())
+
+    assert [(item.request_id, item.state) for item in cleanings] == [
+        (first.request_id, CleaningState.CLEANED), (second.request_id, CleaningState.CLEANED)
+    ]
+    assert table.directories() == [second.target]
+    assert table.values() == [0, 1, 2, 3]
+    assert {site.row(id).state for id in (first.request_id, second.request_id)} == {CompactionState.SUCCEEDED}
+
+
+def test_c09_the_older_row_is_cleaned_while_a_reader_between_the_two_still_reads(site: Site) -> None:
+    table = inserts(site)
+    first = site.compact(table.entity())
+    table.insert(3)
+    site.reader(table)
+    second = site.compact(table.entity())
+
+    cleanings = site.clean(table.entity())
+
+    assert [(item.request_id, item.state) for item in cleanings] == [
+        (first.request_id, CleaningState.CLEANED), (second.request_id, CleaningState.WAITING)
+    ]
+    assert table.directories() == [first.target, second.target, "delta_0000004_0000004_0000"]
+
+
+@pytest.mark.parametrize("name", ["no_cleanup", "NO_CLEANUP"])
+def test_c10_nothing_is_deleted_where_no_cleanup_was_set_after_the_compaction(site: Site, name: str) -> None:
+    table = inserts(site)
+    compacted = site.compact(table.entity())
+    site.set_properties(table, {name: "True"})
+    before = table.fingerprint()
+    [refused] = site.clean(table.entity())
+    assert refused.state is CleaningState.FAILED
+    assert f"{table.entity()}: has no_cleanup=true. Remedy: " in refused.message
+    assert table.fingerprint() == before
+    assert site.row(compacted.request_id).state is CompactionState.READY_FOR_CLEANING
+    site.set_properties(table, {name: "false"})
+    [cleaned] = site.clean(table.entity())
+    assert cleaned.state is CleaningState.CLEANED
+
+
+def test_nothing_is_deleted_where_the_database_became_a_replication_source(site: Site) -> None:
+    table = inserts(site)
+    site.compact(table.entity())
+    site.set_database_properties({"repl.source.for": "1"})
+    before = table.fingerprint()
+    [refused] = site.clean(table.entity())
+    assert refused.state is CleaningState.FAILED
+    assert "its database is a replication source" in refused.message
+    assert table.fingerprint() == before
+
+
+def test_c06_a_table_dropped_while_ready_for_cleaning_leaves_no_row_and_no_error(site: Site) -> None:
+    table = inserts(site)
+    site.compact(table.entity())
+    site.admin.drop_table(site.database, table.name)
+    assert site.clean(table.entity()) == ()
+    assert site.rows(table.entity()) == []
+
+
+def test_c06_a_partition_dropped_while_ready_for_cleaning_leaves_the_others_to_be_cleaned(site: Site) -> None:
+    table = site.table(partitions=["p=a", "p=b"])
+    for partition in ("p=a", "p=b"):
+        for value in (1, 2):
+            table.insert(value, partition=partition)
+        site.compact(table.entity(partition))
+    site.admin.drop_partition(site.database, table.name, "p=a")
+    [cleaned] = site.clean(table.entity("p=a"), table.entity("p=b"))
+    assert (cleaned.entity, cleaned.state) == (table.entity("p=b"), CleaningState.CLEANED)
+    assert table.values() == [1, 2]
+
+
+def test_c07_obsolete_directories_are_kept_for_the_retention_time(site: Site) -> None:
+    table = inserts(site)
+    compacted = site.compact(table.entity())
+    site.settings = replace(site.settings, retention_seconds=3600)
+    [kept] = site.clean(table.entity())
+    assert kept.state is CleaningState.WAITING
+    assert "s more (retention)" in kept.message
+    assert len(table.directories()) == 4
+    site.settings = replace(site.settings, retention_seconds=0)
+    [cleaned] = site.clean(table.entity())
+    assert cleaned.state is CleaningState.CLEANED
+    assert table.directories() == [compacted.target]
+
+
+def test_c11_a_row_of_which_everything_is_deleted_already_is_completed(site: Site) -> None:
+    table = inserts(site)
+    compacted = site.compact(table.entity())
+    [first] = site.clean(table.entity())
+    assert first.state is CleaningState.CLEANED
+    assert site.clean(table.entity()) == ()
+    assert site.row(compacted.request_id).state is CompactionState.SUCCEEDED
+
+
+def test_a_wholly_aborted_directory_is_deleted_and_then_forgotten(site: Site) -> None:
+    table = inserts(site)
+    table.write().insert(666).abort()
+    table.insert(7)
+    compacted = site.compact(table.entity())
+    [cleaned] = site.clean(table.entity())
+    assert cleaned.state is CleaningState.CLEANED
+    assert table.directories() == [compacted.target]
+    assert table.values() == [0, 1, 2, 7]
+    assert site.row(compacted.request_id).highest_write_id == 5
+
+
+def test_an_aborted_directory_with_nothing_to_merge_beside_it_still_goes_to_the_cleaner(site: Site) -> None:
+    table = site.table()
+    table.insert(1)
+    table.write().insert(666).abort()
+    outcome = site.compact(table.entity())
+    assert outcome.state is OutcomeState.NOTHING_TO_MERGE
+    [cleaned] = site.clean(table.entity())
+    assert (cleaned.state, cleaned.deleted) == (CleaningState.CLEANED, ("delta_0000002_0000002_0000",))
+    assert table.values() == [1]
+
+
+def straddling_batch(site: Site, table: AcidTable, aborted: int) -> list[int]:
+    """Five write ids in one streaming delta, one of them aborted, the last two still open; their transactions."""
+    batch = table.writes(5)
+    first = batch[0].id
+    events = [(0, write.id, 1 << 29, place, write.id, (write.id * 10,)) for place, write in enumerate(batch)]
+    table.write_file(f"delta_{first:07d}_{batch[4].id:07d}", events)
+    for place, write in enumerate(batch[:3]):
+        if place == aborted:
+            write.abort()
+        else:
+            write.commit()
+    return [batch[3].txn, batch[4].txn]
+
+
+@pytest.fixture
+def sent(site: Site, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int | None]]:
+    """What the metastore is told to forget: request and highest write id."""
+    told: list[tuple[int, int | None]] = []
+    mark_cleaned = site.client.mark_cleaned
+
+    def tell(info: CompactionInfo) -> None:
+        told.append((info.id, info.highest_write_id))
+        mark_cleaned(info)
+
+    monkeypatch.setattr(site.client, "mark_cleaned", tell)
+    return told
+
+
+def test_an_aborted_write_id_in_a_directory_that_stays_is_never_forgotten(
+    site: Site, sent: list[tuple[int, int | None]]
+) -> None:
+    """Hive 3.1.3 forgets it, and the aborted row comes back; see the fixture a_stream_open."""
+    table = site.table()
+    table.insert(1)
+    table.insert(2)
+    still_open = straddling_batch(site, table, aborted=1)
+    assert table.values() == [1, 2, 30, 50]
+    compacted = site.compact(table.entity())
+    row = site.row(compacted.request_id)
+    assert (compacted.target, row.highest_write_id) == (f"base_0000002_v{row.txn_id:07d}", 5)
+    [waiting] = site.clean(table.entity())
+    assert waiting.state is CleaningState.WAITING
+    for txn in still_open:
+        site.end(txn, site.admin.commit)
+    assert table.values() == [1, 2, 30, 50, 60, 70]
+
+    [cleaned] = site.clean(table.entity())
+
+    assert cleaned.state is CleaningState.CLEANED
+    assert sent == [(compacted.request_id, 3)], "one below the aborted write id 4"
+    assert site.admin.write_ids(site.database, table.name).aborted == {4}
+    assert table.directories() == [compacted.target, "delta_0000003_0000007"]
+    assert table.values() == [1, 2, 30, 50, 60, 70]
+    again = site.compact(table.entity())
+    assert [item.state for item in site.clean(table.entity())] == [CleaningState.CLEANED]
+    assert table.directories() == [again.target]
+    assert table.values() == [1, 2, 30, 50, 60, 70]
+
+
+def test_a_row_that_could_only_be_completed_by_forgetting_stays_until_the_directory_is_merged(
+    site: Site, sent: list[tuple[int, int | None]]
+) -> None:
+    table = site.table()
+    still_open = straddling_batch(site, table, aborted=0)
+    # Another writer's directory that is aborted with it: work for the cleaner, nothing to merge.
+    (table.folder() / "delta_0000001_0000001_0000").mkdir()
+    refused = site.compact(table.entity())
+    assert refused.state is OutcomeState.NOTHING_TO_MERGE, refused
+    assert site.row(refused.request_id).highest_write_id == 3
+    for txn in still_open:
+        site.end(txn, site.admin.commit)
+
+    [kept] = site.clean(table.entity())
+
+    assert kept.state is CleaningState.KEPT, kept
+    assert "an aborted write id still lies in a remaining directory" in kept.message
+    assert site.row(refused.request_id).state is CompactionState.READY_FOR_CLEANING
+    assert sent == []
+    assert table.values() == [20, 30, 40, 50]
+
+    table.insert(6)
+    compacted = site.compact(table.entity())
+    assert compacted.state is OutcomeState.COMPACTED
+    site.clean(table.entity())
+    assert sent == [(compacted.request_id, 6), (refused.request_id, 3)]
+    assert table.directories() == [compacted.target]
+    assert table.values() == [6, 20, 30, 40, 50]
+    assert {site.row(id).state for id in (refused.request_id, compacted.request_id)} == {CompactionState.SUCCEEDED}
