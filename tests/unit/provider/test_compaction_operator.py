@@ -1,0 +1,373 @@
+"""The operator around the batch: what Spark is told, what becomes of its errors, and how it ends when it is killed."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import socket
+import stat
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
+
+from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.compaction.batch import CompactionBatch
+from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
+from airflow_provider_acid.exceptions import ConfigurationError, MetastoreUnavailableError
+from airflow_provider_acid.operators import compaction
+from airflow_provider_acid.operators.compaction import AcidCompactionOperator, application_name, task_identity
+
+# Airflow's hook leaves the pipe to spark-submit to the garbage collector.
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
+
+PARTITION = {"database": "d", "table": "t", "partition": "p=1"}
+RUN = "file:/warehouse/d.db/t/_acid_compaction_runs/run1"
+OK, FAILED, REFUSED = OutcomeState.COMPACTED, OutcomeState.FAILED, OutcomeState.REFUSED
+
+
+class FakeBatch:
+    """Does nothing, notes what it is told, and ends as it was set to."""
+
+    states: Sequence[OutcomeState] = (OK,)
+    needs_application = True
+    made: list[FakeBatch] = []
+
+    def __init__(self, items: Sequence[DuePartition], *_: object, max_active: int, **__: object) -> None:
+        self.items, self.max_active = items, max_active
+        self.told: list[str] = []
+        self.made.append(self)
+
+    def wait_until_planned(self) -> SimpleNamespace | None:
+        return SimpleNamespace(location=RUN) if self.needs_application else None
+
+    def join(self) -> tuple[Outcome, ...]:
+        self.told.append("join")
+        ends = zip(self.items, self.states, strict=True)
+        return tuple(Outcome(item.entity, state, f"{state.value} because", 7) for item, state in ends)
+
+    def wait(self, seconds: float) -> None:
+        self.told.append("wait")
+
+    def __getattr__(self, name: str) -> Callable[[], None]:
+        if name not in {"start", "stop", "application_ended"}:
+            raise AttributeError(name)
+        return lambda: self.told.append(name)
+
+
+class FakeSpark:
+    """A program named spark-submit that notes its arguments and ends with a code."""
+
+    def __init__(self, folder: Path) -> None:
+        self._arguments, self._archives = folder / "arguments", folder / "archives"
+        self._program = folder / "bin" / "spark-submit"
+        self._program.parent.mkdir()
+        self.ends_with(0)
+
+    @property
+    def folder(self) -> Path:
+        return self._program.parent
+
+    def ends_with(self, code: int) -> None:
+        self._program.write_text(
+            f"""#!/bin/sh
+printf '%s\\n' "$@" === >> {self._arguments}
+for argument in "$@"; do
+  case $argument in *.zip) ls "${{argument##*,}}" >> {self._archives} ;; esac
+done
+exit {code}
+"""
+        )
+        self._program.chmod(self._program.stat().st_mode | stat.S_IXUSR)
+
+    def archives(self) -> list[str]:
+        """The archives that were there while the program ran."""
+        return self._archives.read_text().split()
+
+    def calls(self) -> list[list[str]]:
+        if not self._arguments.exists():
+            return []
+        return [call.split("\n")[:-1] for call in self._arguments.read_text().split("===\n")[:-1]]
+
+    def option(self, name: str) -> list[str]:
+        """The values of an option in all calls."""
+        return [call[call.index(name) + 1] for call in self.calls()]
+
+
+@pytest.fixture
+def spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeSpark:
+    fake = FakeSpark(tmp_path)
+    monkeypatch.setenv("PATH", f"{fake.folder}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps({"conn_type": "spark", "host": "local[1]"}))
+    monkeypatch.setenv("AIRFLOW_CONN_HIVE_ACID_DEFAULT", json.dumps({"conn_type": "hive_acid", "host": "not.asked"}))
+    monkeypatch.setattr(compaction, "CompactionBatch", FakeBatch)
+    monkeypatch.setattr(FakeBatch, "made", [])
+    return fake
+
+
+def operator(**parameters: Any) -> AcidCompactionOperator:
+    return AcidCompactionOperator(task_id="compact", **{"partitions": [PARTITION], **parameters})
+
+
+def end_with(monkeypatch: pytest.MonkeyPatch, *states: OutcomeState) -> list[dict[str, object]]:
+    """The partitions of a batch that ends so."""
+    monkeypatch.setattr(FakeBatch, "states", states)
+    return [{**PARTITION, "partition": f"p={number}"} for number, _ in enumerate(states, 1)]
+
+
+def test_nothing_to_do_is_no_work(spark: FakeSpark) -> None:
+    assert operator(partitions=[]).execute({}) == []
+    assert (FakeBatch.made, spark.calls()) == ([], [])
+
+
+def test_no_application_is_started_where_no_partition_needs_one(
+    spark: FakeSpark, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FakeBatch, "needs_application", False)
+    assert len(operator().execute({})) == 1
+    assert spark.calls() == []
+
+
+def test_outcomes_are_small_and_plain(spark: FakeSpark) -> None:
+    outcomes = operator().execute({})
+    assert outcomes == [
+        {
+            "database": "d",
+            "table": "t",
+            "partition": "p=1",
+            "state": "compacted",
+            "message": "compacted because",
+            "request_id": 7,
+            "target": None,
+            "bytes_before": 0,
+            "bytes_after": 0,
+            "rows": 0,
+        }
+    ]
+    assert json.loads(json.dumps(outcomes)) == outcomes
+
+
+def test_the_application_is_named_like_hives_jobs(spark: FakeSpark) -> None:
+    operator(name="mine").execute({})
+    assert spark.option("--name") == [f"{socket.gethostname()}-compactor-d.t.p=1"]
+    assert application_name([Entity("d", "t")]) == f"{socket.gethostname()}-compactor-d.t"
+    many = [Entity("d", "t", f"p={number}") for number in range(3)]
+    assert application_name(many) == f"{socket.gethostname()}-compactor-d.t.p=0 and 2 more"
+
+
+def test_the_application_is_told_its_run_directory_and_nothing_else(spark: FakeSpark) -> None:
+    operator().execute({})
+    (call,) = spark.calls()
+    assert call[-2:] == ["--run-directory", RUN]
+    assert call[-3].endswith("spark_jobs/compact.py")
+
+
+def test_no_secret_of_a_connection_reaches_the_command_line(spark: FakeSpark, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(
+        "AIRFLOW_CONN_HIVE_ACID_DEFAULT",
+        json.dumps(
+            {
+                "conn_type": "hive_acid",
+                "host": "metastore.secret.example",
+                "login": "secret",
+                "password": "secret",
+                "extra": {"user": "secret", "metastore_db_conn_id": "secret"},
+            }
+        ),
+    )
+    operator().execute({})
+    assert "secret" not in " ".join(spark.calls()[0])
+
+
+def test_the_package_goes_along_with_the_users_files_again_in_every_try(spark: FakeSpark) -> None:
+    again = operator(py_files="one.py,two.py")
+    again.execute({})
+    again.execute({})
+    assert again.py_files == "one.py,two.py"
+    first, second = (value.split(",") for value in spark.option("--py-files"))
+    assert first[:2] == second[:2] == ["one.py", "two.py"]
+    assert [len(first), len(second)] == [3, 3]
+    assert first[2] != second[2]
+    assert spark.archives() == [first[2], second[2]]
+
+
+def test_a_site_that_has_the_package_installed_ships_nothing(spark: FakeSpark) -> None:
+    operator(ship_package=False).execute({})
+    assert "--py-files" not in spark.calls()[0]
+
+
+def test_the_next_try_gets_its_own_run_directory(spark: FakeSpark, monkeypatch: pytest.MonkeyPatch) -> None:
+    again = operator()
+    again.execute({})
+    monkeypatch.setattr(f"{__name__}.RUN", "file:/another")
+    again.execute({})
+    assert spark.option("--run-directory")[1] == "file:/another"
+
+
+def test_the_job_queue_is_the_configured_one_unless_the_task_names_its_own(
+    spark: FakeSpark, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW__HIVE_ACID__JOB_QUEUE", "nightly")
+    operator().execute({})
+    operator(yarn_queue="own").execute({})
+    assert spark.option("--queue") == ["nightly", "own"]
+
+
+@pytest.mark.parametrize("code", [1, 127])
+def test_an_error_of_spark_is_only_a_warning_where_all_partitions_are_done(
+    spark: FakeSpark, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, code: int
+) -> None:
+    monkeypatch.setattr(AcidCompactionOperator, "log", logging.getLogger("operator"), raising=False)
+    spark.ends_with(code)
+    assert [outcome["state"] for outcome in operator().execute({})] == ["compacted"]
+    assert "All partitions are done, yet the Spark application reported" in caplog.text
+    assert f"Error code is: {code}" in caplog.text
+
+
+def test_a_partition_that_failed_fails_the_task_and_names_sparks_error(
+    spark: FakeSpark, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spark.ends_with(3)
+    items = end_with(monkeypatch, OK, FAILED, REFUSED)
+    with pytest.raises(AirflowException) as failure:
+        operator(partitions=items).execute({})
+    assert not isinstance(failure.value, AirflowFailException)
+    assert re.match(r"d\.t/p=2: failed because; d\.t/p=3: refused because \(.*code is: 3", str(failure.value))
+
+
+def test_what_was_refused_is_not_tried_again(spark: FakeSpark, monkeypatch: pytest.MonkeyPatch) -> None:
+    items = end_with(monkeypatch, OK, REFUSED, REFUSED)
+    with pytest.raises(AirflowFailException, match=r"^d\.t/p=2: refused because; d\.t/p=3: refused because$"):
+        operator(partitions=items).execute({})
+
+
+def test_a_spark_binary_that_is_missing_leaves_the_judgement_to_the_outcomes(
+    spark: FakeSpark, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    items = end_with(monkeypatch, FAILED)
+    with pytest.raises(AirflowException, match=r"failed because .*spark-submit"):
+        operator(partitions=items).execute({})
+    assert FakeBatch.made[0].told == ["start", "application_ended", "join"]
+
+
+class TimeOut(BaseException):
+    """Airflow's own time-out is no Exception."""
+
+
+def test_a_time_out_stops_the_application_before_everything_is_given_back(
+    spark: FakeSpark, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def strike(self: object, application: str) -> None:
+        raise TimeOut
+
+    monkeypatch.setattr("airflow.providers.apache.spark.hooks.spark_submit.SparkSubmitHook.submit", strike)
+    monkeypatch.setattr(
+        "airflow.providers.apache.spark.hooks.spark_submit.SparkSubmitHook.on_kill",
+        lambda self: FakeBatch.made[0].told.append("application killed"),
+    )
+    killed = operator()
+    with pytest.raises(TimeOut):
+        killed.execute({})
+    assert FakeBatch.made[0].told == ["start", "stop", "application killed", "application_ended", "join"]
+    killed.on_kill()
+    assert FakeBatch.made[0].told[-3:] == ["stop", "application killed", "wait"]
+
+
+def test_a_task_that_is_killed_before_it_began_has_nothing_to_give_back() -> None:
+    operator().on_kill()
+
+
+def test_a_batch_whose_thread_dies_does_not_keep_the_task_waiting(
+    spark: FakeSpark, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compaction, "CompactionBatch", CompactionBatch)
+    monkeypatch.setenv("AIRFLOW_CONN_HIVE_ACID_DEFAULT", json.dumps({"conn_type": "hive_acid", "host": "127.0.0.1:1"}))
+
+    def die(*_: object) -> None:
+        raise MetastoreUnavailableError("metastore", "died", "start it")
+
+    monkeypatch.setattr(compaction, "open_connected_worker", die)
+    with pytest.raises(MetastoreUnavailableError, match="died"):
+        operator().execute({})
+    assert spark.calls() == []
+
+
+def test_a_batch_that_is_stopped_starts_no_application() -> None:
+    def wait_for_ever(*_: object) -> Any:
+        raise AssertionError("never asked")
+
+    batch = CompactionBatch([], wait_for_ever, wait_for_ever, max_active=1)
+    batch.stop()
+    batch.start()
+    waiter = threading.Thread(target=batch.wait_until_planned, daemon=True)
+    waiter.start()
+    waiter.join(60)
+    assert not waiter.is_alive()
+    assert batch.wait_until_planned() is None
+
+
+@pytest.mark.parametrize(
+    ("parameters", "most"),
+    [
+        ({}, 4),
+        ({"max_active_partitions": 9}, 9),
+        ({"max_active_partitions": "9"}, 9),
+        ({"num_executors": 3, "executor_cores": 2}, 12),
+        ({"num_executors": 3}, 6),
+        ({"total_executor_cores": 5}, 10),
+        ({"max_active_partitions": 1, "num_executors": 3}, 1),
+    ],
+)
+def test_so_many_partitions_are_in_work_at_once(spark: FakeSpark, parameters: dict[str, Any], most: int) -> None:
+    operator(**parameters).execute({})
+    assert FakeBatch.made[0].max_active == most
+
+
+@pytest.mark.parametrize(
+    ("parameters", "name"),
+    [
+        ({"partitions": "[{'database': 'd'}]"}, "partitions"),
+        ({"partitions": [{"table": "t"}]}, "partitions"),
+        ({"partitions": [PARTITION, PARTITION]}, "partitions"),
+        ({"max_active_partitions": 0}, "max_active_partitions"),
+    ],
+)
+def test_a_wrong_parameter_is_refused_by_name_before_anything_begins(
+    spark: FakeSpark, parameters: dict[str, Any], name: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=f"^parameter {name}: "):
+        operator(**parameters).execute({})
+    assert FakeBatch.made == []
+
+
+def test_every_templated_field_is_an_attribute_and_kept_as_it_is_given() -> None:
+    task = operator(partitions="{{ ti.x }}", hive_acid_conn_id="{{ a }}", run_directory="{{ b }}")
+    assert (task.partitions, task.hive_acid_conn_id, task.run_directory) == ("{{ ti.x }}", "{{ a }}", "{{ b }}")
+    assert all(hasattr(task, name) for name in task.template_fields)
+    assert {"conf", "py_files", "partitions"} <= set(task.template_fields)
+
+
+def test_a_try_never_resumes_an_application() -> None:
+    assert operator(durable=True).durable is False
+
+
+def ti(**changes: Any) -> dict[str, Any]:
+    fields = {"dag_id": "d", "run_id": "r", "task_id": "t", "map_index": 3, "try_number": 1, **changes}
+    return {"ti": SimpleNamespace(**fields)}
+
+
+def test_all_tries_of_a_task_have_one_identity() -> None:
+    assert task_identity(ti()) == task_identity(ti(try_number=2)) == "d/r/t/3"  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("part", ["dag_id", "run_id", "task_id", "map_index"])
+def test_other_tasks_have_others(part: str) -> None:
+    assert task_identity(ti(**{part: "other"})) != task_identity(ti())  # type: ignore[arg-type]
+    assert task_identity({}) != task_identity({})

@@ -1,0 +1,219 @@
+"""The sensor: one look at all tables, small batches, few log lines, and requests of others never passed in silence."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from airflow.providers.common.compat.sdk import DAG, AirflowSkipException, PokeReturnValue
+
+from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.plan import CompactionType
+from airflow_provider_acid.acid.thresholds import CompactionDecision
+from airflow_provider_acid.compaction.initiator import Evaluated, Evaluation
+from airflow_provider_acid.compaction.outcomes import DuePartition
+from airflow_provider_acid.compaction.selection import TableSelection
+from airflow_provider_acid.compaction.settings import CompactionSettings
+from airflow_provider_acid.exceptions import ConfigurationError
+from airflow_provider_acid.metastore.values import CompactionRow, CompactionState
+from airflow_provider_acid.sensors import compaction
+from airflow_provider_acid.sensors.compaction import LINES_LOGGED, AcidCompactionSensor
+
+NOTHING = Evaluation()
+
+
+class FakeInitiator:
+    """Answers with ``evaluation`` and remembers what it was asked with."""
+
+    evaluation = NOTHING
+    asked: list[tuple[TableSelection, CompactionSettings]] = []
+
+    def __init__(self, client: object, queue: object, settings: CompactionSettings) -> None:
+        self._settings = settings
+
+    def evaluate(self, selection: TableSelection) -> Evaluation:
+        self.asked.append((selection, self._settings))
+        return self.evaluation
+
+
+@pytest.fixture(autouse=True)
+def _metastore(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_HIVE_ACID_DEFAULT", json.dumps({"conn_type": "hive_acid", "host": "not.asked"}))
+    monkeypatch.setattr(compaction, "Initiator", FakeInitiator)
+    monkeypatch.setattr(FakeInitiator, "asked", [])
+    monkeypatch.setattr(AcidCompactionSensor, "log", logging.getLogger("sensor"), raising=False)
+
+
+def due(*names: str, request_id: int | None = None) -> tuple[DuePartition, ...]:
+    return tuple(DuePartition(Entity("d", "t", name), CompactionType.MAJOR, "12 deltas", request_id) for name in names)
+
+
+def poke(monkeypatch: pytest.MonkeyPatch, evaluation: Evaluation = NOTHING, **parameters: Any) -> PokeReturnValue:
+    monkeypatch.setattr(FakeInitiator, "evaluation", evaluation)
+    return AcidCompactionSensor(task_id="s", **{"tables": ["d.*"], **parameters}).poke({})
+
+
+def settings_for(monkeypatch: pytest.MonkeyPatch, **parameters: Any) -> CompactionSettings:
+    poke(monkeypatch, **parameters)
+    return FakeInitiator.asked[-1][1]
+
+
+def test_it_waits_while_nothing_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not poke(monkeypatch).is_done
+
+
+@pytest.mark.parametrize("flag", [True, "True", "true"])
+def test_or_skips_what_follows_if_told_so(monkeypatch: pytest.MonkeyPatch, flag: object) -> None:
+    with pytest.raises(AirflowSkipException, match="No partition is due"):
+        poke(monkeypatch, skip_when_nothing_due=flag)
+    assert not poke(monkeypatch, skip_when_nothing_due="False").is_done
+    assert poke(monkeypatch, Evaluation(due("p=1")), skip_when_nothing_due=flag).is_done
+
+
+@pytest.mark.parametrize(
+    ("size", "most", "batches"),
+    [
+        (2, 1000, [["p=1", "p=2"], ["p=3", "p=4"], ["p=5"]]),
+        ("50", "1000", [["p=1", "p=2", "p=3", "p=4", "p=5"]]),
+        (2, 3, [["p=1", "p=2"], ["p=3"]]),
+        (1, 2, [["p=1"], ["p=2"]]),
+    ],
+)
+def test_due_partitions_come_in_batches_the_worst_first(
+    monkeypatch: pytest.MonkeyPatch, size: object, most: object, batches: list[list[str]]
+) -> None:
+    evaluation = Evaluation(due("p=1", "p=2", "p=3", "p=4", "p=5"))
+    answer = poke(monkeypatch, evaluation, batch_partitions=size, max_partitions=most)
+    assert answer.is_done
+    assert [[item["partition"] for item in batch] for batch in answer.xcom_value] == batches
+
+
+def test_an_item_is_small_and_plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    ((item,),) = poke(monkeypatch, Evaluation(due("p=1", request_id=7))).xcom_value
+    assert item == {
+        "database": "d",
+        "table": "t",
+        "partition": "p=1",
+        "type": "major",
+        "reason": "12 deltas",
+        "request_id": 7,
+    }
+    assert json.loads(json.dumps(item)) == item
+
+
+def test_the_tables_make_the_selection(monkeypatch: pytest.MonkeyPatch) -> None:
+    poke(monkeypatch, tables="['a.*', 'b.c']", exclude="a.x, a.y")
+    assert FakeInitiator.asked[-1][0] == TableSelection.of(["a.*", "b.c"], ["a.x", "a.y"])
+
+
+def test_what_is_not_given_comes_from_the_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert settings_for(monkeypatch) == CompactionSettings()
+    monkeypatch.setenv("AIRFLOW__HIVE_ACID__DELTA_NUM_THRESHOLD", "3")
+    monkeypatch.setenv("AIRFLOW__HIVE_ACID__SERVE_FOREIGN_REQUESTS", "True")
+    found = settings_for(monkeypatch)
+    assert (found.thresholds.delta_count, found.serve_foreign_requests) == (3, True)
+    found = settings_for(monkeypatch, delta_num_threshold=4, serve_foreign_requests=False)
+    assert (found.thresholds.delta_count, found.serve_foreign_requests) == (4, False)
+
+
+def test_parameters_may_come_as_text_from_a_template(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = settings_for(
+        monkeypatch,
+        delta_num_threshold="0",
+        delta_pct_threshold="0.25",
+        override_no_auto_compaction="True",
+        serve_foreign_requests="true",
+    )
+    assert (found.thresholds.delta_count, found.thresholds.delta_size_ratio) == (0, 0.25)
+    assert (found.override_no_auto_compaction, found.serve_foreign_requests) == (True, True)
+    assert not settings_for(monkeypatch, override_no_auto_compaction="False").override_no_auto_compaction
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("tables", 5),
+        ("exclude", {"a": 1}),
+        ("delta_num_threshold", "many"),
+        ("delta_num_threshold", -1),
+        ("delta_pct_threshold", "a tenth"),
+        ("override_no_auto_compaction", "perhaps"),
+        ("serve_foreign_requests", "perhaps"),
+        ("batch_partitions", 0),
+        ("max_partitions", "all"),
+        ("skip_when_nothing_due", "perhaps"),
+    ],
+)
+def test_a_wrong_parameter_is_refused_by_name_before_anything_is_asked(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: object
+) -> None:
+    with pytest.raises(ConfigurationError, match=f"^parameter {name}: is "):
+        poke(monkeypatch, **{name: value})
+    assert FakeInitiator.asked == []
+
+
+@pytest.mark.parametrize("name", AcidCompactionSensor.template_fields)
+def test_every_templated_field_is_kept_as_it_is_given(name: str) -> None:
+    given = {"tables": ["d.t"], name: "{{ params.x }}"}
+    assert getattr(AcidCompactionSensor(task_id="s", **given), name) == "{{ params.x }}"
+
+
+def test_it_frees_its_worker_and_looks_as_often_as_hive(monkeypatch: pytest.MonkeyPatch) -> None:
+    sensor = AcidCompactionSensor(task_id="s", tables=["d.t"])
+    assert (sensor.mode, sensor.poke_interval) == ("reschedule", 300.0)
+    monkeypatch.setenv("AIRFLOW__HIVE_ACID__CHECK_INTERVAL", "7")
+    assert AcidCompactionSensor(task_id="s", tables=["d.t"]).poke_interval == 7.0
+
+
+def test_the_authors_of_a_dag_decide_otherwise() -> None:
+    with DAG("d", default_args={"mode": "poke", "poke_interval": 5}):
+        sensor = AcidCompactionSensor(task_id="s", tables=["d.t"])
+        other = AcidCompactionSensor(task_id="o", tables=["d.t"], poke_interval=timedelta(seconds=9))
+    assert (sensor.mode, sensor.poke_interval, other.poke_interval) == ("poke", 5, 9)
+
+
+def foreign(*ids: int) -> tuple[CompactionRow, ...]:
+    return tuple(CompactionRow(id, Entity("d", "t"), "minor", CompactionState.INITIATED) for id in ids)
+
+
+def messages(caplog: pytest.LogCaptureFixture, level: int) -> Sequence[str]:
+    return [record.getMessage() for record in caplog.records if record.levelno == level]
+
+
+def test_requests_of_others_are_told_with_a_warning(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    poke(monkeypatch, Evaluation(foreign=foreign(11)))
+    (warning,) = messages(caplog, logging.WARNING)
+    assert warning.startswith("request 11 for d.t (minor) was made by somebody else and is not served")
+    assert "serve_foreign_requests" in warning
+
+
+def test_what_was_found_is_told_with_its_reason(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    evaluated = (Evaluated(Entity("d", "t", "p=1"), CompactionDecision(CompactionType.MAJOR, "12 deltas")),)
+    poke(monkeypatch, Evaluation(due("p=1"), evaluated, ("table d.u: no",)))
+    assert messages(caplog, logging.INFO) == [
+        "1 partitions looked at: 1 due, 1 tables or partitions skipped, 0 requests of others not served",
+        "due: d.t/p=1: 12 deltas",
+        "skipped: table d.u: no",
+    ]
+
+
+def test_a_great_sweep_does_not_fill_the_log(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    many = due(*(f"p={number}" for number in range(300)))
+    skipped = tuple(f"table d.t{number}: no" for number in range(100))
+    poke(monkeypatch, Evaluation(many, (), skipped, foreign(1, 2)), max_partitions=200)
+    lines = [record.getMessage() for record in caplog.records]
+    assert len(lines) == LINES_LOGGED + 3
+    assert lines[1] == "100 of them are left to the next run (max_partitions)"
+    assert lines[2].startswith("request 1 ")
+    assert lines[-1] == f"... and {2 + 200 + 100 - LINES_LOGGED} more"
