@@ -20,6 +20,7 @@ PARAMS = {
         ["default.*"],
         type="array",
         items={"type": "string"},
+        minItems=1,
         title="Tables",
         description="Patterns of tables, one per line, e.g. sales.orders or web.*",
     ),
@@ -47,10 +48,20 @@ PARAMS = {
         description="Evaluate tables that are named without wildcards although no_auto_compaction is set",
     ),
     "max_partitions": Param(
-        1000, type="integer", minimum=1, title="Most partitions", description="Partitions of one run, worst first"
+        1000,
+        type="integer",
+        minimum=1,
+        maximum=1000,
+        title="Most partitions",
+        description="Partitions of one run, worst first; the others are left to the next run",
     ),
     "batch_partitions": Param(
-        50, type="integer", minimum=1, title="Batch", description="Partitions in one Spark application"
+        50,
+        type="integer",
+        minimum=1,
+        maximum=1000,
+        title="Batch",
+        description="Partitions in one Spark application",
     ),
     "cleaning_deadline_hours": Param(
         6,
@@ -60,6 +71,11 @@ PARAMS = {
         description="Longest wait for readers before directories are left to the next run",
     ),
 }
+
+BATCH_NAME = (
+    "{{ task.partitions | length }} partitions from "
+    "{{ task.partitions[0]['database'] }}.{{ task.partitions[0]['table'] }}"
+)
 
 with DAG(
     dag_id="acid_compaction",
@@ -73,7 +89,7 @@ with DAG(
     default_args={"retries": task_retries(), "retry_delay": timedelta(minutes=5)},
     tags=["hive", "acid", "compaction"],
     doc_md=__doc__,
-):
+) as dag:
     due = AcidCompactionSensor(
         task_id="find_due_partitions",
         tables="{{ params.tables }}",
@@ -87,7 +103,7 @@ with DAG(
     )
     compaction = AcidCompactionOperator.partial(
         task_id="compact",
-        map_index_template="{{ task.partitions | length }} partitions from {{ task.partitions[0]['table'] }}",
+        map_index_template=BATCH_NAME,
     ).expand(partitions=due.output)
     # Mapped over what was due, not over what was compacted: a failed batch must not keep the others from being cleaned.
     cleaning = AcidCleanerOperator.partial(
@@ -95,7 +111,7 @@ with DAG(
         trigger_rule=TriggerRule.ALL_DONE,
         deadline_seconds="{{ params.cleaning_deadline_hours * 3600 }}",
         deferrable=True,
-        map_index_template="{{ task.partitions | length }} partitions from {{ task.partitions[0]['table'] }}",
+        map_index_template=BATCH_NAME,
     ).expand(partitions=due.output)
     # A run is judged by its last tasks. The cleaning succeeds also after a failed compaction, so it cannot be the last.
     done = EmptyOperator(task_id="done", trigger_rule=TriggerRule.NONE_FAILED)
