@@ -18,7 +18,7 @@ from airflow_provider_acid.parameters import as_entities, as_number
 from airflow_provider_acid.triggers.cleaner import CleaningTrigger, cleaning_settings
 
 if TYPE_CHECKING:
-    from airflow.providers.common.compat.sdk import Context
+    from airflow.providers.common.compat.sdk import Context, XComArg
 
 TRIGGER_GRACE_SECONDS = 60.0
 """The trigger ends itself at the deadline; Airflow's own time-out only catches one that does not."""
@@ -54,7 +54,7 @@ class AcidCleanerOperator(BaseOperator):
     def __init__(
         self,
         *,
-        partitions: Sequence[Mapping[str, object]],
+        partitions: Sequence[Mapping[str, object]] | XComArg | str,
         hive_acid_conn_id: str = AcidMetastoreHook.default_conn_name,
         deadline_seconds: float | str = 21_600.0,
         poll_seconds: float | str = 10.0,

@@ -28,7 +28,7 @@ from airflow_provider_acid.metastore.transaction import CompactionTransaction
 from airflow_provider_acid.parameters import as_due_partitions, as_integer
 
 if TYPE_CHECKING:
-    from airflow.providers.common.compat.sdk import Context
+    from airflow.providers.common.compat.sdk import Context, XComArg
 
 DEFAULT_MAX_ACTIVE_PARTITIONS = 4
 STOP_SECONDS = 60.0
@@ -69,7 +69,7 @@ class AcidCompactionOperator(SparkSubmitOperator):
     def __init__(
         self,
         *,
-        partitions: Sequence[Mapping[str, object]],
+        partitions: Sequence[Mapping[str, object]] | XComArg | str,
         hive_acid_conn_id: str = AcidMetastoreHook.default_conn_name,
         max_active_partitions: int | None = None,
         run_directory: str | None = None,

@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 import pytest
-from airflow.providers.common.compat.sdk import AirflowException, AirflowSkipException, TaskDeferred
+from airflow.providers.common.compat.sdk import AirflowException, AirflowSkipException, TaskDeferred, conf
 from airflow.triggers.base import TriggerEvent
 
 from airflow_provider_acid.acid.entity import Entity
@@ -77,7 +77,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     for module in (operator_module, trigger_module):
         monkeypatch.setattr(module, "Cleaner", FakeCleaner)
         monkeypatch.setattr(module, "time", clock)
-    monkeypatch.setattr(trigger_module.asyncio, "sleep", clock.sleep_async)
+    monkeypatch.setattr(asyncio, "sleep", clock.sleep_async)
     monkeypatch.setattr(FakeCleaner, "asked", [])
     monkeypatch.setattr(FakeCleaner, "settings", [])
     return clock
@@ -251,7 +251,7 @@ def test_the_configured_retention_holds_where_the_task_names_none(monkeypatch: p
 
 def test_whether_it_defers_is_airflows_setting_unless_the_task_says() -> None:
     default = inspect.signature(AcidCleanerOperator.__init__).parameters["deferrable"].default
-    assert default is operator_module.conf.getboolean("operators", "default_deferrable", fallback=False)
+    assert default is conf.getboolean("operators", "default_deferrable", fallback=False)
 
 
 def trigger(**changes: Any) -> CleaningTrigger:

@@ -349,7 +349,8 @@ def test_a_wrong_parameter_is_refused_by_name_before_anything_begins(
 
 def test_every_templated_field_is_an_attribute_and_kept_as_it_is_given() -> None:
     task = operator(partitions="{{ ti.x }}", hive_acid_conn_id="{{ a }}", run_directory="{{ b }}")
-    assert (task.partitions, task.hive_acid_conn_id, task.run_directory) == ("{{ ti.x }}", "{{ a }}", "{{ b }}")
+    found: tuple[object, ...] = (task.partitions, task.hive_acid_conn_id, task.run_directory)
+    assert found == ("{{ ti.x }}", "{{ a }}", "{{ b }}")
     assert all(hasattr(task, name) for name in task.template_fields)
     assert {"conf", "py_files", "partitions"} <= set(task.template_fields)
 

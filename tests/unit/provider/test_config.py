@@ -71,5 +71,6 @@ def test_the_issues_defaults_are_hives() -> None:
 
 
 def test_airflow_knows_the_section_and_its_defaults() -> None:
-    options = dict(ProvidersManager().provider_configs)["airflow-provider-acid"]["hive_acid"]["options"]
+    manager = ProvidersManager()  # type: ignore[no-untyped-call]  # Airflow's has no type hints
+    options = dict(manager.provider_configs)["airflow-provider-acid"]["hive_acid"]["options"]
     assert {name: option["default"] for name, option in options.items()} == DEFAULTS

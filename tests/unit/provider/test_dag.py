@@ -141,7 +141,7 @@ def test_the_dag_survives_being_stored() -> None:
     stored = DagSerialization.to_dict(dag)
     restored = DagSerialization.from_dict(json.loads(json.dumps(stored)))
     assert set(restored.task_ids) == set(dag.task_ids)
-    assert {name: param.value for name, param in restored.params.items()} == {
+    assert {name: param.value for name, param in dict(restored.params).items()} == {
         name: param.value for name, param in PARAMS.items()
     }
     for task in dag.tasks:
@@ -165,6 +165,6 @@ def test_arguments_that_are_known_later_are_kept_as_they_are() -> None:
 
 @pytest.mark.parametrize("operator", [AcidCompactionSensor, AcidCompactionOperator, AcidCleanerOperator])
 def test_every_templated_field_is_an_attribute(operator: Any) -> None:
-    required = {"tables": []} if operator is AcidCompactionSensor else {"partitions": []}
+    required: dict[str, Any] = {"tables": []} if operator is AcidCompactionSensor else {"partitions": []}
     task = operator(task_id="t", **required)
     assert [name for name in operator.template_fields if not hasattr(task, name)] == []

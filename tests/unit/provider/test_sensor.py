@@ -89,11 +89,14 @@ def test_due_partitions_come_in_batches_the_worst_first(
     evaluation = Evaluation(due("p=1", "p=2", "p=3", "p=4", "p=5"))
     answer = poke(monkeypatch, evaluation, batch_partitions=size, max_partitions=most)
     assert answer.is_done
+    assert answer.xcom_value is not None
     assert [[item["partition"] for item in batch] for batch in answer.xcom_value] == batches
 
 
 def test_an_item_is_small_and_plain(monkeypatch: pytest.MonkeyPatch) -> None:
-    ((item,),) = poke(monkeypatch, Evaluation(due("p=1", request_id=7))).xcom_value
+    answer = poke(monkeypatch, Evaluation(due("p=1", request_id=7)))
+    assert answer.xcom_value is not None
+    ((item,),) = answer.xcom_value
     assert item == {
         "database": "d",
         "table": "t",
@@ -149,7 +152,7 @@ def test_parameters_may_come_as_text_from_a_template(monkeypatch: pytest.MonkeyP
     ],
 )
 def test_a_wrong_parameter_is_refused_by_name_before_anything_is_asked(
-    monkeypatch: pytest.MonkeyPatch, name: str, value: object
+    monkeypatch: pytest.MonkeyPatch, name: str, value: Any
 ) -> None:
     with pytest.raises(ConfigurationError, match=f"^parameter {name}: is "):
         poke(monkeypatch, **{name: value})
@@ -158,7 +161,7 @@ def test_a_wrong_parameter_is_refused_by_name_before_anything_is_asked(
 
 @pytest.mark.parametrize("name", AcidCompactionSensor.template_fields)
 def test_every_templated_field_is_kept_as_it_is_given(name: str) -> None:
-    given = {"tables": ["d.t"], name: "{{ params.x }}"}
+    given: dict[str, Any] = {"tables": ["d.t"], name: "{{ params.x }}"}
     assert getattr(AcidCompactionSensor(task_id="s", **given), name) == "{{ params.x }}"
 
 
