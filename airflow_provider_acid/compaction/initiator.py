@@ -24,7 +24,7 @@ from airflow_provider_acid.compaction.recovery import DIED
 from airflow_provider_acid.compaction.selection import TableSelection
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.snapshot import current_txns, read_base_formats
-from airflow_provider_acid.exceptions import AcidError, ObjectNotFoundError, RefusedError
+from airflow_provider_acid.exceptions import AcidError, ConfigurationError, ObjectNotFoundError, RefusedError
 from airflow_provider_acid.filesystem import Storage, storage_for
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.pools import RequestPool
@@ -71,6 +71,7 @@ class _Findings:
     evaluated: list[Evaluated] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     foreign: list[CompactionRow] = field(default_factory=list)
+    requested: set[Entity] = field(default_factory=set)
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,7 @@ class Initiator:
         """
         findings = _Findings()
         rows = self._rows_by_entity(selection)
+        self._meet_foreign_requests(rows, findings)
         tables = list(self._tables(selection, findings))
         if tables:
             txns = current_txns(self._client)
@@ -110,7 +112,12 @@ class Initiator:
             ages = AbortAges(self._client)
             for table in tables:
                 view = _View(txns, compactor_list(write_ids[table.full_table_name]), ages)
-                self._evaluate_table(table, view, rows, findings)
+                try:
+                    self._evaluate_table(table, view, rows, findings)
+                except (ConfigurationError, ObjectNotFoundError) as error:
+                    if selection.names_exactly(table.full_table_name):
+                        raise
+                    findings.skipped.append(str(error))
         worst_first = sorted(findings.due, key=lambda item: (-item[0], item[1].entity))
         return Evaluation(
             tuple(due for _, due in worst_first),
@@ -179,7 +186,7 @@ class Initiator:
     ) -> None:
         thresholds = self._settings.thresholds.for_table(table.parameters)
         for entity, location in self._locations(table):
-            if self._in_queue(entity, rows.get(entity, []), findings):
+            if entity in findings.requested or self._failed_too_often(entity, rows.get(entity, []), findings):
                 continue
             try:
                 directory = view.look(storage_for(location))
@@ -204,19 +211,22 @@ class Initiator:
             for partition in self._client.get_partitions(table.database, table.name, batch):
                 yield Entity(table.database, table.name, partition.name), partition.location
 
-    def _in_queue(self, entity: Entity, rows: list[CompactionRow], findings: _Findings) -> bool:
-        """Whether the queue already says what happens with this partition."""
-        for row in rows:
-            if row.state is CompactionState.INITIATED and RequestPool.parse(row.pool) is None:
-                self._meet_foreign(row, findings)
-                return True
+    def _failed_too_often(self, entity: Entity, rows: list[CompactionRow], findings: _Findings) -> bool:
         failures = _failures_in_a_row(rows)
-        if failures >= FAILED_COMPACTIONS_THRESHOLD:
-            findings.skipped.append(
-                f"{entity}: the last {failures} compactions failed; compact it by hand once the cause is removed"
-            )
-            return True
-        return False
+        if failures < FAILED_COMPACTIONS_THRESHOLD:
+            return False
+        findings.skipped.append(
+            f"{entity}: the last {failures} compactions failed; compact it by hand once the cause is removed"
+        )
+        return True
+
+    def _meet_foreign_requests(self, rows: dict[Entity, list[CompactionRow]], findings: _Findings) -> None:
+        """Serve or report every waiting request of others, also for tables that are not evaluated: none waits unseen."""
+        for entity, of_entity in rows.items():
+            for row in of_entity:
+                if row.state is CompactionState.INITIATED and RequestPool.parse(row.pool) is None:
+                    findings.requested.add(entity)
+                    self._meet_foreign(row, findings)
 
     def _meet_foreign(self, row: CompactionRow, findings: _Findings) -> None:
         servable = row.type in (CompactionType.MAJOR.value, CompactionType.MINOR.value) and row.pool is None

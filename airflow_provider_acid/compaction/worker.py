@@ -24,7 +24,13 @@ from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.snapshot import Snapshot, take_snapshot
 from airflow_provider_acid.compaction.staging import FinishedOutput, open_staging, remove_whole, staging_name
 from airflow_provider_acid.compaction.steps import Step, StepListener, ignore_steps
-from airflow_provider_acid.exceptions import AcidError, OwnershipLostError, RefusedError, SparkJobError
+from airflow_provider_acid.exceptions import (
+    AcidError,
+    OwnershipLostError,
+    RefusedError,
+    SparkJobError,
+    UnsupportedTableError,
+)
 from airflow_provider_acid.filesystem import Storage, storage_for
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.pools import RequestPool, owner_of
@@ -133,7 +139,7 @@ class Worker:
             return self._begin_taken(due, pool)
         self._on_step(Step.CLAIMED, claim.entity)
         if claim.id == due.request_id:
-            return self._prepare_or_close(due, claim, pool, None)
+            return self._prepare_or_close(replace(due, entity=claim.entity), claim, pool, None)
         log.info("Serving request %s (%s) before request %s", claim.id, claim.entity, due.request_id)
         served = DuePartition(claim.entity, due.type, f"request {claim.id} made by somebody else", claim.id)
         return self._prepare_or_close(served, claim, pool, None)
@@ -160,6 +166,8 @@ class Worker:
     def _prepare(
         self, due: DuePartition, claim: ClaimedCompaction, pool: RequestPool, finished: FinishedOutput | None
     ) -> ActiveCompaction | Outcome:
+        if due.request_id is not None:
+            due = replace(due, type=_servable_type(claim))
         facts = load_facts(self._client, due.entity)
         check_entity(facts)
         if due.request_id is not None:
@@ -199,7 +207,7 @@ class Worker:
         plan = self._make_plan(due, facts, snapshot, transaction.txn_id, pool)
         adopted = self._adopt(storage, plan, finished)
         if adopted is None:
-            open_staging(storage, plan)
+            self._open_staging(storage, plan)
         self._on_step(Step.STAGED, due.entity)
         return ActiveCompaction(claim, transaction, storage, plan, facts.table.location, adopted)
 
@@ -233,6 +241,13 @@ class Worker:
             return finished.result
         remove_whole(storage, plan.staging)
         return None
+
+    def _open_staging(self, storage: Storage, plan: CompactionPlan) -> None:
+        try:
+            open_staging(storage, plan)
+        except AcidError:
+            remove_whole(storage, plan.staging)
+            raise
 
     def _finish_without_merge(
         self, claim: ClaimedCompaction, transaction: CompactionTransaction, snapshot: Snapshot, reason: str
@@ -313,3 +328,14 @@ class Worker:
             self._queue.fail(claim, message)
         except AcidError as error:
             log.warning("%s: the request could not be marked as failed: %s", claim.entity, error)
+
+
+def _servable_type(claim: ClaimedCompaction) -> CompactionType:
+    """What the request itself asks for, whatever the sensor saw."""
+    if claim.info.type not in {kind.value for kind in CompactionType}:
+        raise UnsupportedTableError(
+            f"compaction request {claim.id} of {claim.entity}",
+            f"asks for {claim.info.type}, which this release does not do",
+            "ask for a major compaction, or let Hive's own workers carry the request out",
+        )
+    return CompactionType(claim.info.type)
