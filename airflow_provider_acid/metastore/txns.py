@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Sequence
+from typing import Any
 from urllib.parse import unquote
 
 from hmsclient.genthrift.hive_metastore import ttypes
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.write_ids import TableWriteIds
-from airflow_provider_acid.exceptions import MetastoreError
+from airflow_provider_acid.exceptions import MetastoreError, MetastoreUnavailableError
 from airflow_provider_acid.metastore import structs
 from airflow_provider_acid.metastore.connection import MetastoreConnection
 from airflow_provider_acid.metastore.values import LockAnswer, LockInfo, LockState, OpenTxns, TxnInfo, TxnState
@@ -19,6 +21,9 @@ AGENT = "airflow-provider-acid"
 
 HOST_LENGTH = 128
 """What the column TXN_HOST holds."""
+
+_OPENING_ATTEMPTS = 3
+_OPENING_SECONDS = 1.1
 
 _UNKNOWN_AGENT = "Unknown"
 """What a server sends that does not tell a transaction's agent info."""
@@ -63,9 +68,24 @@ class TransactionCalls(MetastoreConnection):
         Hive 4.0.1 keeps a transaction's agent info to itself; that of its locks stands in for it, so that a
         transaction without a lock, as every aborted one is, has none.
         """
-        answer = self._call("open transactions", lambda thrift: thrift.get_open_txns_info(), repeatable=True)
+        answer = self._open_txns_info()
         agents = {lock.txn_id: lock.agent_info for lock in self.show_locks()} if answer.open_txns else {}
         return sorted((_txn(info, agents.get(info.id)) for info in answer.open_txns), key=lambda txn: txn.id)
+
+    def _open_txns_info(self) -> Any:
+        """The server's answer, asked for again after a while where it breaks off.
+
+        Hive 4.0.1 puts a nameless entry into the list for a transaction id that was given out but is not stored: one
+        that is just being opened, or was when the metastore died. It then cannot write its own answer and hangs up;
+        after ``metastore.txn.opentxn.timeout`` (1 s) the entry is gone.
+        """
+        for _ in range(_OPENING_ATTEMPTS):
+            try:
+                return self._call("open transactions", lambda thrift: thrift.get_open_txns_info(), repeatable=True)
+            except MetastoreUnavailableError as error:
+                broken = error
+                time.sleep(_OPENING_SECONDS)
+        raise broken
 
     def transaction_state(self, txn_id: int) -> TxnState:
         """What the metastore knows about a transaction; a committed one cannot be told from an unknown one."""
