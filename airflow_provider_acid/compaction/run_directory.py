@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 
 from airflow_provider_acid.acid.json_fields import as_object, integer
 from airflow_provider_acid.acid.plan import FORMAT_VERSION, CompactionPlan, CompactionResult
@@ -23,6 +24,8 @@ RUNS_DIRECTORY = "_acid_runs"
 """Must not begin like a staging directory: a later attempt removes those."""
 BATCH_FILE = "batch.json"
 ALIVE_PREFIX = "operator.alive."
+
+_APPLICATION_FILE = re.compile(r"(?P<item>\d{4,})\.(?P<kind>result\.json|progress\.\d+)")
 
 
 class RunDirectory:
@@ -71,14 +74,17 @@ class RunDirectory:
         results: dict[int, CompactionResult] = {}
         bytes_done: dict[int, int] = {}
         for file in self._storage.list().files:
-            index, _, kind = file.path.partition(".")
-            if kind == "result.json" and file.path not in self._seen:
-                self._seen.add(file.path)
-                results[int(index)] = CompactionResult.from_json(self._storage.read(file.path).decode())
-            elif kind.startswith("progress.") and file.path not in self._seen:
-                self._seen.add(file.path)
-                report = as_object(json.loads(self._storage.read(file.path)), file.path)
-                bytes_done[int(index)] = max(integer(report, "bytes_done"), bytes_done.get(int(index), 0))
+            # Whole names only: a file that is just being written has a longer one.
+            name = _APPLICATION_FILE.fullmatch(file.path)
+            if name is None or file.path in self._seen:
+                continue
+            self._seen.add(file.path)
+            index, content = int(name["item"]), self._storage.read(file.path)
+            if name["kind"] == "result.json":
+                results[index] = CompactionResult.from_json(content.decode())
+            else:
+                report = as_object(json.loads(content), file.path)
+                bytes_done[index] = max(integer(report, "bytes_done"), bytes_done.get(index, 0))
         return results, bytes_done
 
     def remove(self) -> None:
