@@ -20,7 +20,7 @@ from tests.harness.thrift_admin import ThriftAdmin
 
 _KEYS = ["originalTransaction", "bucket", "rowId"]
 _CHECKSUM_BITS = 64
-_Figures = tuple[int | None, int]
+Figures = tuple[int | None, int]
 """Rows and checksum."""
 
 
@@ -52,11 +52,11 @@ def table_state(admin: ThriftAdmin, table: DemoTable) -> list[PartitionState]:
     :raises WrongRowsError: the rows are not those that Hive reads.
     """
     snapshot = _snapshot(admin, table.name)
-    figures: Mapping[str | None, _Figures]
+    figures: Mapping[str | None, Figures]
     if not table.has_row_ids:
         figures = {name: (None, 0) for name in table.folders}
     elif table.expected_rows is None:
-        figures = {name: _fast_figures(folder, snapshot) for name, folder in table.folders.items()}
+        figures = {name: fast_figures(folder, snapshot) for name, folder in table.folders.items()}
     else:
         figures = _exact_figures(table, snapshot)
     return [
@@ -79,7 +79,7 @@ def _directories_and_bytes(folder: Path) -> tuple[int, int]:
     return len(directories), sum(file.stat().st_size for file in files if file.is_file())
 
 
-def _exact_figures(table: DemoTable, snapshot: Snapshot) -> Mapping[str | None, _Figures]:
+def _exact_figures(table: DemoTable, snapshot: Snapshot) -> Mapping[str | None, Figures]:
     """Row by row, compared with what Hive itself read."""
     rows = read_table(table.location, table.columns, snapshot, partition_keys=table.partition_keys)
     texts: dict[str | None, list[str]] = defaultdict(list)
@@ -97,7 +97,7 @@ def _text(row: Mapping[str, object]) -> str:
     return json.dumps({name: value for name, value in row.items() if name != "file"}, sort_keys=True)
 
 
-def _fast_figures(folder: Path, snapshot: Snapshot) -> _Figures:
+def fast_figures(folder: Path, snapshot: Snapshot) -> Figures:
     """With Arrow alone, for tables whose files all have ACID columns."""
     inserted: list[pa.Table] = []
     deleted: list[pa.Table] = []
