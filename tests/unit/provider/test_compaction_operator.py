@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 import os
@@ -9,7 +10,7 @@ import re
 import socket
 import stat
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -25,7 +26,7 @@ from airflow_provider_acid.operators import compaction
 from airflow_provider_acid.operators.compaction import AcidCompactionOperator, application_name, task_identity
 
 # Airflow's hook leaves the pipe to spark-submit to the garbage collector.
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 
 PARTITION = {"database": "d", "table": "t", "partition": "p=1"}
 RUN = "file:/warehouse/d.db/t/_acid_compaction_runs/run1"
@@ -98,6 +99,12 @@ exit {code}
     def option(self, name: str) -> list[str]:
         """The values of an option in all calls."""
         return [call[call.index(name) + 1] for call in self.calls()]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _nothing_is_left_to_other_tests() -> Iterator[None]:
+    yield
+    gc.collect()
 
 
 @pytest.fixture

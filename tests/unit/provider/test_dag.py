@@ -141,9 +141,8 @@ def test_the_dag_survives_being_stored() -> None:
     stored = DagSerialization.to_dict(dag)
     restored = DagSerialization.from_dict(json.loads(json.dumps(stored)))
     assert set(restored.task_ids) == set(dag.task_ids)
-    assert {name: param.value for name, param in dict(restored.params).items()} == {
-        name: param.value for name, param in PARAMS.items()
-    }
+    values = {name: restored.params.get_param(name).value for name in restored.params}
+    assert values == {name: param.value for name, param in PARAMS.items()}
     for task in dag.tasks:
         again = restored.get_task(task.task_id)
         assert again.downstream_task_ids == task.downstream_task_ids

@@ -1,0 +1,163 @@
+"""The installed DAG with ``airflow dags test``: real metastore, real Spark, real Airflow with its database."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_acid.metastore.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.transport import MetastoreAddress
+from tests.harness.acid_reader import Snapshot, as_hive_prints, read_table
+from tests.harness.hive_tables import FixtureTable, register
+from tests.harness.metastore_server import MetastoreServer
+from tests.harness.thrift_admin import ThriftAdmin
+
+ROOT = Path(__file__).parents[2]
+DATABASE = "demo"
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one run of the DAG came to.
+
+    :param states: by task, how many of its instances ended in which state.
+    """
+
+    exit_code: int
+    state: str
+    states: Mapping[str, Counter[str]]
+    output: str
+
+
+class Airflow:
+    """An Airflow installation of its own that runs the DAG on one metastore."""
+
+    def __init__(self, home: Path, metastore: MetastoreServer) -> None:
+        self._home = home
+        self.metastore = metastore
+        bin_folder = Path(sys.executable).parent
+        self._airflow = str(bin_folder / "airflow")
+        connections = {
+            "HIVE_ACID_DEFAULT": {"conn_type": "hive_acid", "host": metastore.host, "port": metastore.port},
+            "SPARK_DEFAULT": {"conn_type": "spark", "host": "local[2]"},
+        }
+        self._environment = {
+            **os.environ,
+            "PATH": f"{bin_folder}{os.pathsep}{os.environ['PATH']}",
+            "AIRFLOW_HOME": str(home),
+            "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"),
+            "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+            "AIRFLOW__HIVE_ACID__TASK_RETRIES": "0",
+            **{f"AIRFLOW_CONN_{name}": json.dumps(value) for name, value in connections.items()},
+        }
+        self.call("db", "migrate", check=True)
+
+    def call(self, *arguments: str, check: bool = False) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [self._airflow, *arguments],
+            env=self._environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=check,
+        )
+
+    def run(self, **params: object) -> Run:
+        """Run the DAG once, on all tables unless told otherwise."""
+        conf = {"tables": [f"{DATABASE}.*"], "delta_num_threshold": 1, **params}
+        ended = self.call("dags", "test", "acid_compaction", "--conf", json.dumps(conf))
+        with sqlite3.connect(self._home / "airflow.db") as database:
+            (run_id, state) = database.execute("SELECT run_id, state FROM dag_run ORDER BY id DESC LIMIT 1").fetchone()
+            tasks = database.execute("SELECT task_id, state FROM task_instance WHERE run_id = ?", [run_id]).fetchall()
+        database.close()
+        states = {task: Counter(state for name, state in tasks if name == task) for task, _ in tasks}
+        return Run(ended.returncode, state, states, ended.stdout)
+
+    def queue(self) -> Mapping[str, str]:
+        """The newest state of every table or partition in the metastore's compaction queue."""
+        addresses = [MetastoreAddress(self.metastore.host, self.metastore.port)]
+        with AcidMetastoreClient(addresses) as client:
+            rows = sorted(client.show_compact(), key=lambda row: row.id)
+        return {str(row.entity): row.state.value for row in rows}
+
+
+@pytest.fixture(scope="module")
+def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
+    """With a metastore of its own: what other tests leave open would hold the cleaning back."""
+    with MetastoreServer(tmp_path_factory.mktemp("metastore"), reaper=False) as server:
+        yield Airflow(tmp_path_factory.mktemp("airflow"), server)
+
+
+def rows(airflow: Airflow, table: FixtureTable) -> list[str]:
+    with ThriftAdmin(airflow.metastore.host, airflow.metastore.port) as admin:
+        write_ids, txns = admin.write_ids(DATABASE, table.name), admin.transactions()
+    snapshot = Snapshot(write_ids.high_water_mark, write_ids.open, write_ids.aborted, txns.open | txns.aborted)
+    definition = table.fixture.definition
+    found = read_table(table.location, definition.columns, snapshot, partition_keys=list(definition.partition_keys))
+    return sorted(json.dumps({k: v for k, v in as_hive_prints(row).items() if k != "file"}) for row in found)
+
+
+def directories(folder: Path) -> list[str]:
+    return sorted(child.name for child in folder.iterdir() if child.is_dir())
+
+
+def test_the_command_line_knows_the_providers_section(airflow: Airflow) -> None:
+    answer = airflow.call("config", "get-value", "hive_acid", "delta_num_threshold", check=True)
+    assert answer.stdout.splitlines()[-1] == "10"
+
+
+def test_a_run_without_anything_due_is_a_success(airflow: Airflow) -> None:
+    run = airflow.run(tables=["nowhere.*"])
+    assert (run.exit_code, run.state) == (0, "success"), run.output
+    assert run.states["find_due_partitions"] == {"skipped": 1}
+    assert run.states["compact"] == {"skipped": 1}
+
+
+def test_a_run_finds_compacts_and_cleans(airflow: Airflow) -> None:
+    plain, parted = (register(airflow.metastore, name, "4.0.1", DATABASE) for name in ("acid_plain", "acid_part"))
+    before = {table.name: rows(airflow, table) for table in (plain, parted)}
+
+    run = airflow.run()
+
+    assert (run.exit_code, run.state) == (0, "success"), run.output
+    assert {task: dict(states) for task, states in run.states.items()} == {
+        "find_due_partitions": {"success": 1},
+        "compact": {"success": 1},
+        "clean": {"success": 1},
+        "done": {"success": 1},
+    }
+    entities = {"demo.acid_plain", *(f"demo.acid_part/{name}" for name in parted.partitions)}
+    assert airflow.queue() == dict.fromkeys(entities, "succeeded")
+    assert {table.name: rows(airflow, table) for table in (plain, parted)} == before
+    for folder in (plain.location, *(parted.location / name for name in parted.partitions)):
+        assert [name.partition("_")[0] for name in directories(folder)] == ["base"], folder
+
+
+def test_a_batch_that_fails_fails_the_run_and_keeps_no_other_from_being_cleaned(airflow: Airflow) -> None:
+    good = register(airflow.metastore, "acid_merge", "4.0.1", DATABASE)
+    broken = register(airflow.metastore, "acid_multi", "4.0.1", DATABASE)
+    before = rows(airflow, good)
+    victim = max(broken.location.rglob("bucket_*"))
+    victim.write_bytes(victim.read_bytes()[:-20])
+    fingerprint = {path: path.read_bytes() for path in broken.location.rglob("*") if path.is_file()}
+
+    run = airflow.run(batch_partitions=1)
+
+    assert (run.exit_code, run.state) == (1, "failed"), run.output
+    assert run.states["compact"] == {"success": 1, "failed": 1}
+    assert run.states["clean"] == {"success": 2}
+    assert run.states["done"] == {"upstream_failed": 1}
+    queue = airflow.queue()
+    assert (queue["demo.acid_merge"], queue["demo.acid_multi"]) == ("succeeded", "failed")
+    assert rows(airflow, good) == before
+    assert [name.partition("_")[0] for name in directories(good.location)] == ["base"]
+    assert {path: path.read_bytes() for path in broken.location.rglob("*") if path.is_file()} == fingerprint
