@@ -76,7 +76,7 @@ def _merge_all(plan: CompactionPlan, merge_buckets: Callable[[], list[Merged]]) 
             storage.publish(bucket.attempt, f"{output}/{bucket.file.name}")
     for name, content in (_VERSION_FILE, _METADATA_FILE):
         storage.write_new(f"{output}/{name}", content)
-    return tuple(bucket.file for bucket in merged if bucket.attempt is not None)
+    return tuple(bucket.file for bucket in merged)
 
 
 def _check(storage: Storage, plan: CompactionPlan) -> None:

@@ -200,6 +200,8 @@ class CompactionPlan:
 class OutputFile:
     """A file of the result, counted once while writing and once more when it was read back.
 
+    A bucket of which no row is left has no file; it is reported all the same, with ``rows_out`` 0.
+
     :param rows_in: rows of the input files of this bucket, before anything was dropped.
     :param rows_aborted: rows dropped because their write id is aborted.
     :param rows_deleted: rows dropped because a valid delete event names them.
@@ -232,7 +234,7 @@ class CompactionResult:
 
     :param attempt: the plan's token.
     :param error: None when the output directory is complete; else the message of what went wrong.
-    :param files: the files in the output directory, by bucket.
+    :param files: what became of every bucket of the plan.
     :param seconds: wall time from the first task to the last verified file.
     """
 

@@ -241,9 +241,11 @@ def _bucket_plans(entity: Entity, directory: AcidDirectory, bucketed: bool) -> t
     deletes = _files_by_bucket(entity, _in_key_order(directory.delete_deltas))
     # Hive 3 wrote deletes of unbucketed tables into files of other numbers than their rows'.
     all_deletes = tuple(sorted((file for files in deletes.values() for file in files), key=lambda file: file.path))
+    # Delete files of a bucket that has no rows (any more) are inputs too: they are replaced with all others.
+    buckets = rows.keys() | deletes.keys() if bucketed or not rows else rows.keys()
     return tuple(
-        BucketPlan(bucket, tuple(rows[bucket]), tuple(deletes.get(bucket, ())) if bucketed else all_deletes)
-        for bucket in sorted(rows)
+        BucketPlan(bucket, tuple(rows.get(bucket, ())), tuple(deletes.get(bucket, ())) if bucketed else all_deletes)
+        for bucket in sorted(buckets)
     )
 
 

@@ -13,22 +13,25 @@ def verify_output(storage: Storage, plan: CompactionPlan, result: CompactionResu
 
     Spark's exit code proves nothing, nor does the report alone: names and sizes are compared with the storage.
 
-    :raises VerificationError: a file is missing, too many, of another size, or its counts do not add up.
+    :raises VerificationError: a file is missing, too many, of another size, its counts do not add up, or the report
+        is about another attempt.
     """
+    if (result.attempt, result.entity) != (plan.attempt, plan.entity):
+        raise _rejected(str(plan.entity), f"got the result of attempt {result.attempt} at {result.entity}")
     output = f"{plan.staging}/{OUTPUT_DIRECTORY}"
     found = storage.list(output)
     subject = join(storage.location, output)
     written = {file.path: file.size_bytes for file in found.files if not is_hidden(file.path)}
-    reported = {file.name: file.size_bytes for file in result.files}
+    reported = {file.name: file.size_bytes for file in result.files if file.rows_out}
     if found.directories or written != reported:
         raise _rejected(subject, f"holds {_names(written)}, the job reported {_names(reported)}")
     markers = {file.path for file in found.files} & {ACID_VERSION_FILE, METADATA_FILE}
     if markers != {ACID_VERSION_FILE, METADATA_FILE}:
         raise _rejected(subject, "lacks the marker files of an ACID base")
-    planned = {bucket.bucket for bucket in plan.buckets if bucket.rows}
-    buckets = [file.bucket for file in result.files]
-    if len(set(buckets)) != len(buckets) or not set(buckets) <= planned:
-        raise _rejected(subject, f"holds the buckets {sorted(buckets)}, planned were {sorted(planned)}")
+    planned = sorted(bucket.bucket for bucket in plan.buckets)
+    buckets = sorted(file.bucket for file in result.files)
+    if buckets != planned:
+        raise _rejected(subject, f"accounts for the buckets {buckets}, planned were {planned}")
     for file in result.files:
         _check_counts(join(subject, file.name), file)
 

@@ -26,6 +26,7 @@ from airflow_provider_acid.compaction.staging import FinishedOutput, open_stagin
 from airflow_provider_acid.compaction.steps import Step, StepListener, ignore_steps
 from airflow_provider_acid.exceptions import (
     AcidError,
+    MetastoreVersionError,
     OwnershipLostError,
     RefusedError,
     SparkJobError,
@@ -93,6 +94,7 @@ class Worker:
         self._host = host
         self._on_step = on_step
         self._recovery = Recovery(client, queue, settings)
+        self._version_is_checked = False
 
     def begin(self, due: DuePartition) -> ActiveCompaction | Outcome:
         """Claim, lock and plan one partition; an outcome where there is nothing (more) to do.
@@ -108,6 +110,7 @@ class Worker:
             return Outcome(due.entity, OutcomeState.FAILED, str(error), due.request_id)
 
     def _begin(self, due: DuePartition, pool: RequestPool) -> ActiveCompaction | Outcome:
+        self._check_version()
         if due.request_id is not None:
             return self._begin_foreign(due, pool)
         facts = load_facts(self._client, due.entity)
@@ -131,6 +134,19 @@ class Worker:
             )
         self._on_step(Step.CLAIMED, due.entity)
         return self._prepare_or_close(due, claim, pool, recovered)
+
+    def _check_version(self) -> None:
+        """Hive 3 would take a request, but let nobody outside of it claim one: it must not be made there."""
+        if self._version_is_checked:
+            return
+        found = self._client.probe()
+        if not found.supports_thrift_queue:
+            raise MetastoreVersionError(
+                "metastore",
+                f"its version {found.version} lacks the calls by which somebody outside of Hive can be a worker",
+                "connect to a Hive 4 metastore",
+            )
+        self._version_is_checked = True
 
     def _begin_foreign(self, due: DuePartition, pool: RequestPool) -> ActiveCompaction | Outcome:
         """Serve the oldest request that others made; the queue decides which, and that one is looked at in full."""
@@ -238,7 +254,7 @@ class Worker:
             return None
         if plan.merges_the_same_as(finished.plan):
             log.info("%s: adopting the finished output of a dead attempt", plan.entity)
-            return finished.result
+            return replace(finished.result, attempt=plan.attempt)
         remove_whole(storage, plan.staging)
         return None
 

@@ -30,7 +30,9 @@ class AcidMetastoreClient(CatalogCalls, TransactionCalls, CompactionCalls):
         """Find out what the server can do, by a call that changes nothing."""
         version = str(self._call("metastore", lambda thrift: thrift.getVersion(), repeatable=True))
         try:
-            self._invoke("metastore", structs.GET_OPEN_TXNS_REQ, structs.GetOpenTxnsRequest(), repeatable=True)
+            # Without the list a server with open transactions fails (4.0.1: NullPointerException).
+            everything = structs.GetOpenTxnsRequest(exclude_txn_types=[])
+            self._invoke("metastore", structs.GET_OPEN_TXNS_REQ, everything, repeatable=True)
         except MetastoreVersionError:
             return MetastoreFacts(version, supports_thrift_queue=False)
         return MetastoreFacts(version, supports_thrift_queue=True)

@@ -28,7 +28,7 @@ from tests.integration.compaction_site import Site, StepRecorder
 
 TABLES = {
     "3.1.3": ["a_plain", "a_buck", "a_part", "a_part_buck", "a_multi", "a_merge", "a_abort", "a_evol", "a_over",
-              "a_types"],
+              "a_stream", "a_types"],
     "4.0.1": ["acid_plain", "acid_buck", "acid_part", "acid_partbuck", "acid_multi", "acid_merge", "acid_abort",
               "acid_evol", "acid_over", "acid_types", "merge_src"],
 }
