@@ -100,7 +100,7 @@ def test_the_last_line_says_what_was_gained(output: list[str]) -> None:
 
 
 def test_every_partition_is_shown_before_and_after_with_its_checksum(output: list[str]) -> None:
-    shown = [line for line in output if re.search(r"\d+ → \d+ [█░]+ ", line)]
+    shown = [line for line in output if re.search(r"\d+ → \d+ +[█░]+ ", line)]
     assert len(shown) == 32
     assert sum(line.rstrip().endswith("same") for line in shown) == 31  # but for the insert-only table
     assert sum(bool(re.match(r"orders/day=2024-03-0\d +generated +23 → 1 ", line)) for line in shown) == 3

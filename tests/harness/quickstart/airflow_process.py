@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,7 @@ from tests.harness.metastore_server import MetastoreServer
 from tests.harness.quickstart.work_folder import REPOSITORY
 
 DAG_ID = "acid_compaction"
-STOP_SECONDS = 20
+STOP_SECONDS = 10
 
 _FOREIGN_SETTINGS = ("AIRFLOW", "SPARK_", "PYSPARK_", "HADOOP_", "YARN_", "HIVE_", "PYTHONPATH")
 """Beginnings of environment variables that would lead the demonstration to somebody's real installation."""
@@ -118,13 +119,17 @@ def free_port(preferred: int = 8080) -> int:
     raise OSError("no free port on 127.0.0.1")
 
 
-def end(process: subprocess.Popen[bytes]) -> None:
-    """Ends a process with all it started, also where the process itself has ended already."""
-    _signal_group(process, signal.SIGTERM)
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(timeout=STOP_SECONDS)
-    _signal_group(process, signal.SIGKILL)
-    process.wait()
+def end(*processes: subprocess.Popen[bytes]) -> None:
+    """Ends processes with all they started, also where they themselves have ended already."""
+    deadline = time.monotonic() + STOP_SECONDS
+    for process in processes:
+        _signal_group(process, signal.SIGTERM)
+    for process in processes:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=max(deadline - time.monotonic(), 0))
+    for process in processes:
+        _signal_group(process, signal.SIGKILL)
+        process.wait()
 
 
 def _signal_group(process: subprocess.Popen[bytes], how: signal.Signals) -> None:

@@ -99,12 +99,12 @@ def serve_ui(stage: Stage, display: Display) -> None:
     """
     port = airflow_process.free_port()
     environment = airflow_process.ui_environment(stage.environment, port)
-    with ExitStack() as cleanup:
-        components = []
+    address = f"http://127.0.0.1:{port}"
+    components: list[Component] = []
+    display.say("Starting Airflow (its output goes to airflow-*.log)")
+    try:
         for component in airflow_process.start_ui(environment, stage.folder):
-            cleanup.callback(airflow_process.end, component.process)
             components.append(component)
-        address = f"http://127.0.0.1:{port}"
         _wait_until_healthy(address, components)
         display.say(f"Airflow: {address}/dags/{airflow_process.DAG_ID}  (no password; this machine only)")
         display.say(
@@ -115,6 +115,8 @@ def serve_ui(stage: Stage, display: Display) -> None:
         while True:
             _check_alive(components)
             time.sleep(1)
+    finally:
+        airflow_process.end(*(component.process for component in components))
 
 
 def _look(stage: Stage) -> list[PartitionState]:

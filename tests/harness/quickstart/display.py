@@ -20,6 +20,7 @@ BAR_WIDTH = 12
 _LARGE_BYTES = 1 << 20
 """Without a terminal only partitions from this size on get lines of their own."""
 
+_TOLD_STAGES = (Stage.PLANNED, Stage.MERGING, Stage.COMPACTED, Stage.CLEANED)
 _LINES_AROUND_THE_LIST = 8
 _COLOURS = {Stage.PLANNED: "yellow", Stage.MERGING: "cyan", Stage.MERGED: "cyan", Stage.COMPACTED: "green"}
 
@@ -54,11 +55,13 @@ class Display:
     def outcome(
         self, tables: Sequence[DemoTable], before: Sequence[PartitionState], after: Sequence[PartitionState]
     ) -> None:
-        """A table of what each partition gained."""
+        """A table of what each partition gained; on a narrow terminal without who wrote it, and checksums in short."""
+        wide = self.console.width >= PLAIN_WIDTH
         writers = {table.name: table.writer for table in tables}
-        shown = Table(box=None, pad_edge=False)
+        shown = Table(box=None, pad_edge=False, collapse_padding=True)
         shown.add_column("partition", no_wrap=True)
-        shown.add_column("written by", no_wrap=True)
+        if wide:
+            shown.add_column("written by", no_wrap=True)
         shown.add_column("directories", justify="right", no_wrap=True)
         shown.add_column("", no_wrap=True)
         for title in ("bytes", "rows", "row checksum"):
@@ -66,12 +69,12 @@ class Display:
         for old, new in zip(before, after, strict=True):
             shown.add_row(
                 old.table if old.partition is None else f"{old.table}/{old.partition}",
-                writers[old.table],
+                *([writers[old.table]] if wide else []),
                 f"{old.directories} → {new.directories}",
                 _gain(old, new),
                 f"{human_bytes(old.size_bytes)} → {human_bytes(new.size_bytes)}",
                 _rows(old, new),
-                _checksum(old, new),
+                _checksum(old, new, wide=wide),
             )
         self.console.print(shown)
 
@@ -98,8 +101,8 @@ class Display:
 
     def _tell_changes(self, partitions: Sequence[PartitionProgress]) -> None:
         for partition in partitions:
-            large = partition.bytes_total >= _LARGE_BYTES
-            if large and partition.stage is not self._told.get(partition.label):
+            to_tell = partition.bytes_total >= _LARGE_BYTES and partition.stage in _TOLD_STAGES
+            if to_tell and partition.stage is not self._told.get(partition.label):
                 self._told[partition.label] = partition.stage
                 size = human_bytes(partition.bytes_total)
                 self.say(f"  {partition.label}: {partition.stage.value}, {size}{_rate(partition)}")
@@ -134,7 +137,9 @@ def _rows(old: PartitionState, new: PartitionState) -> str:
     return f"{new.rows:,}" if old.rows == new.rows else f"{old.rows:,} → {new.rows:,}"
 
 
-def _checksum(old: PartitionState, new: PartitionState) -> str:
+def _checksum(old: PartitionState, new: PartitionState, *, wide: bool) -> str:
     if old.rows is None or new.rows is None:
         return ""
-    return f"{new.checksum:016x} same" if old.checksum == new.checksum else f"{old.checksum:016x} → {new.checksum:016x}"
+    if old.checksum != new.checksum:
+        return f"{old.checksum:016x} → {new.checksum:016x}"
+    return f"{new.checksum:016x} same" if wide else "same"
