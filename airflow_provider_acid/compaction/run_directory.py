@@ -24,6 +24,7 @@ RUNS_DIRECTORY = "_acid_runs"
 """Must not begin like a staging directory: a later attempt removes those."""
 BATCH_FILE = "batch.json"
 ALIVE_PREFIX = "operator.alive."
+IDLE_TIMEOUT_SECONDS = 600.0
 
 _APPLICATION_FILE = re.compile(r"(?P<item>\d{4,})\.(?P<kind>result\.json|progress\.\d+)")
 
@@ -37,7 +38,9 @@ class RunDirectory:
     :param idle_timeout_seconds: the application ends itself after this long without a sign of life.
     """
 
-    def __init__(self, parent: str, name: str, items: int, idle_timeout_seconds: float = 600.0) -> None:
+    def __init__(
+        self, parent: str, name: str, items: int, idle_timeout_seconds: float = IDLE_TIMEOUT_SECONDS
+    ) -> None:
         self._parent = storage_for(parent)
         self._path = f"{RUNS_DIRECTORY}/{name}"
         self._parent.make_directory(self._path)

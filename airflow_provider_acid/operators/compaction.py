@@ -18,7 +18,7 @@ from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.batch import CompactionBatch
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
 from airflow_provider_acid.compaction.package_archive import compaction_script, write_package_archive
-from airflow_provider_acid.compaction.run_directory import RunDirectory
+from airflow_provider_acid.compaction.run_directory import IDLE_TIMEOUT_SECONDS, RunDirectory
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.worker import ActiveCompaction, Worker
 from airflow_provider_acid.config import configured_settings, job_queue
@@ -49,6 +49,7 @@ class AcidCompactionOperator(SparkSubmitOperator):
         ``num_executors`` and ``executor_cores`` or ``total_executor_cores`` ask for.
     :param run_directory: URI of a directory that Airflow and all executors reach, for plans and results; default:
         inside the first table's location. (templated)
+    :param idle_timeout_seconds: the application ends itself after so long without a sign of life of this task.
     :param rewrite_single_delta: rewrite also a partition that is a single delta into a base, as Hive 3 does.
     :param ship_package: send this package's pure part along with the application, so that executors need only
         pyarrow, pyorc and protobuf.
@@ -75,6 +76,7 @@ class AcidCompactionOperator(SparkSubmitOperator):
         run_directory: str | None = None,
         ship_package: bool = True,
         rewrite_single_delta: bool = False,
+        idle_timeout_seconds: float = IDLE_TIMEOUT_SECONDS,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -86,6 +88,7 @@ class AcidCompactionOperator(SparkSubmitOperator):
         self.run_directory = run_directory
         self.ship_package = ship_package
         self.rewrite_single_delta = rewrite_single_delta
+        self.idle_timeout_seconds = idle_timeout_seconds
         self._batch: CompactionBatch | None = None
 
     def execute(self, context: Context) -> Any:
@@ -162,7 +165,8 @@ class AcidCompactionOperator(SparkSubmitOperator):
                 yield worker
 
         def make_run_directory(first: ActiveCompaction, count: int) -> RunDirectory:
-            return RunDirectory(self.run_directory or first.table_location, uuid4().hex, count)
+            parent = self.run_directory or first.table_location
+            return RunDirectory(parent, uuid4().hex, count, self.idle_timeout_seconds)
 
         return CompactionBatch(
             items,

@@ -154,12 +154,12 @@ def run_until_killed(chain: Chain, step: str) -> None:
         process.wait_until_killed()
 
 
-def wait_until(condition: Callable[[], bool]) -> None:
+def wait_until(condition: Callable[[], bool], seconds: float = PATIENCE_SECONDS) -> None:
     """Polls a condition.
 
     :raises AssertionError: it does not come true in good time.
     """
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "waited in vain"
         time.sleep(0.05)
