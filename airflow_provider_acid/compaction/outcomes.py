@@ -9,6 +9,7 @@ from airflow_provider_acid.acid import json_fields as fields
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.json_fields import JsonObject
 from airflow_provider_acid.acid.plan import CompactionType
+from airflow_provider_acid.exceptions import ConfigurationError
 
 
 def entity_from_json(data: JsonObject) -> Entity:
@@ -41,9 +42,11 @@ class DuePartition:
         :raises ConfigurationError: the object is no due partition.
         """
         request_id = None if data.get("request_id") is None else fields.integer(data, "request_id")
-        kind = fields.optional_text(data, "type") or CompactionType.MAJOR.value
+        kind = (fields.optional_text(data, "type") or CompactionType.MAJOR.value).lower()
+        if kind not in {known.value for known in CompactionType}:
+            raise ConfigurationError(f"type {kind!r} of a partition", "is no type of compaction", "write major or minor")
         reason = fields.optional_text(data, "reason") or "asked for"
-        return cls(entity_from_json(data), CompactionType(kind.lower()), reason, request_id)
+        return cls(entity_from_json(data), CompactionType(kind), reason, request_id)
 
 
 class OutcomeState(str, Enum):

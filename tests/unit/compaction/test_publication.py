@@ -1,0 +1,135 @@
+"""Nothing is published that is not exactly what was planned, reported and still there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.plan import CompactionPlan, CompactionResult, OutputFile
+from airflow_provider_acid.compaction.publication import check_inputs, verify_output
+from airflow_provider_acid.compaction.staging import open_staging
+from airflow_provider_acid.exceptions import NameTakenError, OwnershipLostError, VerificationError
+from airflow_provider_acid.filesystem import Storage, storage_for
+from tests.harness.plain_job import run_plainly
+from tests.unit.spark_jobs.acid_files import Partition, delete, insert
+
+Made = tuple[Storage, CompactionPlan, CompactionResult, Path]
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Made:
+    """Buckets 0 and 1 with rows, bucket 2 all deleted."""
+    partition = Partition(tmp_path / "t")
+    for bucket in (0, 1, 2):
+        partition.write("delta_0000001_0000001", [insert(1, 0, bucket, bucket=bucket)], bucket=bucket)
+    partition.write("delete_delta_0000002_0000002", [delete(1, 0, 2, bucket=2)])
+    plan = replace(
+        partition.plan(), staging="_acid_compaction_0123456789abcdef", attempt="0123456789abcdef",
+        directories=("delta_0000001_0000001", "delete_delta_0000002_0000002"),
+    )
+    storage = storage_for(str(partition.path))
+    open_staging(storage, plan)
+    result = run_plainly(plan)
+    assert result.error is None
+    return storage, plan, result, partition.path
+
+
+def test_what_the_job_made_is_accepted_as_it_is(made: Made) -> None:
+    storage, plan, result, _ = made
+    verify_output(storage, plan, result)
+    check_inputs(storage, plan)
+    assert [(file.bucket, file.rows_out) for file in result.files] == [(0, 1), (1, 1), (2, 0)]
+
+
+def files(change: Callable[[OutputFile], OutputFile], bucket: int = 0) -> Callable[[CompactionResult], CompactionResult]:
+    def changed(result: CompactionResult) -> CompactionResult:
+        return replace(
+            result, files=tuple(change(file) if file.bucket == bucket else file for file in result.files)
+        )
+
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("lie", "reason"),
+    [
+        (files(lambda file: replace(file, size_bytes=file.size_bytes - 1)), "the job reported bucket_00000"),
+        (files(lambda file: replace(file, name="bucket_00009")), "the job reported bucket_00001"),
+        (files(lambda file: replace(file, bucket=1)), "accounts for the buckets [1, 1, 2]"),
+        (files(lambda file: replace(file, bucket=9)), "accounts for the buckets [1, 2, 9]"),
+        (files(lambda file: replace(file, rows_in=2)), "holds 1 rows, but 2 came in, 0 of them aborted and 0 deleted"),
+        (files(lambda file: replace(file, rows_aborted=1)), "1 of them aborted"),
+        (files(lambda file: replace(file, rows_deleted=0), 2), "holds 0 rows, but 1 came in"),
+        (files(lambda file: replace(file, rows_out=0, rows_deleted=1)), "the job reported bucket_00001"),
+        (lambda result: replace(result, files=result.files[:2]), "accounts for the buckets [0, 1]"),
+        (lambda result: replace(result, files=result.files[1:]), "the job reported bucket_00001"),
+        (lambda result: replace(result, attempt="another"), "got the result of attempt another"),
+        (lambda result: replace(result, entity=Entity("db", "other")), "at db.other"),
+    ],
+)
+def test_a_report_that_is_not_true_is_refused(
+    made: Made, lie: Callable[[CompactionResult], CompactionResult], reason: str
+) -> None:
+    storage, plan, result, _ = made
+    with pytest.raises(VerificationError) as refused:
+        verify_output(storage, plan, lie(result))
+    assert reason in str(refused.value)
+    assert "the table was not changed" in str(refused.value)
+
+
+def unlink(name: str) -> Callable[[Path], None]:
+    return lambda output: (output / name).unlink()
+
+
+def write(name: str) -> Callable[[Path], object]:
+    return lambda output: (output / name).write_bytes(b"more")
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        unlink("bucket_00001"), unlink("_orc_acid_version"), unlink("_metadata_acid"), write("bucket_00001"),
+        write("bucket_00005"), write("part-0"), lambda output: (output / "nested").mkdir(),
+    ],
+)
+def test_an_output_that_is_not_as_reported_is_refused(made: Made, damage: Callable[[Path], object]) -> None:
+    storage, plan, result, path = made
+    damage(path / plan.staging / "output")
+    with pytest.raises(VerificationError):
+        verify_output(storage, plan, result)
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (unlink("delta_0000001_0000001/bucket_00001"), "delta_0000001_0000001/bucket_00001"),
+        (write("delta_0000001_0000001/bucket_00001"), "delta_0000001_0000001/bucket_00001"),
+        (write("delta_0000001_0000001/bucket_00007"), "delta_0000001_0000001/bucket_00007"),
+        (unlink("delete_delta_0000002_0000002/bucket_00000"), "delete_delta_0000002_0000002/bucket_00000"),
+    ],
+)
+def test_inputs_that_changed_are_named(made: Made, change: Callable[[Path], object], named: str) -> None:
+    storage, plan, _, path = made
+    change(path)
+    with pytest.raises(OwnershipLostError, match=f"its input files changed while they were merged: {named}. Remedy: "):
+        check_inputs(storage, plan)
+
+
+def test_what_is_no_input_may_change(made: Made) -> None:
+    storage, plan, _, path = made
+    (path / "delta_0000003_0000003_0000").mkdir()
+    (path / "delta_0000003_0000003_0000" / "bucket_00000").write_bytes(b"another's")
+    (path / "delta_0000001_0000001" / "_orc_acid_version").write_bytes(b"2")
+    (path / "delta_0000001_0000001" / "bucket_00004").touch()
+    check_inputs(storage, plan)
+
+
+def test_a_target_that_exists_is_refused_by_name(made: Made) -> None:
+    storage, plan, _, path = made
+    (path / plan.target).mkdir()
+    with pytest.raises(NameTakenError, match=f"{plan.target}: exists already"):
+        check_inputs(storage, plan)
