@@ -12,7 +12,7 @@ from rich.text import Text
 
 from airflow_provider_acid.compaction.progress import human_bytes
 from tests.harness.quickstart.demo_tables import DemoTable
-from tests.harness.quickstart.run_watch import PartitionProgress, Stage
+from tests.harness.quickstart.run_watch import CompactionStage, PartitionProgress
 from tests.harness.quickstart.table_state import PartitionState
 
 PLAIN_WIDTH = 118
@@ -20,9 +20,14 @@ BAR_WIDTH = 12
 _LARGE_BYTES = 1 << 20
 """Without a terminal only partitions from this size on get lines of their own."""
 
-_TOLD_STAGES = (Stage.PLANNED, Stage.MERGING, Stage.COMPACTED, Stage.CLEANED)
+_TOLD_STAGES = (CompactionStage.PLANNED, CompactionStage.MERGING, CompactionStage.COMPACTED, CompactionStage.CLEANED)
 _LINES_AROUND_THE_LIST = 8
-_COLOURS = {Stage.PLANNED: "yellow", Stage.MERGING: "cyan", Stage.MERGED: "cyan", Stage.COMPACTED: "green"}
+_COLOURS = {
+    CompactionStage.PLANNED: "yellow",
+    CompactionStage.MERGING: "cyan",
+    CompactionStage.MERGED: "cyan",
+    CompactionStage.COMPACTED: "green",
+}
 
 
 class Display:
@@ -33,7 +38,7 @@ class Display:
         if not self.console.is_terminal:
             self.console = Console(highlight=False, width=PLAIN_WIDTH)
         self._live: Live | None = None
-        self._told: dict[str, Stage] = {}
+        self._told: dict[str, CompactionStage] = {}
 
     def say(self, text: str) -> None:
         """One line."""
@@ -85,10 +90,10 @@ class Display:
         self._live.update(self._picture(partitions, seconds))
 
     def _picture(self, partitions: Sequence[PartitionProgress], seconds: float) -> RenderableType:
-        at_work = [partition for partition in partitions if partition.stage is not Stage.UNTOUCHED]
-        finished = sum(partition.stage in (Stage.COMPACTED, Stage.CLEANED) for partition in at_work)
+        at_work = [partition for partition in partitions if partition.stage is not CompactionStage.UNTOUCHED]
+        finished = sum(partition.stage in (CompactionStage.COMPACTED, CompactionStage.CLEANED) for partition in at_work)
         head = Text(f"{seconds:4.0f} s  {len(at_work)} partitions begun, {finished} compacted")
-        order = list(Stage)
+        order = list(CompactionStage)
         by_urgency = sorted(at_work, key=lambda partition: (order.index(partition.stage), -partition.bytes_total))
         shown = Table(box=None, pad_edge=False)
         for _ in range(5):

@@ -16,7 +16,7 @@ from airflow_provider_acid.compaction.run_directory import RUNS_DIRECTORY
 from tests.harness.quickstart.demo_tables import DATABASE, DemoTable
 
 
-class Stage(str, Enum):
+class CompactionStage(str, Enum):
     """What has become visible of a partition's compaction."""
 
     UNTOUCHED = "untouched"
@@ -38,7 +38,7 @@ class PartitionProgress:
     label: str
     folder: Path
     old_directories: frozenset[str]
-    stage: Stage = Stage.UNTOUCHED
+    stage: CompactionStage = CompactionStage.UNTOUCHED
     bytes_done: int = 0
     bytes_total: int = 0
     bytes_per_second: float | None = None
@@ -75,10 +75,10 @@ class RunWatch:
 
 
 def _read_item(partition: PartitionProgress, plan: CompactionPlan, run: Path, item: str) -> None:
-    if partition.stage is Stage.UNTOUCHED:
-        partition.stage = Stage.PLANNED
+    if partition.stage is CompactionStage.UNTOUCHED:
+        partition.stage = CompactionStage.PLANNED
         partition.bytes_total = plan.input_bytes
-    if partition.stage in (Stage.PLANNED, Stage.MERGING):
+    if partition.stage in (CompactionStage.PLANNED, CompactionStage.MERGING):
         for file in run.glob(f"{item}.progress.*"):
             _read_report(partition, json.loads(file.read_text()))
         result = run / f"{item}.result.json"
@@ -86,7 +86,7 @@ def _read_item(partition: PartitionProgress, plan: CompactionPlan, run: Path, it
             seconds = CompactionResult.from_json(result.read_text()).seconds
             partition.bytes_done = partition.bytes_total
             partition.bytes_per_second = partition.bytes_total / max(seconds, 0.001)
-            partition.stage = Stage.MERGED
+            partition.stage = CompactionStage.MERGED
 
 
 def _read_report(partition: PartitionProgress, report: dict[str, int]) -> None:
@@ -94,7 +94,7 @@ def _read_report(partition: PartitionProgress, report: dict[str, int]) -> None:
     done = min(report["bytes_done"], partition.bytes_total)
     if done > partition.bytes_done:
         partition.bytes_done, partition.bytes_per_second = done, report["bytes_per_second"]
-        partition.stage = Stage.MERGING
+        partition.stage = CompactionStage.MERGING
 
 
 def _look_at_directories(partition: PartitionProgress) -> None:
@@ -102,7 +102,7 @@ def _look_at_directories(partition: PartitionProgress) -> None:
     if not any(name.startswith("base_") for name in names - partition.old_directories):
         return
     partition.bytes_done = partition.bytes_total
-    partition.stage = Stage.COMPACTED if names & partition.old_directories else Stage.CLEANED
+    partition.stage = CompactionStage.COMPACTED if names & partition.old_directories else CompactionStage.CLEANED
 
 
 def _directories(folder: Path) -> frozenset[str]:

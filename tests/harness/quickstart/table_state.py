@@ -52,17 +52,22 @@ def table_state(admin: ThriftAdmin, table: DemoTable) -> list[PartitionState]:
     :raises WrongRowsError: the rows are not those that Hive reads.
     """
     snapshot = _snapshot(admin, table.name)
-    figures: Mapping[str | None, Figures]
-    if not table.has_row_ids:
-        figures = {name: (None, 0) for name in table.folders}
-    elif table.expected_rows is None:
-        figures = {name: fast_figures(folder, snapshot) for name, folder in table.folders.items()}
-    else:
-        figures = _exact_figures(table, snapshot)
+    try:
+        figures = _figures(table, snapshot)
+    except AssertionError as error:
+        raise WrongRowsError(f"{table.name}: {error}") from error
     return [
         PartitionState(table.name, name, *_directories_and_bytes(folder), *figures[name])
         for name, folder in table.folders.items()
     ]
+
+
+def _figures(table: DemoTable, snapshot: Snapshot) -> Mapping[str | None, Figures]:
+    if not table.has_row_ids:
+        return {name: (None, 0) for name in table.folders}
+    if table.expected_rows is None:
+        return {name: fast_figures(folder, snapshot) for name, folder in table.folders.items()}
+    return _exact_figures(table, snapshot)
 
 
 def _snapshot(admin: ThriftAdmin, name: str) -> Snapshot:
@@ -98,7 +103,10 @@ def _text(row: Mapping[str, object]) -> str:
 
 
 def fast_figures(folder: Path, snapshot: Snapshot) -> Figures:
-    """With Arrow alone, for tables whose files all have ACID columns."""
+    """Rows and checksum of a partition, with Arrow alone; for tables whose files all have ACID columns.
+
+    :raises WrongRowsError: a row id occurs twice.
+    """
     inserted: list[pa.Table] = []
     deleted: list[pa.Table] = []
     for directory in live_directories(folder, snapshot):
