@@ -221,7 +221,7 @@ class Initiator:
         return True
 
     def _meet_foreign_requests(self, rows: dict[Entity, list[CompactionRow]], findings: _Findings) -> None:
-        """Serve or report every waiting request of others, also for tables that are not evaluated: none waits unseen."""
+        """Serve or report every waiting request of others, also for tables that are not evaluated."""
         for entity, of_entity in rows.items():
             for row in of_entity:
                 if row.state is CompactionState.INITIATED and RequestPool.parse(row.pool) is None:

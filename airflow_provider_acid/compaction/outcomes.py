@@ -44,7 +44,9 @@ class DuePartition:
         request_id = None if data.get("request_id") is None else fields.integer(data, "request_id")
         kind = (fields.optional_text(data, "type") or CompactionType.MAJOR.value).lower()
         if kind not in {known.value for known in CompactionType}:
-            raise ConfigurationError(f"type {kind!r} of a partition", "is no type of compaction", "write major or minor")
+            raise ConfigurationError(
+                f"type {kind!r} of a partition", "is no type of compaction", "write major or minor"
+            )
         reason = fields.optional_text(data, "reason") or "asked for"
         return cls(entity_from_json(data), CompactionType(kind), reason, request_id)
 

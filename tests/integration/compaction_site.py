@@ -107,7 +107,9 @@ class AcidTable:
         """A committed insert."""
         return self.write(partition).insert(*values).commit()
 
-    def write_file(self, directory: str, events: Iterable[Event], partition: str | None = None, bucket: int = 0) -> Path:
+    def write_file(
+        self, directory: str, events: Iterable[Event], partition: str | None = None, bucket: int = 0
+    ) -> Path:
         file = self.folder(partition) / directory / f"bucket_{bucket:05d}"
         file.parent.mkdir(parents=True, exist_ok=True)
         with file.open("xb") as output, pyorc.Writer(output, _SCHEMA) as writer:
@@ -149,7 +151,9 @@ class Site:
     admin: ThriftAdmin
     client: AcidMetastoreClient
     database: str
-    settings: CompactionSettings = field(default_factory=lambda: CompactionSettings(thresholds=Thresholds(delta_count=1)))
+    settings: CompactionSettings = field(
+        default_factory=lambda: CompactionSettings(thresholds=Thresholds(delta_count=1))
+    )
     open_txns: set[int] = field(default_factory=set)
 
     @property

@@ -8,6 +8,7 @@ import socket
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,7 +33,7 @@ __all__ = ["old_server"]
 UNPUBLISHED = {OutcomeState.REFUSED: CompactionState.REFUSED, OutcomeState.FAILED: CompactionState.FAILED}
 
 
-def inserts(site: Site, name: str = "t", count: int = 3, **options: object) -> AcidTable:
+def inserts(site: Site, name: str = "t", count: int = 3, **options: Any) -> AcidTable:
     table = site.table(name, **options)
     for value in range(count):
         table.insert(value, value)
@@ -63,7 +64,7 @@ def assert_clear(site: Site, outcome: Outcome, text: str, *, has_row: bool = Tru
     ],
 )
 def test_a_kind_of_table_that_is_not_compacted_is_refused_by_name(
-    site: Site, options: dict[str, object], text: str, has_row: bool
+    site: Site, options: dict[str, Any], text: str, has_row: bool
 ) -> None:
     table = site.table(**options)
     for value in range(2):
@@ -76,7 +77,6 @@ def test_a_kind_of_table_that_is_not_compacted_is_refused_by_name(
 
 
 def test_a_table_that_is_not_acid_is_refused_without_a_request(site: Site) -> None:
-    table = inserts(site)
     plain = site.table("plain", properties={"transactional": "false", "transactional_properties": ""})
     outcome = site.compact(plain.entity())
     assert_clear(site, outcome, "is an external table", has_row=False)
@@ -350,8 +350,15 @@ def of_another_attempt(plan: CompactionPlan) -> CompactionResult:
 @pytest.mark.parametrize(
     "job",
     [
-        of_wrong_size, of_wrong_counts, with_a_file_missing, with_a_file_too_many, with_a_directory_too_many,
-        with_a_bucket_passed_over_in_silence, with_a_bucket_said_to_be_empty, without_markers, that_wrote_nothing,
+        of_wrong_size,
+        of_wrong_counts,
+        with_a_file_missing,
+        with_a_file_too_many,
+        with_a_directory_too_many,
+        with_a_bucket_passed_over_in_silence,
+        with_a_bucket_said_to_be_empty,
+        without_markers,
+        that_wrote_nothing,
         of_another_attempt,
     ],
 )

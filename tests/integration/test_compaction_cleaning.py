@@ -66,7 +66,8 @@ def test_c09_compactions_that_piled_up_behind_one_reader_are_cleaned_in_order_in
     cleanings = site.clean(table.entity())
 
     assert [(item.request_id, item.state) for item in cleanings] == [
-        (first.request_id, CleaningState.CLEANED), (second.request_id, CleaningState.CLEANED)
+        (first.request_id, CleaningState.CLEANED),
+        (second.request_id, CleaningState.CLEANED),
     ]
     assert table.directories() == [second.target]
     assert table.values() == [0, 1, 2, 3]
@@ -83,7 +84,8 @@ def test_c09_the_older_row_is_cleaned_while_a_reader_between_the_two_still_reads
     cleanings = site.clean(table.entity())
 
     assert [(item.request_id, item.state) for item in cleanings] == [
-        (first.request_id, CleaningState.CLEANED), (second.request_id, CleaningState.WAITING)
+        (first.request_id, CleaningState.CLEANED),
+        (second.request_id, CleaningState.WAITING),
     ]
     assert table.directories() == [first.target, second.target, "delta_0000004_0000004_0000"]
 

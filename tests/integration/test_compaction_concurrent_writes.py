@@ -46,7 +46,8 @@ def test_writes_between_begin_and_finish_and_before_cleaning_are_kept(site: Site
     assert table.values() == [11, 20, 30, 31, 100, 105, 200, 205]
     [cleaning] = site.clean(table.entity())
     assert (cleaning.state, cleaning.deleted) == (
-        CleaningState.CLEANED, tuple(f"delta_{id:07d}_{id:07d}_0000" for id in (1, 2, 3))
+        CleaningState.CLEANED,
+        tuple(f"delta_{id:07d}_{id:07d}_0000" for id in (1, 2, 3)),
     )
     assert table.values() == [11, 20, 30, 31, 100, 105, 200, 205]
     keys = table.rows()
@@ -91,7 +92,8 @@ def test_w08_with_an_open_write_id_in_the_middle_only_what_is_below_is_merged(
     assert table.values() == [2, 3, 4, 5]
     kept = {still_open.id, still_open.id + 1}
     assert table.directories() == [
-        outcome.target, f"delete_delta_{max(kept) + 1:07d}_{max(kept) + 1:07d}_0000",
+        outcome.target,
+        f"delete_delta_{max(kept) + 1:07d}_{max(kept) + 1:07d}_0000",
         *(f"delta_{id:07d}_{id:07d}_0000" for id in sorted(kept)),
     ]
     assert site.row(outcome.request_id).state.value == "succeeded"

@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pytest
@@ -27,10 +27,32 @@ from tests.harness.thrift_admin import ThriftAdmin
 from tests.integration.compaction_site import Site, StepRecorder
 
 TABLES = {
-    "3.1.3": ["a_plain", "a_buck", "a_part", "a_part_buck", "a_multi", "a_merge", "a_abort", "a_evol", "a_over",
-              "a_stream", "a_types"],
-    "4.0.1": ["acid_plain", "acid_buck", "acid_part", "acid_partbuck", "acid_multi", "acid_merge", "acid_abort",
-              "acid_evol", "acid_over", "acid_types", "merge_src"],
+    "3.1.3": [
+        "a_plain",
+        "a_buck",
+        "a_part",
+        "a_part_buck",
+        "a_multi",
+        "a_merge",
+        "a_abort",
+        "a_evol",
+        "a_over",
+        "a_stream",
+        "a_types",
+    ],
+    "4.0.1": [
+        "acid_plain",
+        "acid_buck",
+        "acid_part",
+        "acid_partbuck",
+        "acid_multi",
+        "acid_merge",
+        "acid_abort",
+        "acid_evol",
+        "acid_over",
+        "acid_types",
+        "merge_src",
+    ],
 }
 ALL = [(version, name) for version, names in TABLES.items() for name in names]
 SPARK_SECONDS = 240
@@ -101,7 +123,7 @@ def test_readers_see_hives_rows_at_every_step(site: Site, version: str, name: st
 @pytest.fixture(scope="session")
 def spark_run(
     metastore: MetastoreServer, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[list[FixtureTable], dict[Entity, dict[str, object]]]]:
+) -> tuple[list[FixtureTable], dict[Entity, dict[str, object]]]:
     """Every table, compacted by one operator with one spark-submit; what it returned, by partition."""
     tables = [register(metastore, name, version, f"spark{version[0]}") for version, name in ALL]
     with ThriftAdmin(metastore.host, metastore.port) as admin:
@@ -129,17 +151,22 @@ def spark_run(
     }
     done = subprocess.run(
         [sys.executable, "-c", _OPERATOR, json.dumps(partitions)],
-        env=environment, cwd=home, text=True, capture_output=True, timeout=SPARK_SECONDS,
+        env=environment,
+        cwd=home,
+        text=True,
+        capture_output=True,
+        timeout=SPARK_SECONDS,
     )
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-8000:]
     line = next(line for line in done.stdout.splitlines() if line.startswith("OUTCOMES "))
     outcomes: list[dict[str, object]] = json.loads(line.removeprefix("OUTCOMES "))
     by_entity = {
-        Entity(str(item["database"]), str(item["table"]), None if item["partition"] is None else str(item["partition"])):
-        item
+        Entity(
+            str(item["database"]), str(item["table"]), None if item["partition"] is None else str(item["partition"])
+        ): item
         for item in outcomes
     }
-    yield tables, by_entity
+    return tables, by_entity
 
 
 def test_the_operator_with_a_real_spark_compacts_every_table_exactly(
@@ -154,9 +181,7 @@ def test_the_operator_with_a_real_spark_compacts_every_table_exactly(
             found = read_now(site.admin, table, check_visibility=check_visibility)
             assert found == lines(table.rows), f"{table.name} after compaction"
     cleanings = site.clean(*outcomes)
-    assert {str(item.entity): item.state.value for item in cleanings} == {
-        str(entity): "cleaned" for entity in outcomes
-    }
+    assert {str(item.entity): item.state.value for item in cleanings} == {str(entity): "cleaned" for entity in outcomes}
     for table in tables:
         for check_visibility in (True, False):
             found = read_now(site.admin, table, check_visibility=check_visibility)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,7 @@ COUNT = "compactorthreshold.hive.compactor.delta.num.threshold"
 RATIO = "compactorthreshold.hive.compactor.delta.pct.threshold"
 
 
-def inserts(site: Site, name: str = "t", count: int = 3, **options: object) -> AcidTable:
+def inserts(site: Site, name: str = "t", count: int = 3, **options: Any) -> AcidTable:
     table = site.table(name, **options)
     for value in range(count):
         table.insert(value)
@@ -27,8 +28,10 @@ def inserts(site: Site, name: str = "t", count: int = 3, **options: object) -> A
 
 
 def names(evaluation: Evaluation) -> list[str]:
-    return [f"{due.entity.table}/{due.entity.partition}" if due.entity.partition else due.entity.table
-            for due in evaluation.due]
+    return [
+        f"{due.entity.table}/{due.entity.partition}" if due.entity.partition else due.entity.table
+        for due in evaluation.due
+    ]
 
 
 def hives_defaults(site: Site) -> Site:
@@ -44,11 +47,12 @@ def test_a_tables_own_thresholds_go_before_the_general_ones(site: Site) -> None:
     inserts(site, "many", count=11)
     found = site.evaluate()
     assert names(found) == ["many", "strict"], "worst first"
-    assert [due.reason for due in found.due] == [
-        "major: 11 deltas > 10; no base", "major: 3 deltas > 2; no base"
-    ]
+    assert [due.reason for due in found.due] == ["major: 11 deltas > 10; no base", "major: 3 deltas > 2; no base"]
     assert {item.entity.table: item.decision.delta_count for item in found.evaluated} == {
-        "usual": 3, "strict": 3, "lax": 12, "many": 11
+        "usual": 3,
+        "strict": 3,
+        "lax": 12,
+        "many": 11,
     }
 
 
@@ -237,6 +241,7 @@ def test_an_empty_table_and_a_partition_without_files_are_not_due(site: Site) ->
     found = site.evaluate()
     assert found.due == ()
     assert {item.entity for item in found.evaluated} == {
-        Entity(site.database, "empty"), Entity(site.database, "parts", "p=a")
+        Entity(site.database, "empty"),
+        Entity(site.database, "parts", "p=a"),
     }
     assert {item.decision.type for item in found.evaluated} <= {None, CompactionType.MAJOR}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ from airflow_provider_acid.acid.plan import CompactionType
 from airflow_provider_acid.compaction.cleaner import CleaningState
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
 from airflow_provider_acid.compaction.worker import ActiveCompaction
-from airflow_provider_acid.metastore.compactions import structs
+from airflow_provider_acid.metastore import structs
 from airflow_provider_acid.metastore.pools import RequestPool, owner_of
 from airflow_provider_acid.metastore.values import CompactionState
 from tests.harness.plain_job import run_plainly
@@ -20,7 +21,7 @@ from tests.integration.compaction_site import AcidTable, Site, due
 MAJOR, MINOR = CompactionType.MAJOR, CompactionType.MINOR
 
 
-def inserts(site: Site, name: str = "t", count: int = 3, **options: object) -> AcidTable:
+def inserts(site: Site, name: str = "t", count: int = 3, **options: Any) -> AcidTable:
     table = site.table(name, **options)
     for value in range(count):
         table.insert(value)
@@ -36,8 +37,14 @@ def ask(site: Site, entity: Entity, type: CompactionType = MAJOR, pool: str | No
 
 def ask_for_rebalance(site: Site, entity: Entity) -> int:
     request = structs.CompactionRequest(
-        database=entity.database, table=entity.table, partition=None, type=3, run_as=None, properties=None,
-        initiator_id="user", pool=None,
+        database=entity.database,
+        table=entity.table,
+        partition=None,
+        type=3,
+        run_as=None,
+        properties=None,
+        initiator_id="user",
+        pool=None,
     )
     return int(site.client._invoke("rebalance", structs.COMPACT2, request, repeatable=False).id)
 

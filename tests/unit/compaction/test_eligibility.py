@@ -14,10 +14,19 @@ from airflow_provider_acid.metastore.values import ColumnInfo, DatabaseInfo, Par
 
 DATABASE = DatabaseInfo("db", {}, "file:/w/db.db")
 TABLE = TableInfo(
-    database="db", name="t", location="file:/w/db.db/t", columns=(ColumnInfo("V", "BIGINT"),),
+    database="db",
+    name="t",
+    location="file:/w/db.db/t",
+    columns=(ColumnInfo("V", "BIGINT"),),
     partition_keys=(ColumnInfo("p", "string"),),
-    parameters={"transactional": "true", "transactional_properties": "default"}, bucket_count=-1, bucket_columns=(),
-    sort_columns=(), table_type="MANAGED_TABLE", input_format=ORC_INPUT_FORMAT, output_format="", owner="hive",
+    parameters={"transactional": "true", "transactional_properties": "default"},
+    bucket_count=-1,
+    bucket_columns=(),
+    sort_columns=(),
+    table_type="MANAGED_TABLE",
+    input_format=ORC_INPUT_FORMAT,
+    output_format="",
+    owner="hive",
 )
 PARTITION = PartitionInfo("p=1", ("1",), "file:/w/db.db/t/p=1", {}, (), -1, ())
 
@@ -82,8 +91,13 @@ def test_a_partition_that_is_not_compacted_is_refused_by_name(
 
 @pytest.mark.parametrize(
     "table",
-    [TABLE, with_property("hive.repl.first.inc.pending", "false"), with_property("no_cleanup", "false"),
-     with_property("repl.source.for", "only the database's counts"), replace(TABLE, bucket_count=4)],
+    [
+        TABLE,
+        with_property("hive.repl.first.inc.pending", "false"),
+        with_property("no_cleanup", "false"),
+        with_property("repl.source.for", "only the database's counts"),
+        replace(TABLE, bucket_count=4),
+    ],
 )
 def test_everything_else_is_compacted(table: TableInfo) -> None:
     assert table_refusal(table, DATABASE) is None

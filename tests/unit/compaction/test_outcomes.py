@@ -44,8 +44,11 @@ def test_an_unknown_type_is_refused_as_a_configuration_error() -> None:
 @pytest.mark.parametrize(
     ("state", "is_failure"),
     [
-        (OutcomeState.COMPACTED, False), (OutcomeState.NOTHING_TO_MERGE, False), (OutcomeState.SKIPPED, False),
-        (OutcomeState.REFUSED, True), (OutcomeState.FAILED, True),
+        (OutcomeState.COMPACTED, False),
+        (OutcomeState.NOTHING_TO_MERGE, False),
+        (OutcomeState.SKIPPED, False),
+        (OutcomeState.REFUSED, True),
+        (OutcomeState.FAILED, True),
     ],
 )
 def test_a_task_fails_for_refused_and_failed_partitions_only(state: OutcomeState, is_failure: bool) -> None:
@@ -55,14 +58,27 @@ def test_a_task_fails_for_refused_and_failed_partitions_only(state: OutcomeState
 def test_an_outcome_is_plain_json() -> None:
     outcome = Outcome(Entity("db", "t", "p=1"), OutcomeState.COMPACTED, "done", 3, "base_1_v2", 100, 50, 7)
     assert json.loads(json.dumps(outcome.to_json())) == {
-        "database": "db", "table": "t", "partition": "p=1", "state": "compacted", "message": "done", "request_id": 3,
-        "target": "base_1_v2", "bytes_before": 100, "bytes_after": 50, "rows": 7,
+        "database": "db",
+        "table": "t",
+        "partition": "p=1",
+        "state": "compacted",
+        "message": "done",
+        "request_id": 3,
+        "target": "base_1_v2",
+        "bytes_before": 100,
+        "bytes_after": 50,
+        "rows": 7,
     }
 
 
 def test_a_cleaning_counts_what_it_deleted() -> None:
     cleaning = Cleaning(Entity("db", "t"), 3, CleaningState.CLEANED, "2 deleted", ("a", "b"))
     assert json.loads(json.dumps(cleaning.to_json())) == {
-        "database": "db", "table": "t", "partition": None, "request_id": 3, "state": "cleaned",
-        "message": "2 deleted", "deleted": 2,
+        "database": "db",
+        "table": "t",
+        "partition": None,
+        "request_id": 3,
+        "state": "cleaned",
+        "message": "2 deleted",
+        "deleted": 2,
     }

@@ -28,7 +28,9 @@ def made(tmp_path: Path) -> Made:
         partition.write("delta_0000001_0000001", [insert(1, 0, bucket, bucket=bucket)], bucket=bucket)
     partition.write("delete_delta_0000002_0000002", [delete(1, 0, 2, bucket=2)])
     plan = replace(
-        partition.plan(), staging="_acid_compaction_0123456789abcdef", attempt="0123456789abcdef",
+        partition.plan(),
+        staging="_acid_compaction_0123456789abcdef",
+        attempt="0123456789abcdef",
         directories=("delta_0000001_0000001", "delete_delta_0000002_0000002"),
     )
     storage = storage_for(str(partition.path))
@@ -45,11 +47,11 @@ def test_what_the_job_made_is_accepted_as_it_is(made: Made) -> None:
     assert [(file.bucket, file.rows_out) for file in result.files] == [(0, 1), (1, 1), (2, 0)]
 
 
-def files(change: Callable[[OutputFile], OutputFile], bucket: int = 0) -> Callable[[CompactionResult], CompactionResult]:
+def files(
+    change: Callable[[OutputFile], OutputFile], bucket: int = 0
+) -> Callable[[CompactionResult], CompactionResult]:
     def changed(result: CompactionResult) -> CompactionResult:
-        return replace(
-            result, files=tuple(change(file) if file.bucket == bucket else file for file in result.files)
-        )
+        return replace(result, files=tuple(change(file) if file.bucket == bucket else file for file in result.files))
 
     return changed
 
@@ -92,8 +94,13 @@ def write(name: str) -> Callable[[Path], object]:
 @pytest.mark.parametrize(
     "damage",
     [
-        unlink("bucket_00001"), unlink("_orc_acid_version"), unlink("_metadata_acid"), write("bucket_00001"),
-        write("bucket_00005"), write("part-0"), lambda output: (output / "nested").mkdir(),
+        unlink("bucket_00001"),
+        unlink("_orc_acid_version"),
+        unlink("_metadata_acid"),
+        write("bucket_00001"),
+        write("bucket_00005"),
+        write("part-0"),
+        lambda output: (output / "nested").mkdir(),
     ],
 )
 def test_an_output_that_is_not_as_reported_is_refused(made: Made, damage: Callable[[Path], object]) -> None:

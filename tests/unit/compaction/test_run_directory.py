@@ -1,18 +1,85 @@
+"""The operator's side of the run directory, read by the application's side."""
+
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
-from airflow_provider_acid.compaction.run_directory import RunDirectory
+import pytest
+
+from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.plan import CompactionResult
+from airflow_provider_acid.compaction.run_directory import RUNS_DIRECTORY, RunDirectory
+from airflow_provider_acid.compaction.staging import staging_tokens
+from airflow_provider_acid.exceptions import ConfigurationError, NameTakenError
+from airflow_provider_acid.filesystem import storage_for
+from airflow_provider_acid.spark_jobs import run_directory as job
+from tests.unit.spark_jobs.acid_files import Partition, insert
+
+RESULT = CompactionResult("attempt", Entity("db", "t"), "no luck", (), 1.5)
 
 
-def test_a_report_that_is_just_being_written_is_left_for_the_next_look(tmp_path: Path) -> None:
-    run = RunDirectory(tmp_path.as_uri(), "run", items=9)
-    folder = Path(run.location.removeprefix("file:"))
-    partial = folder / "_0008.progress.1.5f2c.partial"
-    partial.write_text('{"bytes_do')
+@pytest.fixture
+def run(tmp_path: Path) -> RunDirectory:
+    return RunDirectory(str(tmp_path), "run-1", 3, 42.0)
+
+
+@pytest.fixture
+def application(run: RunDirectory) -> job.RunDirectory:
+    return job.RunDirectory(storage_for(run.location))
+
+
+def test_the_application_reads_what_the_operator_wrote(
+    run: RunDirectory, application: job.RunDirectory, tmp_path: Path
+) -> None:
+    partition = Partition(tmp_path / "t")
+    partition.write("delta_0000001_0000001", [insert(1, 0, 1)])
+    run.put_plan(0, partition.plan())
+    run.put_skip(2)
+    run.beat()
+    assert application.batch() == job.Batch(3, 42.0)
+    seen = application.look()
+    assert (seen.plans, seen.skips, seen.alive) == (frozenset({0}), frozenset({2}), 1)
+    assert application.plan(0) == partition.plan()
+
+
+def test_results_and_progress_come_once(run: RunDirectory, application: job.RunDirectory) -> None:
+    application.write_progress(1, 1, {"bytes_done": 10})
+    application.write_progress(1, 2, {"bytes_done": 30})
+    application.write_result(0, RESULT)
+    assert run.poll() == ({0: RESULT}, {1: 30})
     assert run.poll() == ({}, {})
-    partial.write_text(json.dumps({"bytes_done": 7}))
-    partial.rename(folder / "0008.progress.1")
-    assert run.poll() == ({}, {8: 7})
-    assert run.poll() == ({}, {})
+    application.write_progress(1, 3, {"bytes_done": 50})
+    assert run.poll() == ({}, {1: 50})
+
+
+def test_signs_of_life_grow_and_old_ones_go(run: RunDirectory, application: job.RunDirectory) -> None:
+    for beats in range(1, 5):
+        run.beat()
+        assert application.look().alive == beats
+    assert len(list(Path(run.location).glob("operator.alive.*"))) == 2
+
+
+def test_a_word_is_given_once(run: RunDirectory) -> None:
+    run.put_skip(1)
+    with pytest.raises(NameTakenError):
+        run.put_skip(1)
+
+
+def test_a_result_of_another_version_is_refused(run: RunDirectory) -> None:
+    (Path(run.location) / "0000.result.json").write_text(json.dumps({"format_version": 99}))
+    with pytest.raises(ConfigurationError, match="format version 99"):
+        run.poll()
+
+
+def test_the_last_run_takes_the_directory_of_all_runs_away(tmp_path: Path) -> None:
+    first, second = (RunDirectory(str(tmp_path), name, 1) for name in ("a", "b"))
+    first.remove()
+    assert [path.name for path in (tmp_path / RUNS_DIRECTORY).iterdir()] == ["b"]
+    second.remove()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_directory_is_hidden_and_never_taken_for_staging(run: RunDirectory, tmp_path: Path) -> None:
+    assert RUNS_DIRECTORY.startswith("_")
+    assert staging_tokens(storage_for(str(tmp_path)).list()) == ()

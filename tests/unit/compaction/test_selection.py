@@ -35,9 +35,7 @@ def test_a_selection_of_nothing_is_refused(include: list[str]) -> None:
         TableSelection.of(include)
 
 
-@pytest.mark.parametrize(
-    ("include", "exclude"), [(["orders"], []), (["a.b.c"], []), (["sales.*"], ["orders"])]
-)
+@pytest.mark.parametrize(("include", "exclude"), [(["orders"], []), (["a.b.c"], []), (["sales.*"], ["orders"])])
 def test_a_pattern_without_exactly_one_dot_is_refused(include: list[str], exclude: list[str]) -> None:
     with pytest.raises(ConfigurationError, match="is not of the form database.table"):
         TableSelection.of(include, exclude)
