@@ -21,7 +21,7 @@ from tests.harness.generated_table import COLUMNS, GeneratedTable, write_files
 from tests.harness.quickstart.table_state import fast_figures
 
 REPOSITORY = Path(__file__).parents[2]
-TIMEOUT_SECONDS = 240
+TIMEOUT_SECONDS = 480
 MARK = "QUICKSTART_TEST"
 
 
@@ -69,7 +69,7 @@ class Quickstart:
     def kill(self) -> None:
         if self.process.poll() is None:
             self.process.terminate()
-            self.process.wait(timeout=60)
+            self.process.wait(timeout=120)
 
 
 @pytest.fixture(scope="module")
@@ -131,7 +131,7 @@ def test_a_run_that_is_ended_leaves_nothing_behind(output: list[str]) -> None:
             shown += os.read(terminal, 65536)
         run.wait_for_process("SparkSubmit")
         run.process.send_signal(signal.SIGTERM)
-        assert run.process.wait(timeout=60) == 128 + signal.SIGTERM
+        assert run.process.wait(timeout=120) == 128 + signal.SIGTERM
         assert run.processes_left() == []
     finally:
         run.kill()
@@ -152,7 +152,7 @@ def test_the_ui_answers_with_the_dag_at_work_until_it_is_interrupted() -> None:
         dag = _get(f"{address}/api/v2/dags/acid_compaction", token)
         assert (dag["dag_id"], dag["is_paused"]) == ("acid_compaction", False)
         run.process.send_signal(signal.SIGINT)
-        assert run.process.wait(timeout=60) == 0
+        assert run.process.wait(timeout=120) == 0
         assert run.processes_left() == []
     finally:
         run.kill()
