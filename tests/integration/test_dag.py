@@ -30,6 +30,7 @@ class Run:
     """What one run of the DAG came to.
 
     :param states: by task, how many of its instances ended in which state.
+    :param output: the last of it.
     """
 
     exit_code: int
@@ -80,13 +81,13 @@ class Airflow:
             tasks = database.execute("SELECT task_id, state FROM task_instance WHERE run_id = ?", [run_id]).fetchall()
         database.close()
         states = {task: Counter(state for name, state in tasks if name == task) for task, _ in tasks}
-        return Run(ended.returncode, state, states, ended.stdout)
+        return Run(ended.returncode, state, states, ended.stdout[-5000:])
 
     def queue(self) -> Mapping[str, str]:
         """The newest state of every table or partition in the metastore's compaction queue."""
         addresses = [MetastoreAddress(self.metastore.host, self.metastore.port)]
         with AcidMetastoreClient(addresses) as client:
-            rows = sorted(client.show_compact(), key=lambda row: row.id)
+            rows = sorted(client.compactions(), key=lambda row: row.id)
         return {str(row.entity): row.state.value for row in rows}
 
 
@@ -144,7 +145,7 @@ def test_a_run_finds_compacts_and_cleans(airflow: Airflow) -> None:
 
 def test_a_batch_that_fails_fails_the_run_and_keeps_no_other_from_being_cleaned(airflow: Airflow) -> None:
     good = register(airflow.metastore, "acid_merge", "4.0.1", DATABASE)
-    broken = register(airflow.metastore, "acid_multi", "4.0.1", DATABASE)
+    broken = register(airflow.metastore, "acid_buck", "4.0.1", DATABASE)
     before = rows(airflow, good)
     victim = max(broken.location.rglob("bucket_*"))
     victim.write_bytes(victim.read_bytes()[:-20])
@@ -157,7 +158,7 @@ def test_a_batch_that_fails_fails_the_run_and_keeps_no_other_from_being_cleaned(
     assert run.states["clean"] == {"success": 2}
     assert run.states["done"] == {"upstream_failed": 1}
     queue = airflow.queue()
-    assert (queue["demo.acid_merge"], queue["demo.acid_multi"]) == ("succeeded", "failed")
+    assert (queue["demo.acid_merge"], queue["demo.acid_buck"]) == ("succeeded", "failed")
     assert rows(airflow, good) == before
     assert [name.partition("_")[0] for name in directories(good.location)] == ["base"]
     assert {path: path.read_bytes() for path in broken.location.rglob("*") if path.is_file()} == fingerprint
