@@ -111,7 +111,8 @@ def test_the_sensor_returns_what_is_due_and_waits_when_it_is_done(site: Site) ->
     table = due_table(site)
     answer = sensor(site).poke({})
     assert answer.is_done
-    ((item,),) = answer.xcom_value or ()
+    assert answer.xcom_value is not None
+    ((item,),) = answer.xcom_value
     assert {name: item[name] for name in ("database", "table", "partition")} == partition(table)
     assert not sensor(site, delta_num_threshold="3", delta_pct_threshold="1000").poke({}).is_done
 
@@ -124,7 +125,9 @@ def test_a_request_of_a_user_is_reported_or_handed_on(
     request = site.client.compact(table.entity(), CompactionType.MAJOR).id
     assert not sensor(site).poke({}).is_done
     assert f"request {request} for {table.entity()} (major) was made by somebody else" in caplog.text
-    ((item,),) = sensor(site, serve_foreign_requests="True").poke({}).xcom_value or ()
+    answer = sensor(site, serve_foreign_requests="True").poke({})
+    assert answer.xcom_value is not None
+    ((item,),) = answer.xcom_value
     assert item["request_id"] == request
     site.client.abort_compactions([request])
 
@@ -153,7 +156,7 @@ class SlowSpark:
 
     def is_running(self) -> bool:
         try:
-            return psutil.Process(int(self.pid_file.read_text())).status() != psutil.STATUS_ZOMBIE
+            return bool(psutil.Process(int(self.pid_file.read_text())).status() != psutil.STATUS_ZOMBIE)
         except psutil.NoSuchProcess:
             return False
 
