@@ -36,6 +36,9 @@ from tests.integration.compaction_site import AcidTable, Site
 
 START_SECONDS = 60
 
+# Airflow's hook leaves process and pipe to the garbage collector, which may come in any later test of this file.
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+
 
 @pytest.fixture(autouse=True)
 def _connections(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,7 +169,7 @@ def slow_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Slow
     spark = SlowSpark(tmp_path)
     monkeypatch.setenv("PATH", f"{spark.folder}{os.pathsep}{os.environ['PATH']}")
     yield spark
-    gc.collect()  # Airflow's hook leaves process and pipe to the garbage collector, and warnings of it to the next test
+    gc.collect()
 
 
 class TimeOut(BaseException):
@@ -182,7 +185,6 @@ def time_out(operator: AcidCompactionOperator) -> None:
     raise TimeOut
 
 
-@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize(("strike", "error"), [(kill_it, AirflowException), (time_out, TimeOut)])
 def test_a_task_that_is_ended_gives_everything_back(
     site: Site,
