@@ -23,7 +23,11 @@ from airflow_provider_acid.spark_jobs.source_files import SourceReader
 _BATCH_ROWS = 1024
 
 _COMPRESSIONS: dict[str, Literal["UNCOMPRESSED", "ZLIB", "SNAPPY", "LZ4", "ZSTD"]] = {
-    "none": "UNCOMPRESSED", "zlib": "ZLIB", "snappy": "SNAPPY", "lz4": "LZ4", "zstd": "ZSTD",
+    "none": "UNCOMPRESSED",
+    "zlib": "ZLIB",
+    "snappy": "SNAPPY",
+    "lz4": "LZ4",
+    "zstd": "ZSTD",
 }
 
 # ORC's default for orc.dictionary.key.threshold

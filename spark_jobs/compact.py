@@ -104,10 +104,16 @@ class Driver:
         total_bytes = sum(bucket.input_bytes for bucket in running.plan.buckets)
         rate = done_bytes / max(time.monotonic() - running.start_seconds, 0.001)
         running.done_bytes, running.reports = done_bytes, running.reports + 1
-        self._run.write_progress(item, running.reports, {
-            "state": "merging", "bytes_done": done_bytes, "bytes_total": total_bytes,
-            "bytes_per_second": round(rate),
-        })
+        self._run.write_progress(
+            item,
+            running.reports,
+            {
+                "state": "merging",
+                "bytes_done": done_bytes,
+                "bytes_total": total_bytes,
+                "bytes_per_second": round(rate),
+            },
+        )
         _say(f"{item:04d} {running.plan.entity}: {done_bytes:,} of {total_bytes:,} bytes, {rate / 1e6:.1f} MB/s")
 
     def _abandon(self, pool: ThreadPoolExecutor, batch: Batch) -> int:

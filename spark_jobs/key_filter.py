@@ -151,7 +151,8 @@ class KeyFilter:
                 raise CorruptFileError(name, f"holds a row of bucket {writer}, not {self._bucket}", _DAMAGED)
         if _count(pc.not_equal(batch.column("originalTransaction"), batch.column("currentTransaction"))):
             raise UnsupportedTableError(
-                name, "holds an insert whose two write ids differ, which ACID version 2 does not write",
+                name,
+                "holds an insert whose two write ids differ, which ACID version 2 does not write",
                 "compact the table once with the Hive that wrote it",
             )
         self._check_order(name, batch)
@@ -178,9 +179,7 @@ class KeyFilter:
 
 def key_at(batch: pa.RecordBatch, row: int) -> Key:
     """The key of one row."""
-    owid, bucket, row_id = (
-        batch.column(name)[row].as_py() for name in ("originalTransaction", "bucket", "rowId")
-    )
+    owid, bucket, row_id = (batch.column(name)[row].as_py() for name in ("originalTransaction", "bucket", "rowId"))
     return owid, bucket, row_id
 
 
@@ -244,7 +243,8 @@ def _check_bucket_form(name: str, batch: pa.RecordBatch) -> None:
         value = _value(scalar)
         if value >> _VERSION_SHIFT != 1 or value & _RESERVED_MASK:
             raise UnsupportedTableError(
-                name, f"holds the bucket property {value}, which is not of Hive 3's form",
+                name,
+                f"holds the bucket property {value}, which is not of Hive 3's form",
                 "compact the table once with the Hive that wrote it",
             )
     if batch.num_rows:

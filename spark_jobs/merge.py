@@ -151,9 +151,7 @@ class _Merge:
             self.progress(done_bytes)
         return rows_aborted, rows_deleted
 
-    def _writer(
-        self, way: type[ArrowRows] | type[ExactRows], name: str, output: SealedOutput
-    ) -> ArrowRows | ExactRows:
+    def _writer(self, way: type[ArrowRows] | type[ExactRows], name: str, output: SealedOutput) -> ArrowRows | ExactRows:
         written, bloom = as_written(self.schema), _bloom_filter_ids(self.schema, self.options.bloom_filter_columns)
         if way is ArrowRows:
             return ArrowRows(name, output, written, self.options, bloom)

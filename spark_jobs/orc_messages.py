@@ -76,9 +76,7 @@ _MESSAGES: dict[str, tuple[tuple[str, int, str, str], ...]] = {
 
 
 def _declare() -> descriptor_pool.DescriptorPool:
-    file = descriptor_pb2.FileDescriptorProto(
-        name="airflow_provider_acid/orc.proto", package=_PACKAGE, syntax="proto2"
-    )
+    file = descriptor_pb2.FileDescriptorProto(name="airflow_provider_acid/orc.proto", package=_PACKAGE, syntax="proto2")
     for message_name, fields in _MESSAGES.items():
         message = file.message_type.add(name=message_name)
         for name, number, kind, label in fields:

@@ -117,10 +117,9 @@ def acid_schema(columns: Sequence[Column]) -> OrcType:
 
 def is_acid(schema: OrcType) -> bool:
     """Whether these are the six columns of an ACID file, as ORC's ``SchemaEvolution`` recognises them."""
-    return (
-        tuple(name.lower() for name in schema.names) == tuple(name.lower() for name in ACID_COLUMNS)
-        and tuple(child.kind for child in schema.children) == (*_ACID_KINDS, Kind.STRUCT)
-    )
+    return tuple(name.lower() for name in schema.names) == tuple(name.lower() for name in ACID_COLUMNS) and tuple(
+        child.kind for child in schema.children
+    ) == (*_ACID_KINDS, Kind.STRUCT)
 
 
 def parse_hive_type(column: str, text: str) -> OrcType:

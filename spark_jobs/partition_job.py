@@ -82,20 +82,23 @@ def _merge_all(plan: CompactionPlan, merge_buckets: Callable[[], list[Merged]]) 
 def _check(storage: Storage, plan: CompactionPlan) -> None:
     if plan.type is not CompactionType.MAJOR:
         raise UnsupportedTableError(
-            str(plan.entity), f"a {plan.type.value} compaction is not carried out by this release",
+            str(plan.entity),
+            f"a {plan.type.value} compaction is not carried out by this release",
             "ask for a major compaction",
         )
     # Only the operator makes directories: where a successor removed them, nothing may bring them back.
     output = f"{plan.staging}/{OUTPUT_DIRECTORY}"
     if not storage.exists(output):
         raise StorageError(
-            f"{plan.location}/{output}", "does not exist, its attempt was given up",
+            f"{plan.location}/{output}",
+            "does not exist, its attempt was given up",
             "let the operator try again; it plans anew",
         )
     found = storage.list(output)
     if found.files or found.directories:
         raise StorageError(
-            f"{plan.location}/{output}", "holds the output of another run of the same attempt",
+            f"{plan.location}/{output}",
+            "holds the output of another run of the same attempt",
             "let the operator try again; it removes this directory and plans anew",
         )
 
@@ -111,7 +114,8 @@ def _run_tasks(spark: SparkSession, plan: CompactionPlan, run_uri: str, item: in
         rows = spark.range(0, tasks, 1, tasks).select(merge("id").alias("answer")).collect()
     except PySparkException as error:
         raise SparkJobError(
-            str(plan.entity), f"its Spark job failed ({_last_line(str(error))})",
+            str(plan.entity),
+            f"its Spark job failed ({_last_line(str(error))})",
             "see the executors' logs of the Spark application; nothing was published",
         ) from error
     merged, errors = [], []

@@ -131,7 +131,8 @@ class StripeKeys:
         ends = [sum(stripe_rows[: number + 1]) for number in range(len(stripe_rows))]
         if (ends[-1] if ends else 0) != self.rows or any(end not in self._keys for end in ends):
             raise VerificationError(
-                self._name, f"its stripes end after rows {ends}, {self.rows} rows were written",
+                self._name,
+                f"its stripes end after rows {ends}, {self.rows} rows were written",
                 "report this with the versions of pyarrow and pyorc; nothing was changed",
             )
         return tuple(self._keys[end] for end in ends)

@@ -55,7 +55,8 @@ class SourceReader:
         self.tail: OrcTail = read_tail(file, name)
         if not is_acid(self.tail.schema):
             raise UnsupportedTableError(
-                name, "has not the six columns of an ACID file (original files and LOAD DATA come in a later release)",
+                name,
+                "has not the six columns of an ACID file (original files and LOAD DATA come in a later release)",
                 "compact this partition with Hive",
             )
         with damage_named(name):
@@ -114,7 +115,8 @@ def open_source(storage: Storage, source: SourceFile) -> Iterator[SourceReader |
         size = file.seek(0, 2)
         if size != source.size_bytes:
             raise CorruptFileError(
-                name, f"has {size} bytes, it had {source.size_bytes} when the compaction was planned",
+                name,
+                f"has {size} bytes, it had {source.size_bytes} when the compaction was planned",
                 "find out what changes files of a transactional table; then compact again",
             )
         yield SourceReader(name, file) if size else None
@@ -127,14 +129,16 @@ def check_types(name: str, row_type: OrcType, target: OrcType) -> None:
     """
     if len(row_type.children) > len(target.children):
         raise UnsupportedTableError(
-            name, f"has {len(row_type.children)} columns, the table has {len(target.children)}",
+            name,
+            f"has {len(row_type.children)} columns, the table has {len(target.children)}",
             "compact this partition with Hive",
         )
     for column, was, becomes in zip(target.names, row_type.children, target.children, strict=False):
         if not can_become(was, becomes):
             raise UnsupportedTableError(
-                name, f"has column {column} as {was}, the table has {becomes}, and this release cannot convert that "
-                "exactly", "compact this partition with Hive",
+                name,
+                f"has column {column} as {was}, the table has {becomes}, and this release cannot convert that exactly",
+                "compact this partition with Hive",
             )
 
 
@@ -145,4 +149,3 @@ def delete_events(storage: Storage, sources: Sequence[SourceFile]) -> Iterator[t
             if reader is not None:
                 for stripe in range(len(reader.tail.stripes)):
                     yield reader.name, reader.read_stripe(stripe, KEY_FIELDS)
-

@@ -38,9 +38,7 @@ class RunDirectory:
     :param idle_timeout_seconds: the application ends itself after this long without a sign of life.
     """
 
-    def __init__(
-        self, parent: str, name: str, items: int, idle_timeout_seconds: float = IDLE_TIMEOUT_SECONDS
-    ) -> None:
+    def __init__(self, parent: str, name: str, items: int, idle_timeout_seconds: float = IDLE_TIMEOUT_SECONDS) -> None:
         self._parent = storage_for(parent)
         self._path = f"{RUNS_DIRECTORY}/{name}"
         self._parent.make_directory(self._path)

@@ -29,9 +29,7 @@ class CatalogCalls(MetastoreConnection):
 
     def tables(self, database: str, pattern: str = "*") -> list[str]:
         """Names of the tables of ``database`` that match Hive's ``pattern`` (``*`` and ``|``), sorted."""
-        names = self._call(
-            f"database {database}", lambda thrift: thrift.get_tables(database, pattern), repeatable=True
-        )
+        names = self._call(f"database {database}", lambda thrift: thrift.get_tables(database, pattern), repeatable=True)
         return sorted(str(name) for name in names)
 
     def get_database(self, name: str) -> DatabaseInfo:

@@ -116,7 +116,10 @@ class CompactionCalls(MetastoreConnection):
     def set_hadoop_job_id(self, compaction_id: int, job_id: str) -> None:
         """Record the job's id, cut to what the column holds; may be repeated."""
         self._invoke(
-            f"compaction {compaction_id}", structs.SET_HADOOP_JOB_ID, job_id[:HADOOP_JOB_ID_LENGTH], compaction_id,
+            f"compaction {compaction_id}",
+            structs.SET_HADOOP_JOB_ID,
+            job_id[:HADOOP_JOB_ID_LENGTH],
+            compaction_id,
             repeatable=True,
         )
 

@@ -43,7 +43,9 @@ ROUNDS_OVER_ADDRESSES = 2
 _CONNECTION_ERRORS = (TTransportException, TProtocolException, OSError, EOFError)
 _UNKNOWN_CALLS = (TApplicationException.UNKNOWN_METHOD, TApplicationException.WRONG_METHOD_NAME)
 _NOT_FOUND = (
-    ttypes.NoSuchObjectException, ttypes.UnknownDBException, ttypes.UnknownTableException,
+    ttypes.NoSuchObjectException,
+    ttypes.UnknownDBException,
+    ttypes.UnknownTableException,
     ttypes.UnknownPartitionException,
 )
 _OWNERSHIP_LOST = (ttypes.NoSuchTxnException, ttypes.TxnAbortedException, ttypes.NoSuchLockException)

@@ -74,9 +74,7 @@ class CompactionQueue(Protocol):
         The server also hands out requests of any pool that nobody claimed for its pool time-out (12 h).
         """
 
-    def record(
-        self, claim: ClaimedCompaction, highest_write_id: int, txn_id: int, run_as: str
-    ) -> ClaimedCompaction:
+    def record(self, claim: ClaimedCompaction, highest_write_id: int, txn_id: int, run_as: str) -> ClaimedCompaction:
         """Record high-water mark, transaction and user.
 
         :raises OwnershipLostError: the row is no longer this claim's.

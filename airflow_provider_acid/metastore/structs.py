@@ -64,7 +64,9 @@ class GetOpenTxnsResponse(Struct):
     """``open_txns`` holds open and aborted ids; bit i of ``aborted_bits`` tells which are aborted."""
 
     thrift_spec = spec(
-        (1, "txn_high_water_mark", I64), (2, "open_txns", list_of(I64)), (3, "min_open_txn", I64),
+        (1, "txn_high_water_mark", I64),
+        (2, "open_txns", list_of(I64)),
+        (3, "min_open_txn", I64),
         (4, "aborted_bits", BINARY),
     )
 
@@ -93,8 +95,11 @@ class TableValidWriteIds(Struct):
     """``invalid_write_ids`` holds open and aborted ids; bit i of ``aborted_bits`` tells which are aborted."""
 
     thrift_spec = spec(
-        (1, "full_table_name", TEXT), (2, "write_id_high_water_mark", I64), (3, "invalid_write_ids", list_of(I64)),
-        (4, "min_open_write_id", I64), (5, "aborted_bits", BINARY),
+        (1, "full_table_name", TEXT),
+        (2, "write_id_high_water_mark", I64),
+        (3, "invalid_write_ids", list_of(I64)),
+        (4, "min_open_write_id", I64),
+        (5, "aborted_bits", BINARY),
     )
 
 
@@ -132,8 +137,15 @@ class CompactionRequest(Struct):
     """Fields 7 to 9 are new in Hive 4."""
 
     thrift_spec = spec(
-        (1, "database", TEXT), (2, "table", TEXT), (3, "partition", TEXT), (4, "type", I32), (5, "run_as", TEXT),
-        (6, "properties", TEXT_MAP), (7, "initiator_id", TEXT), (8, "initiator_version", TEXT), (9, "pool", TEXT),
+        (1, "database", TEXT),
+        (2, "table", TEXT),
+        (3, "partition", TEXT),
+        (4, "type", I32),
+        (5, "run_as", TEXT),
+        (6, "properties", TEXT_MAP),
+        (7, "initiator_id", TEXT),
+        (8, "initiator_version", TEXT),
+        (9, "pool", TEXT),
     )
 
 
@@ -147,8 +159,15 @@ class ShowCompactRequest(Struct):
     """Empty in Hive 3.1, which skips the filters. ``state`` is Hive's one-letter code."""
 
     thrift_spec = spec(
-        (1, "id", I64), (2, "pool", TEXT), (3, "database", TEXT), (4, "table", TEXT), (5, "partition", TEXT),
-        (6, "type", I32), (7, "state", TEXT), (8, "limit", I64), (9, "order", TEXT),
+        (1, "id", I64),
+        (2, "pool", TEXT),
+        (3, "database", TEXT),
+        (4, "table", TEXT),
+        (5, "partition", TEXT),
+        (6, "type", I32),
+        (7, "state", TEXT),
+        (8, "limit", I64),
+        (9, "order", TEXT),
     )
 
 
@@ -156,12 +175,29 @@ class ShowCompactResponseElement(Struct):
     """Fields 14 to 24 are new in Hive 4."""
 
     thrift_spec = spec(
-        (1, "database", TEXT), (2, "table", TEXT), (3, "partition", TEXT), (4, "type", I32), (5, "state", TEXT),
-        (6, "worker_id", TEXT), (7, "start_ms", I64), (8, "run_as", TEXT), (9, "highest_txn_id", I64),
-        (10, "meta_info", TEXT), (11, "end_ms", I64), (12, "job_id", TEXT), (13, "id", I64),
-        (14, "error_message", TEXT), (15, "enqueue_ms", I64), (16, "worker_version", TEXT),
-        (17, "initiator_id", TEXT), (18, "initiator_version", TEXT), (19, "cleaner_start_ms", I64),
-        (20, "pool", TEXT), (21, "next_txn_id", I64), (22, "txn_id", I64), (23, "commit_ms", I64),
+        (1, "database", TEXT),
+        (2, "table", TEXT),
+        (3, "partition", TEXT),
+        (4, "type", I32),
+        (5, "state", TEXT),
+        (6, "worker_id", TEXT),
+        (7, "start_ms", I64),
+        (8, "run_as", TEXT),
+        (9, "highest_txn_id", I64),
+        (10, "meta_info", TEXT),
+        (11, "end_ms", I64),
+        (12, "job_id", TEXT),
+        (13, "id", I64),
+        (14, "error_message", TEXT),
+        (15, "enqueue_ms", I64),
+        (16, "worker_version", TEXT),
+        (17, "initiator_id", TEXT),
+        (18, "initiator_version", TEXT),
+        (19, "cleaner_start_ms", I64),
+        (20, "pool", TEXT),
+        (21, "next_txn_id", I64),
+        (22, "txn_id", I64),
+        (23, "commit_ms", I64),
         (24, "highest_write_id", I64),
     )
 
@@ -182,11 +218,25 @@ class CompactionInfoStruct(Struct):
     """A queue row as workers and cleaners send it back."""
 
     thrift_spec = spec(
-        (1, "id", I64), (2, "database", TEXT), (3, "table", TEXT), (4, "partition", TEXT), (5, "type", I32),
-        (6, "run_as", TEXT), (7, "properties", TEXT), (8, "too_many_aborts", BOOL), (9, "state", TEXT),
-        (10, "worker_id", TEXT), (11, "start_ms", I64), (12, "highest_write_id", I64), (13, "error_message", TEXT),
-        (14, "has_old_abort", BOOL), (15, "enqueue_ms", I64), (16, "retry_retention", I64), (17, "pool", TEXT),
-        (18, "bucket_count", I32), (19, "order_by", TEXT),
+        (1, "id", I64),
+        (2, "database", TEXT),
+        (3, "table", TEXT),
+        (4, "partition", TEXT),
+        (5, "type", I32),
+        (6, "run_as", TEXT),
+        (7, "properties", TEXT),
+        (8, "too_many_aborts", BOOL),
+        (9, "state", TEXT),
+        (10, "worker_id", TEXT),
+        (11, "start_ms", I64),
+        (12, "highest_write_id", I64),
+        (13, "error_message", TEXT),
+        (14, "has_old_abort", BOOL),
+        (15, "enqueue_ms", I64),
+        (16, "retry_retention", I64),
+        (17, "pool", TEXT),
+        (18, "bucket_count", I32),
+        (19, "order_by", TEXT),
     )
 
 
@@ -218,10 +268,14 @@ class Table(Struct):
     """A table, without the fields nobody here reads; field 19 is new in Hive 4."""
 
     thrift_spec = spec(
-        (1, "name", TEXT), (2, "database", TEXT), (3, "owner", TEXT),
+        (1, "name", TEXT),
+        (2, "database", TEXT),
+        (3, "owner", TEXT),
         (7, "storage", struct_of(ttypes.StorageDescriptor)),
-        (8, "partition_keys", list_of(struct_of(ttypes.FieldSchema))), (9, "parameters", TEXT_MAP),
-        (12, "table_type", TEXT), (19, "write_id", I64),
+        (8, "partition_keys", list_of(struct_of(ttypes.FieldSchema))),
+        (9, "parameters", TEXT_MAP),
+        (12, "table_type", TEXT),
+        (19, "write_id", I64),
     )
 
 
@@ -306,6 +360,4 @@ MARK_COMPACTED = Method("mark_compacted", _COMPACTION, None, _META)
 MARK_FAILED = Method("mark_failed", _COMPACTION, None, _META)
 MARK_REFUSED = Method("mark_refused", _COMPACTION, None, _META)
 MARK_CLEANED = Method("mark_cleaned", _COMPACTION, None, _META)
-ABORT_COMPACTIONS = Method(
-    "abort_Compactions", (struct_of(AbortCompactionRequest),), struct_of(AbortCompactResponse)
-)
+ABORT_COMPACTIONS = Method("abort_Compactions", (struct_of(AbortCompactionRequest),), struct_of(AbortCompactResponse))

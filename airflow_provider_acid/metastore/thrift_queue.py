@@ -75,9 +75,7 @@ class ThriftCompactionQueue:
             info = CompactionInfo.of_row(mine[0])
         return None if info is None else ClaimedCompaction(info, worker_id)
 
-    def record(
-        self, claim: ClaimedCompaction, highest_write_id: int, txn_id: int, run_as: str
-    ) -> ClaimedCompaction:
+    def record(self, claim: ClaimedCompaction, highest_write_id: int, txn_id: int, run_as: str) -> ClaimedCompaction:
         """See :meth:`~.queue.CompactionQueue.record`."""
         if highest_write_id <= 0:
             raise ConfigurationError(
@@ -110,9 +108,9 @@ class ThriftCompactionQueue:
         self._change(
             claim,
             lambda: self._client.mark_compacted(claim.info),
-            lambda row: row is not None
-            and row.state is CompactionState.READY_FOR_CLEANING
-            and row.txn_id == claim.txn_id,
+            lambda row: (
+                row is not None and row.state is CompactionState.READY_FOR_CLEANING and row.txn_id == claim.txn_id
+            ),
         )
 
     def fail(self, row: ClaimedCompaction | CompactionRow, message: str) -> None:

@@ -33,8 +33,17 @@ _COMPACTION = 3
 """TxnType numbers of Hive 4."""
 
 _DURATION_SECONDS = {
-    "ms": 0.001, "msec": 0.001, "s": 1.0, "sec": 1.0, "": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "hour": 3600.0,
-    "d": 86400.0, "day": 86400.0,
+    "ms": 0.001,
+    "msec": 0.001,
+    "s": 1.0,
+    "sec": 1.0,
+    "": 1.0,
+    "m": 60.0,
+    "min": 60.0,
+    "h": 3600.0,
+    "hour": 3600.0,
+    "d": 86400.0,
+    "day": 86400.0,
 }
 DEFAULT_TXN_TIMEOUT_SECONDS = 300.0
 """Hive's default of ``metastore.txn.timeout``."""
@@ -107,9 +116,7 @@ class TransactionCalls(MetastoreConnection):
         if not names:
             return []
         request = structs.GetValidWriteIdsRequest(full_table_names=names, valid_txn_list=valid_txn_list)
-        answer = self._invoke(
-            f"write ids of {', '.join(names)}", structs.GET_VALID_WRITE_IDS, request, repeatable=True
-        )
+        answer = self._invoke(f"write ids of {', '.join(names)}", structs.GET_VALID_WRITE_IDS, request, repeatable=True)
         by_name = {table.full_table_name.lower(): _write_ids(table) for table in answer.tables}
         missing = [name for name in names if name not in by_name]
         if missing:
@@ -238,6 +245,7 @@ def _host(agent_info: str) -> str:
 
 def split_by_bits(ids: Sequence[int], aborted_bits: bytes) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Split ids into open and aborted ones; bit i (little-endian, as Java's BitSet) is set where id i is aborted."""
+
     def is_aborted(index: int) -> bool:
         byte, bit = divmod(index, 8)
         return byte < len(aborted_bits) and bool(aborted_bits[byte] >> bit & 1)

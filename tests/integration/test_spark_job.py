@@ -54,12 +54,21 @@ class Run:
     def submit(self) -> subprocess.Popen[str]:
         application = airflow_provider_acid.spark_jobs.compact.__file__
         command: Sequence[str] = (
-            str(Path(pyspark.__file__).parent / "bin/spark-submit"), "--master", "local[2]",
-            "--conf", "spark.ui.enabled=false", application, "--run-directory", self.directory.as_uri(),
+            str(Path(pyspark.__file__).parent / "bin/spark-submit"),
+            "--master",
+            "local[2]",
+            "--conf",
+            "spark.ui.enabled=false",
+            application,
+            "--run-directory",
+            self.directory.as_uri(),
         )
         path = os.pathsep.join(place for place in sys.path if place)
         environment = {
-            **os.environ, "PYTHONPATH": path, "PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable,
+            **os.environ,
+            "PYTHONPATH": path,
+            "PYSPARK_PYTHON": sys.executable,
+            "PYSPARK_DRIVER_PYTHON": sys.executable,
             "SPARK_LOCAL_IP": "127.0.0.1",
         }
         return subprocess.Popen(
@@ -110,23 +119,25 @@ def test_partitions_succeed_whatever_happens_to_another(finished: tuple[Run, lis
         result = run.result(item)
         assert result.error is None
         assert [(file.name, file.rows_in, file.rows_deleted, file.rows_out) for file in result.files] == [
-            ("bucket_00000", 100, 1, 99), ("bucket_00001", 100, 0, 100), ("bucket_00002", 100, 0, 100)
+            ("bucket_00000", 100, 1, 99),
+            ("bucket_00001", 100, 0, 100),
+            ("bucket_00002", 100, 0, 100),
         ]
         made = partitions[item].path / STAGING / "output"
         assert sorted(file.name for file in made.iterdir()) == [
-            "_metadata_acid", "_orc_acid_version", "bucket_00000", "bucket_00001", "bucket_00002"
+            "_metadata_acid",
+            "_orc_acid_version",
+            "bucket_00000",
+            "bucket_00001",
+            "bucket_00002",
         ]
         assert (made / "_orc_acid_version").read_bytes() == b"2"
-        assert json.loads((made / "_metadata_acid").read_text()) == {
-            "thisFileVersion": "0", "dataFormat": "compacted"
-        }
+        assert json.loads((made / "_metadata_acid").read_text()) == {"thisFileVersion": "0", "dataFormat": "compacted"}
         assert len(read_events(made / "bucket_00000")) == 99
         assert CompactionResult.from_json((made.parent / "result.json").read_text()) == result
 
 
-def test_the_corrupt_partition_names_its_file_and_has_no_seal(
-    finished: tuple[Run, list[Partition], str, int]
-) -> None:
+def test_the_corrupt_partition_names_its_file_and_has_no_seal(finished: tuple[Run, list[Partition], str, int]) -> None:
     run, partitions, output, _ = finished
     error = run.result(1).error
     assert error is not None

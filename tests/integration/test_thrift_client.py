@@ -119,9 +119,7 @@ def test_partitions_come_by_name_in_the_order_asked_for(
         lambda client: client.get_partitions(DATABASE, "parted", ["ds=2024-01-01"]),
     ],
 )
-def test_what_does_not_exist_is_named_and_the_connection_stays_good(
-    client: AcidMetastoreClient, read: object
-) -> None:
+def test_what_does_not_exist_is_named_and_the_connection_stays_good(client: AcidMetastoreClient, read: object) -> None:
     assert callable(read)
     with pytest.raises(ObjectNotFoundError, match="nowhere|nothing|ds="):
         read(client)
@@ -168,9 +166,7 @@ def test_hive_4_reports_the_high_water_mark_of_a_live_row_in_field_9(client: Aci
     info = client.find_next_compaction("worker-1", "field_9", "1")
     assert info is not None
     txn = client.open_compaction_txn()
-    client.update_compactor_state(
-        type(info)(info.id, entity, info.type, highest_write_id=7, run_as="hive"), txn
-    )
+    client.update_compactor_state(type(info)(info.id, entity, info.type, highest_write_id=7, run_as="hive"), txn)
     client.abort(txn)
     request = structs.ShowCompactRequest(id=info.id)
     [element] = client._invoke("test", structs.SHOW_COMPACT, request, repeatable=True).compactions

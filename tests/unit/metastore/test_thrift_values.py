@@ -34,8 +34,17 @@ def test_bit_i_of_the_bitset_says_whether_id_i_is_aborted(
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
-    [("300s", 300), ("300", 300), ("5m", 300), ("5 min", 300), ("2h", 7200), ("1d", 86400), ("500ms", 0.5),
-     ("3 hours", 10800), ("2days", 172800)],
+    [
+        ("300s", 300),
+        ("300", 300),
+        ("5m", 300),
+        ("5 min", 300),
+        ("2h", 7200),
+        ("1d", 86400),
+        ("500ms", 0.5),
+        ("3 hours", 10800),
+        ("2days", 172800),
+    ],
 )
 def test_hives_time_settings(text: str, seconds: float) -> None:
     assert duration_seconds(text) == seconds

@@ -54,5 +54,8 @@ def test_a_tables_full_name_is_lower_case() -> None:
 def test_the_state_of_a_transaction() -> None:
     txns = OpenTxns(high_water_mark=9, open=(3, 5), aborted=(4,), min_open=3)
     assert [txns.state_of(txn) for txn in (3, 4, 6, 99)] == [
-        TxnState.OPEN, TxnState.ABORTED, TxnState.COMMITTED_OR_UNKNOWN, TxnState.COMMITTED_OR_UNKNOWN,
+        TxnState.OPEN,
+        TxnState.ABORTED,
+        TxnState.COMMITTED_OR_UNKNOWN,
+        TxnState.COMMITTED_OR_UNKNOWN,
     ]

@@ -47,7 +47,9 @@ class RawDecimal(Raw):
 
 
 CONVERTERS: dict[pyorc.TypeKind, type[ORCConverter]] = {
-    pyorc.TypeKind.TIMESTAMP: Raw, pyorc.TypeKind.DATE: Raw, pyorc.TypeKind.DECIMAL: RawDecimal,
+    pyorc.TypeKind.TIMESTAMP: Raw,
+    pyorc.TypeKind.DATE: Raw,
+    pyorc.TypeKind.DECIMAL: RawDecimal,
 }
 
 

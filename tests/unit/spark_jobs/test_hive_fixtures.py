@@ -20,14 +20,32 @@ from tests.harness.hive_tables import HiveFixture, load_fixture
 TABLES = [
     ("3.1.3", name)
     for name in (
-        "a_abort", "a_buck", "a_evol", "a_merge", "a_multi", "a_over", "a_part", "a_part_buck", "a_plain", "a_stream",
+        "a_abort",
+        "a_buck",
+        "a_evol",
+        "a_merge",
+        "a_multi",
+        "a_over",
+        "a_part",
+        "a_part_buck",
+        "a_plain",
+        "a_stream",
         "a_types",
     )
 ] + [
     ("4.0.1", name)
     for name in (
-        "acid_abort", "acid_buck", "acid_evol", "acid_merge", "acid_multi", "acid_over", "acid_part",
-        "acid_partbuck", "acid_plain", "acid_types", "merge_src",
+        "acid_abort",
+        "acid_buck",
+        "acid_evol",
+        "acid_merge",
+        "acid_multi",
+        "acid_over",
+        "acid_part",
+        "acid_partbuck",
+        "acid_plain",
+        "acid_types",
+        "merge_src",
     )
 ]
 
@@ -40,9 +58,9 @@ def test_a_merged_table_holds_the_rows_and_row_ids_that_hive_read(version: str, 
     for partition in location.glob("/".join(["*"] * len(keys))) if keys else [location]:
         compact(fixture, partition)
     snapshot = Snapshot(fixture.high_water_mark, aborted_write_ids=fixture.aborted_write_ids)
-    rows = [as_hive_prints(row) for row in read_table(
-        location, fixture.definition.columns, snapshot, partition_keys=keys
-    )]
+    rows = [
+        as_hive_prints(row) for row in read_table(location, fixture.definition.columns, snapshot, partition_keys=keys)
+    ]
     assert by_row_id(rows) == by_row_id(fixture.rows)
 
 
@@ -52,18 +70,22 @@ def compact(fixture: HiveFixture, partition: Path) -> None:
     write_ids = compactor_list(
         TableWriteIds("default.t", fixture.high_water_mark, fixture.open_write_ids, fixture.aborted_write_ids)
     )
-    formats = {
-        base.name: "compacted" for base in partition.glob("base_*") if (base / "_metadata_acid").exists()
-    }
+    formats = {base.name: "compacted" for base in partition.glob("base_*") if (base / "_metadata_acid").exists()}
     directory = acid_directory(storage.list(), write_ids, None, formats)
     if len(directory.current) < 2:
         return
     plan = major_plan(
-        attempt="attempt", entity=Entity("default", fixture.name), location=str(partition), directory=directory,
+        attempt="attempt",
+        entity=Entity("default", fixture.name),
+        location=str(partition),
+        directory=directory,
         write_ids=write_ids,
         columns=[Column(name, kind) for name, kind in fixture.definition.columns.items()],
-        bucketed=fixture.definition.buckets > 0, table_parameters=fixture.definition.properties,
-        staging="_staging", visibility_txn_id=0, reason="test",
+        bucketed=fixture.definition.buckets > 0,
+        table_parameters=fixture.definition.properties,
+        staging="_staging",
+        visibility_txn_id=0,
+        reason="test",
     )
     storage.make_directory("_staging/attempts")
     storage.make_directory("_staging/output")
@@ -98,5 +120,7 @@ def test_char_varchar_and_decimal_keep_their_declaration(tmp_path: Path) -> None
     assert after.schema == before.schema
     assert "vc:varchar(10),ch:char(5)" in str(after.schema)
     assert (after.calendar, after.compression, after.row_index_stride) == (
-        before.calendar, before.compression, before.row_index_stride
+        before.calendar,
+        before.compression,
+        before.row_index_stride,
     )

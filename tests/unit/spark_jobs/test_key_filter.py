@@ -30,8 +30,7 @@ def test_the_filter_keeps_what_the_rules_keep(
 ) -> None:
     visibility = Visibility.of(HIGH_WATER_MARK, ABORTED)
     delete_batches = [
-        ("deletes", batch([(2, key[0], bucket_property(bucket, key[1]), key[2], by)]))
-        for key, bucket, by in events
+        ("deletes", batch([(2, key[0], bucket_property(bucket, key[1]), key[2], by)])) for key, bucket, by in events
     ]
     key_filter = KeyFilter(0, visibility, deleted_keys(delete_batches, 0, visibility))
     valid_deletes = {key for key, bucket, by in events if bucket == 0 and by not in ABORTED}

@@ -104,7 +104,9 @@ def test_a_delete_hits_only_the_statement_it_names(partition: Partition) -> None
     partition.write("delta_0000001_0000001_0001", noise(1, 2, statement=1))
     partition.write("delete_delta_0000002_0000002_0000", [delete(1, 0, 2, statement=1)])
     assert keys(partition.read(partition.merge())) == [
-        (1, bucket_property(), 0), (1, bucket_property(), 1), (1, bucket_property(statement=1), 1)
+        (1, bucket_property(), 0),
+        (1, bucket_property(), 1),
+        (1, bucket_property(statement=1), 1),
     ]
 
 
@@ -159,13 +161,15 @@ def damage(file: Path, how: str) -> None:
     with file.open("rb") as opened:
         stripe = read_tail(opened, "source").stripes[0]
     start, end = stripe.offset + stripe.index_bytes, stripe.offset + stripe.index_bytes + stripe.data_bytes
-    file.write_bytes({
-        "truncated": content[:-20],
-        "cut in the data": content[:40] + content[-60:],
-        "wrong magic": b"PAR" + content[3:],
-        "not ORC": b"x" * len(content),
-        "data overwritten": content[:start] + b"\xff" * (end - start) + content[end:],
-    }[how])
+    file.write_bytes(
+        {
+            "truncated": content[:-20],
+            "cut in the data": content[:40] + content[-60:],
+            "wrong magic": b"PAR" + content[3:],
+            "not ORC": b"x" * len(content),
+            "data overwritten": content[:start] + b"\xff" * (end - start) + content[end:],
+        }[how]
+    )
 
 
 @pytest.mark.parametrize("how", ["truncated", "cut in the data", "wrong magic", "not ORC", "data overwritten"])

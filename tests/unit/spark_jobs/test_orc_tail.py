@@ -53,10 +53,17 @@ def test_types_metadata_and_calendar_are_replaced_and_all_else_stays(compression
     content = written(compression)
     schema = OrcType(
         Kind.STRUCT,
-        (OrcType(Kind.INT), OrcType(Kind.STRUCT, (
-            OrcType(Kind.VARCHAR, parameters={"length": 7}),
-            OrcType(Kind.DECIMAL, parameters={"precision": 9, "scale": 2}),
-        ), ("e f", "g"))),
+        (
+            OrcType(Kind.INT),
+            OrcType(
+                Kind.STRUCT,
+                (
+                    OrcType(Kind.VARCHAR, parameters={"length": 7}),
+                    OrcType(Kind.DECIMAL, parameters={"precision": 9, "scale": 2}),
+                ),
+                ("e f", "g"),
+            ),
+        ),
         ("A", "B"),
     )
     sealed = reseal(content, schema, {"key": b"value\x00"}, 2)

@@ -66,9 +66,7 @@ VALUES: dict[str, Callable[[], Any]] = {
     "decimal(38,18)": lambda: digits(20, 18),
     "array<int>": numbers,
     "map<string,int>": lambda: {text(): maybe(number(32)) for _ in range(RANDOM.randrange(4))},
-    "map<int,array<string>>": lambda: {
-        number(16)(): maybe(lambda: [maybe(text)]) for _ in range(RANDOM.randrange(4))
-    },
+    "map<int,array<string>>": lambda: {number(16)(): maybe(lambda: [maybe(text)]) for _ in range(RANDOM.randrange(4))},
     "struct<x:int,y:string,z:array<string>>": nested_struct,
     "array<struct<a:int,b:map<string,decimal(12,3)>>>": lambda: [
         maybe(lambda: (maybe(number(32)), maybe(lambda: {text(): maybe(lambda: digits(9, 3))})))
@@ -167,9 +165,7 @@ def test_a_writers_time_zone_is_kept(moment: str, tmp_path: Path) -> None:
 def test_files_of_different_time_zones_are_refused(tmp_path: Path) -> None:
     partition = Partition(tmp_path, ("timestamp",))
     partition.write("delta_0000001_0000001_0000", [insert(1, 0, (5, 0))])
-    partition.write(
-        "delta_0000002_0000002_0000", [insert(2, 0, (5, 0))], timezone=zoneinfo.ZoneInfo("Europe/Berlin")
-    )
+    partition.write("delta_0000002_0000002_0000", [insert(2, 0, (5, 0))], timezone=zoneinfo.ZoneInfo("Europe/Berlin"))
     with pytest.raises(UnsupportedTableError, match="delta_0000002_0000002_0000/bucket_00000: counts timestamps in"):
         partition.merge()
 
@@ -194,7 +190,7 @@ WIDENED = [
 def test_columns_of_older_files_become_what_the_table_has_now(
     was: str, becomes: str, value: Any, expected: Any, way: str, tmp_path: Path
 ) -> None:
-    extra, stamp = (("timestamp", (-1, 5)) if way == "exact" else ("int", 7))
+    extra, stamp = ("timestamp", (-1, 5)) if way == "exact" else ("int", 7)
     partition = Partition(tmp_path, (becomes, extra, "string"))
     partition.write("delta_0000001_0000001_0000", [insert(1, 0, value), insert(1, 1, None)], types=(was,))
     partition.write("delta_0000002_0000002_0000", [insert(2, 0, expected, stamp, "new")])
