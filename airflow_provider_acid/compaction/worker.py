@@ -29,7 +29,6 @@ from airflow_provider_acid.exceptions import (
     MetastoreVersionError,
     OwnershipLostError,
     RefusedError,
-    SparkJobError,
     UnsupportedTableError,
 )
 from airflow_provider_acid.filesystem import Storage, storage_for
@@ -282,6 +281,8 @@ class Worker:
 
     def finish(self, active: ActiveCompaction, result: CompactionResult) -> Outcome:
         """Verify, fence and publish what the job made; abandons the attempt where any of it fails."""
+        if result.error is not None:
+            return self.abandon(active, result.error)
         try:
             self._publish(active, result)
         except AcidError as error:
@@ -293,8 +294,6 @@ class Worker:
 
     def _publish(self, active: ActiveCompaction, result: CompactionResult) -> None:
         plan, storage = active.plan, active.storage
-        if result.error is not None:
-            raise SparkJobError(str(plan.entity), result.error, "see the Spark application's log")
         verify_output(storage, plan, result)
         self._on_step(Step.VERIFIED, plan.entity)
         check_inputs(storage, plan)
@@ -310,7 +309,7 @@ class Worker:
         self._on_step(Step.MARKED_COMPACTED, plan.entity)
         active.transaction.commit()
         self._on_step(Step.COMMITTED, plan.entity)
-        active.storage.delete([plan.staging])
+        self._tidy_up(active)
         self._on_step(Step.STAGING_REMOVED, plan.entity)
         return Outcome(
             plan.entity,
@@ -323,6 +322,12 @@ class Worker:
             sum(file.rows_out for file in result.files),
         )
 
+    def _tidy_up(self, active: ActiveCompaction) -> None:
+        try:
+            remove_whole(active.storage, active.plan.staging)
+        except AcidError as error:
+            log.warning("%s: the compaction is committed, but its staging directory stays: %s", active.entity, error)
+
     def _settle(self, active: ActiveCompaction, error: AcidError) -> Outcome:
         """The result is published but the metastore did not confirm: only the metastore knows what holds."""
         active.transaction.close()
@@ -334,7 +339,7 @@ class Worker:
         try:
             remove_whole(active.storage, active.plan.staging)
         except AcidError as error:
-            log.warning("%s", error)
+            log.warning("%s: the staging directory stays: %s", active.entity, error)
         active.transaction.close()
         self._fail_row(active.claim, message)
         return Outcome(active.entity, OutcomeState.FAILED, message, active.claim.id)

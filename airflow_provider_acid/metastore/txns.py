@@ -93,6 +93,8 @@ class TransactionCalls(MetastoreConnection):
                 return self._call("open transactions", lambda thrift: thrift.get_open_txns_info(), repeatable=True)
             except MetastoreUnavailableError as error:
                 broken = error
+                # A metastore that does not answer at all is not waited for.
+                self.open_transactions()
                 time.sleep(_OPENING_SECONDS)
         raise broken
 

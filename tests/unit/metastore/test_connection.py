@@ -74,7 +74,6 @@ REPEATED = {
     "get_table": lambda client: client.get_table("sales", "orders"),
     "get_partition_names": lambda client: client.get_partition_names("sales", "orders"),
     "open_transactions": lambda client: client.open_transactions(),
-    "transactions": lambda client: client.transactions(),
     "valid_write_ids": lambda client: client.valid_write_ids(["sales.orders"], "5:9:::"),
     "heartbeat": lambda client: client.heartbeat(1),
     "abort": lambda client: client.abort(1),

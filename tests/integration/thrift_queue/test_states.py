@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -14,7 +12,6 @@ from airflow_provider_acid.acid.write_ids import ValidTxnList, compactor_list
 from airflow_provider_acid.exceptions import (
     ConfigurationError,
     MetastoreError,
-    MetastoreUnavailableError,
     OwnershipLostError,
 )
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
@@ -22,72 +19,12 @@ from airflow_provider_acid.metastore.pools import RequestPool, owner_of
 from airflow_provider_acid.metastore.queue import ClaimedCompaction, Enqueued, NotEnqueued
 from airflow_provider_acid.metastore.thrift_queue import ThriftCompactionQueue
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
-from airflow_provider_acid.metastore.transport import MetastoreAddress
 from airflow_provider_acid.metastore.values import CompactionInfo, CompactionRow, CompactionState, TxnState
 from tests.harness.metastore_server import MetastoreServer
 from tests.harness.thrift_admin import ThriftAdmin
-from tests.integration.thrift_proxy import ThriftProxy
+from tests.integration.thrift_queue.rows import the_row
 
 OWNER = owner_of("dag", "compact", "run", "0")
-NUMBERS = itertools.count(1)
-
-
-@pytest.fixture(scope="module")
-def client(metastore: MetastoreServer) -> Iterator[AcidMetastoreClient]:
-    with AcidMetastoreClient([MetastoreAddress(metastore.host, metastore.port)], user="tester") as client:
-        yield client
-
-
-@pytest.fixture(scope="module")
-def queue(client: AcidMetastoreClient) -> ThriftCompactionQueue:
-    return ThriftCompactionQueue(client)
-
-
-@pytest.fixture
-def proxy(metastore: MetastoreServer) -> Iterator[ThriftProxy]:
-    with ThriftProxy(metastore.host, metastore.port) as proxy:
-        yield proxy
-
-
-@pytest.fixture
-def shaky_queue(proxy: ThriftProxy) -> Iterator[ThriftCompactionQueue]:
-    """A queue behind a network that can lose answers."""
-    with AcidMetastoreClient([MetastoreAddress(proxy.host, proxy.port)], timeout_seconds=20) as client:
-        yield ThriftCompactionQueue(client)
-
-
-@pytest.fixture
-def entity() -> Entity:
-    return Entity("queue_tests", f"t{next(NUMBERS)}", "ds=A%2Fb")
-
-
-@pytest.fixture
-def pool() -> str:
-    return str(RequestPool.new(OWNER))
-
-
-@pytest.fixture
-def claim(queue: ThriftCompactionQueue, entity: Entity, pool: str) -> ClaimedCompaction:
-    """A claimed request."""
-    assert isinstance(queue.enqueue(entity, CompactionType.MAJOR, pool), Enqueued)
-    claim = queue.claim(pool, "worker-1")
-    assert claim is not None
-    return claim
-
-
-@pytest.fixture
-def ready(client: AcidMetastoreClient, queue: ThriftCompactionQueue, claim: ClaimedCompaction) -> CompactionRow:
-    """A compaction up to write id 5 that is committed and not cleaned."""
-    with CompactionTransaction(client, claim.entity) as transaction:
-        queue.complete(queue.record(claim, 5, transaction.txn_id, "hive"))
-        transaction.commit()
-    return the_row(queue, claim.id)
-
-
-def the_row(queue: ThriftCompactionQueue, id: int) -> CompactionRow:
-    row = queue.row(id)
-    assert row is not None
-    return row
 
 
 def test_a_worker_outside_of_hive_does_everything_over_thrift(
@@ -390,63 +327,3 @@ def test_c09_rows_of_a_partition_are_cleaned_in_order_of_their_high_water_marks(
     assert [row.id for row in queue.ready_to_clean([ready.entity])] == [ready.id, claim.id]
     queue.cleaned(ready, 5)
     assert [row.id for row in queue.ready_to_clean([ready.entity])] == [claim.id]
-
-
-def test_a_request_whose_answer_got_lost_is_found_by_its_pool(
-    shaky_queue: ThriftCompactionQueue, queue: ThriftCompactionQueue, proxy: ThriftProxy, entity: Entity, pool: str
-) -> None:
-    shaky_queue.rows(entity=entity)
-    proxy.lose_answer()
-    made = shaky_queue.enqueue(entity, CompactionType.MAJOR, pool)
-    assert isinstance(made, Enqueued)
-    assert [row.id for row in queue.rows(entity=entity)] == [made.id]
-
-
-def test_a_claim_whose_answer_got_lost_is_found_by_its_worker(
-    shaky_queue: ThriftCompactionQueue, queue: ThriftCompactionQueue, proxy: ThriftProxy, entity: Entity, pool: str
-) -> None:
-    made = queue.enqueue(entity, CompactionType.MAJOR, pool)
-    assert isinstance(made, Enqueued)
-    shaky_queue.rows(entity=entity)
-    proxy.lose_answer()
-    claim = shaky_queue.claim(pool, "worker-1")
-    assert claim is not None
-    assert (claim.id, claim.entity, claim.info.pool) == (made.id, entity, pool)
-    shaky_queue.fail(claim, "over")
-    assert the_row(queue, made.id).state is CompactionState.FAILED
-
-
-def test_changes_whose_answer_got_lost_are_settled_by_looking(
-    shaky_queue: ThriftCompactionQueue,
-    queue: ThriftCompactionQueue,
-    client: AcidMetastoreClient,
-    proxy: ThriftProxy,
-    claim: ClaimedCompaction,
-) -> None:
-    with CompactionTransaction(client, claim.entity) as transaction:
-        lose_answer_to_change(proxy, shaky_queue)
-        claim = shaky_queue.record(claim, 5, transaction.txn_id, "hive")
-        lose_answer_to_change(proxy, shaky_queue)
-        shaky_queue.complete(claim)
-        transaction.commit()
-    row = the_row(queue, claim.id)
-    assert (row.state, row.highest_write_id) == (CompactionState.READY_FOR_CLEANING, 5)
-    lose_answer_to_change(proxy, shaky_queue, looks=2)
-    shaky_queue.cleaned(row, 5)
-    assert the_row(queue, claim.id).state is CompactionState.SUCCEEDED
-    assert proxy.accepted == 4, "one connection, and one more for each answer that got lost"
-
-
-def lose_answer_to_change(proxy: ThriftProxy, queue: ThriftCompactionQueue, *, looks: int = 1) -> None:
-    """Let the looks at the row pass and lose the answer to the change that follows them."""
-    queue.row(1)
-    proxy.lose_answer(after=looks)
-
-
-def test_a_request_that_never_reached_the_server_is_an_error(
-    shaky_queue: ThriftCompactionQueue, queue: ThriftCompactionQueue, proxy: ThriftProxy, entity: Entity, pool: str
-) -> None:
-    proxy.refuse(True)
-    with pytest.raises(MetastoreUnavailableError):
-        shaky_queue.enqueue(entity, CompactionType.MAJOR, pool)
-    assert queue.rows(entity=entity) == []

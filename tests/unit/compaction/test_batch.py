@@ -1,0 +1,230 @@
+"""Many partitions and one application: each is begun, watched and finished on its own."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.plan import CompactionPlan, CompactionResult, CompactionType
+from airflow_provider_acid.compaction.batch import CompactionBatch
+from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
+from airflow_provider_acid.compaction.run_directory import RunDirectory
+from airflow_provider_acid.compaction.worker import ActiveCompaction, Worker
+from airflow_provider_acid.exceptions import MetastoreUnavailableError, OwnershipLostError
+from airflow_provider_acid.filesystem import storage_for
+from airflow_provider_acid.spark_jobs import run_directory as job
+from tests.unit.spark_jobs.acid_files import Partition, insert
+
+PATIENCE_SECONDS = 30.0
+
+
+class Transaction:
+    """Stays ours until it is told to be lost."""
+
+    def __init__(self) -> None:
+        self.is_lost = False
+
+    def check(self) -> None:
+        if self.is_lost:
+            raise OwnershipLostError("transaction 7", "was aborted", "start the attempt again")
+
+
+class FakeWorker:
+    """Begins everything but what it is told not to, and remembers."""
+
+    def __init__(self, plan: CompactionPlan) -> None:
+        self._plan = plan
+        self.outcomes: dict[str, OutcomeState] = {}
+        self.begun: list[str] = []
+        self.ended: list[str] = []
+        self.most_active = 0
+        self.transactions: dict[str, Transaction] = {}
+        self.adopted: set[str] = set()
+        self.crash: Exception | None = None
+
+    def begin(self, due: DuePartition) -> ActiveCompaction | Outcome:
+        if self.crash is not None and due.entity.table == "crash":
+            raise self.crash
+        self.begun.append(due.entity.table)
+        if due.entity.table in self.outcomes:
+            self.ended.append(due.entity.table)
+            return Outcome(due.entity, self.outcomes[due.entity.table], "at once")
+        self.most_active = max(self.most_active, len(self.begun) - len(self.ended))
+        transaction = self.transactions.setdefault(due.entity.table, Transaction())
+        plan = CompactionPlan(**{**vars(self._plan), "entity": due.entity})
+        adopted = result_of(plan) if due.entity.table in self.adopted else None
+        no_claim: Any = None
+        storage = storage_for(plan.location)
+        return ActiveCompaction(no_claim, cast(Any, transaction), storage, plan, plan.location, adopted)
+
+    def finish(self, active: ActiveCompaction, result: CompactionResult) -> Outcome:
+        self.ended.append(active.entity.table)
+        if result.error is not None:
+            return Outcome(active.entity, OutcomeState.FAILED, result.error)
+        return Outcome(active.entity, OutcomeState.COMPACTED, "merged")
+
+    def abandon(self, active: ActiveCompaction, message: str) -> Outcome:
+        self.ended.append(active.entity.table)
+        return Outcome(active.entity, OutcomeState.FAILED, message)
+
+
+def result_of(plan: CompactionPlan, error: str | None = None) -> CompactionResult:
+    return CompactionResult(plan.attempt, plan.entity, error, (), 0.0)
+
+
+class Setting:
+    """A batch of tables, its fake worker, and an application that answers as told."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        partition = Partition(path / "t")
+        partition.write("delta_0000001_0000001", [insert(1, 0, 1)])
+        self.worker = FakeWorker(partition.plan())
+        self.run: RunDirectory | None = None
+
+    def batch(self, *tables: str, max_active: int = 2) -> CompactionBatch:
+        due = [DuePartition(Entity("db", table), CompactionType.MAJOR, "due") for table in tables]
+
+        @contextmanager
+        def open_worker() -> Iterator[Worker]:
+            yield cast(Worker, self.worker)
+
+        def make_run_directory(first: ActiveCompaction, count: int) -> RunDirectory:
+            self.run = RunDirectory(str(self.path), "run", count)
+            return self.run
+
+        batch = CompactionBatch(due, open_worker, make_run_directory, max_active=max_active, poll_seconds=0.01)
+        batch.start()
+        return batch
+
+    def answer(self, run: RunDirectory, items: int, answer: Callable[[CompactionPlan], CompactionResult]) -> None:
+        """Be the application until every item has a word on it."""
+        application = job.RunDirectory(storage_for(run.location))
+        done: set[int] = set()
+        patience = threading.Event()
+        for _ in range(int(PATIENCE_SECONDS / 0.01)):
+            seen = application.look()
+            for item in seen.plans - done - seen.results:
+                application.write_result(item, answer(application.plan(item)))
+                done.add(item)
+            if len(seen.skips | done) >= items:
+                return
+            patience.wait(0.01)
+        raise AssertionError(f"only {done} of {items}")
+
+
+@pytest.fixture
+def setting(tmp_path: Path) -> Setting:
+    return Setting(tmp_path)
+
+
+def states(batch: CompactionBatch) -> dict[str, str]:
+    return {outcome.entity.table: outcome.state.value for outcome in batch.join()}
+
+
+def test_one_failure_leaves_the_others_alone_and_no_more_than_allowed_are_open(setting: Setting) -> None:
+    batch = setting.batch("a", "b", "c", "d", "e", max_active=2)
+    run = batch.wait_until_planned()
+    assert run is not None
+    setting.answer(run, 5, lambda plan: result_of(plan, "corrupt" if plan.entity.table == "c" else None))
+    batch.application_ended()
+    assert states(batch) == {"a": "compacted", "b": "compacted", "c": "failed", "d": "compacted", "e": "compacted"}
+    assert setting.worker.most_active == 2
+    assert list(setting.path.glob("_acid_runs*")) == []
+
+
+def test_no_application_is_needed_where_nothing_is_to_be_merged(setting: Setting) -> None:
+    setting.worker.outcomes = {"a": OutcomeState.SKIPPED, "b": OutcomeState.REFUSED}
+    batch = setting.batch("a", "b")
+    assert batch.wait_until_planned() is None
+    assert states(batch) == {"a": "skipped", "b": "refused"}
+    assert setting.run is None
+
+
+def test_items_without_a_plan_are_skipped_for_the_application_also_those_before_the_first_plan(
+    setting: Setting,
+) -> None:
+    setting.worker.outcomes = {"a": OutcomeState.SKIPPED, "c": OutcomeState.NOTHING_TO_MERGE}
+    batch = setting.batch("a", "b", "c")
+    run = batch.wait_until_planned()
+    assert run is not None
+    setting.answer(run, 3, result_of)
+    batch.application_ended()
+    assert states(batch) == {"a": "skipped", "b": "compacted", "c": "nothing_to_merge"}
+
+
+def test_a_dead_attempts_output_is_finished_without_the_application(setting: Setting) -> None:
+    setting.worker.adopted = {"a"}
+    batch = setting.batch("a")
+    assert batch.wait_until_planned() is None
+    assert states(batch) == {"a": "compacted"}
+
+
+def test_what_the_application_left_undone_is_abandoned_and_the_rest_is_not_begun(setting: Setting) -> None:
+    batch = setting.batch("a", "b", "c", max_active=2)
+    batch.wait_until_planned()
+    batch.application_ended()
+    found = {outcome.entity.table: (outcome.state.value, outcome.message) for outcome in batch.join()}
+    assert found == {
+        "a": ("failed", "the Spark application ended without a result for this partition"),
+        "b": ("failed", "the Spark application ended without a result for this partition"),
+        "c": ("failed", "the Spark application ended before this partition was begun"),
+    }
+    assert setting.worker.begun == ["a", "b"]
+
+
+def test_a_result_that_was_written_before_the_application_ended_counts(setting: Setting) -> None:
+    batch = setting.batch("a", max_active=1)
+    run = batch.wait_until_planned()
+    assert run is not None
+    setting.answer(run, 1, result_of)
+    batch.application_ended()
+    assert states(batch) == {"a": "compacted"}
+
+
+def test_a_lost_transaction_ends_its_partition_and_no_other(setting: Setting) -> None:
+    setting.worker.transactions["a"] = Transaction()
+    setting.worker.transactions["a"].is_lost = True
+    batch = setting.batch("a", "b")
+    run = batch.wait_until_planned()
+    assert run is not None
+    patience = threading.Event()
+    for _ in range(int(PATIENCE_SECONDS / 0.01)):
+        if setting.worker.ended:
+            break
+        patience.wait(0.01)
+    setting.answer(run, 2, result_of)
+    batch.application_ended()
+    found = {outcome.entity.table: (outcome.state.value, outcome.message) for outcome in batch.join()}
+    assert found == {
+        "a": ("failed", "transaction 7: was aborted. Remedy: start the attempt again."),
+        "b": ("compacted", "merged"),
+    }
+
+
+def test_a_stopped_task_gives_everything_back(setting: Setting) -> None:
+    batch = setting.batch("a", "b", "c", max_active=1)
+    assert batch.wait_until_planned() is not None
+    batch.stop()
+    batch.wait(PATIENCE_SECONDS)
+    assert {outcome.message for outcome in batch.join()} == {
+        "the task was stopped",
+        "the task was stopped before this partition was begun",
+    }
+    assert sorted(setting.worker.ended) == ["a"]
+
+
+def test_an_error_that_is_no_partitions_own_is_raised_after_everything_was_given_back(setting: Setting) -> None:
+    setting.worker.crash = MetastoreUnavailableError("metastore", "does not answer", "start it")
+    batch = setting.batch("a", "crash")
+    batch.wait_until_planned()
+    batch.application_ended()
+    with pytest.raises(MetastoreUnavailableError, match="does not answer"):
+        batch.join()
+    assert setting.worker.ended == ["a"]
