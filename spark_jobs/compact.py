@@ -120,6 +120,9 @@ class Driver:
         _say(f"no sign of life from the operator for {batch.idle_timeout_seconds:g} s: stopping, nothing is published")
         pool.shutdown(wait=False, cancel_futures=True)
         self._spark.sparkContext.cancelJobGroup(self._run_uri)
+        # Whoever made the directory is gone, and nobody else would remove it.
+        parent, _, name = self._run_uri.rstrip("/").rpartition("/")
+        storage_for(parent).delete([name])
         return EXIT_ABANDONED
 
 

@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 
+from airflow_provider_acid.acid.exchange import ATTEMPTS_DIRECTORY
 from airflow_provider_acid.acid.plan import BucketPlan, CompactionPlan, OrcOptions, OutputFile
 from airflow_provider_acid.exceptions import UnsupportedTableError
 from airflow_provider_acid.filesystem import Storage, join
@@ -23,8 +24,6 @@ from airflow_provider_acid.spark_jobs.orc_schema import INTEGERS, TIMESTAMPS, Ki
 from airflow_provider_acid.spark_jobs.sealed_output import SealedOutput, sealed_output
 from airflow_provider_acid.spark_jobs.source_files import SourceReader, check_types, delete_events, open_source
 from airflow_provider_acid.spark_jobs.verify import Expected, verify_output
-
-ATTEMPTS_DIRECTORY = "attempts"
 
 # 1582-10-15, the first day on which the hybrid and the proleptic Gregorian calendar agree
 _GREGORIAN_DAY = -141_427

@@ -13,6 +13,13 @@ from pyspark.sql import SparkSession
 from pyspark.sql.functions import udf
 
 from airflow_provider_acid.acid import json_fields as fields
+from airflow_provider_acid.acid.exchange import RESULT_FILE
+from airflow_provider_acid.acid.names import (
+    ACID_VERSION_CONTENT,
+    ACID_VERSION_FILE,
+    METADATA_CONTENT,
+    METADATA_FILE,
+)
 from airflow_provider_acid.acid.plan import (
     OUTPUT_DIRECTORY,
     CompactionPlan,
@@ -32,11 +39,7 @@ from airflow_provider_acid.filesystem import Storage, storage_for
 from airflow_provider_acid.spark_jobs.merge import Merged, merge_bucket
 from airflow_provider_acid.spark_jobs.run_directory import RunDirectory
 
-RESULT = "result.json"
-"""Name of the seal inside the staging directory: the output beside it is complete."""
-
-_VERSION_FILE = ("_orc_acid_version", b"2")
-_METADATA_FILE = ("_metadata_acid", b'{"thisFileVersion":"0","dataFormat":"compacted"}')
+_MARKERS = ((ACID_VERSION_FILE, ACID_VERSION_CONTENT), (METADATA_FILE, METADATA_CONTENT))
 
 _PERCENT_STEP = 10
 
@@ -60,7 +63,7 @@ def carry_out(plan: CompactionPlan, merge_buckets: Callable[[], list[Merged]]) -
     try:
         files = _merge_all(plan, merge_buckets)
         result = CompactionResult(plan.attempt, plan.entity, None, files, time.monotonic() - start)
-        storage_for(plan.location).write_new(f"{plan.staging}/{RESULT}", result.to_json().encode())
+        storage_for(plan.location).write_new(f"{plan.staging}/{RESULT_FILE}", result.to_json().encode())
     except AcidError as error:
         return CompactionResult(plan.attempt, plan.entity, str(error), (), time.monotonic() - start)
     return result
@@ -74,7 +77,7 @@ def _merge_all(plan: CompactionPlan, merge_buckets: Callable[[], list[Merged]]) 
     for bucket in merged:
         if bucket.attempt is not None:
             storage.publish(bucket.attempt, f"{output}/{bucket.file.name}")
-    for name, content in (_VERSION_FILE, _METADATA_FILE):
+    for name, content in _MARKERS:
         storage.write_new(f"{output}/{name}", content)
     return tuple(bucket.file for bucket in merged)
 

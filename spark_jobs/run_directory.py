@@ -1,26 +1,19 @@
-"""The run directory: how the operator and the Spark driver talk, by files that are written once and never changed.
+"""The application's side of a run directory: the driver reads plans and writes results, its tasks write progress.
 
-The operator writes ``batch.json``, then per item ``NNNN.plan.json`` or ``NNNN.skip``, and ``operator.alive.<counter>``
-as its sign of life. The driver writes ``NNNN.result.json`` and ``NNNN.progress.<k>``; its tasks write
-``NNNN.bucket.<bucket>.<percent>``. The directory lies on the tables' storage, so any deploy mode sees it.
+See :mod:`~airflow_provider_acid.acid.exchange` for the files.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from contextlib import suppress
 from dataclasses import dataclass
 
+from airflow_provider_acid.acid import exchange
 from airflow_provider_acid.acid import json_fields as fields
 from airflow_provider_acid.acid.plan import FORMAT_VERSION, CompactionPlan, CompactionResult
 from airflow_provider_acid.exceptions import ConfigurationError, NameTakenError
 from airflow_provider_acid.filesystem import Storage
-
-BATCH = "batch.json"
-
-_NAME = re.compile(r"(\d{4,})\.(plan\.json|skip|result\.json|progress\.\d+|bucket\.(\d+)\.(\d+))")
-_ALIVE = re.compile(r"operator\.alive\.(\d+)")
 
 
 @dataclass(frozen=True)
@@ -61,14 +54,16 @@ class RunDirectory:
 
         :raises ConfigurationError: it is not of this version.
         """
-        document = self._storage.read(BATCH)
+        document = self._storage.read(exchange.BATCH_FILE)
         try:
-            data = fields.as_object(json.loads(document), BATCH)
+            data = fields.as_object(json.loads(document), exchange.BATCH_FILE)
         except ValueError as error:
-            raise ConfigurationError(BATCH, f"is not JSON ({error})", "start the operator again") from error
+            raise ConfigurationError(
+                exchange.BATCH_FILE, f"is not JSON ({error})", "start the operator again"
+            ) from error
         if data.get("format_version") != FORMAT_VERSION:
             raise ConfigurationError(
-                f"{self._storage.location}/{BATCH}",
+                f"{self._storage.location}/{exchange.BATCH_FILE}",
                 f"has format version {data.get('format_version')!r}, this package reads {FORMAT_VERSION}",
                 "run operator and Spark job from the same release of airflow-provider-acid",
             )
@@ -76,41 +71,38 @@ class RunDirectory:
 
     def look(self) -> Seen:
         """List the directory once."""
-        found: dict[str, set[int]] = {"plan.json": set(), "skip": set(), "result.json": set()}
+        found: dict[str, set[int]] = {exchange.PLAN: set(), exchange.SKIP: set(), exchange.RESULT: set()}
         percent: dict[tuple[int, int], int] = {}
         alive = -1
         for file in self._storage.list().files:
-            if match := _NAME.fullmatch(file.path):
-                item, kind = int(match[1]), match[2]
-                if kind in found:
-                    found[kind].add(item)
-                elif match[3]:
-                    place = item, int(match[3])
-                    percent[place] = max(percent.get(place, 0), int(match[4]))
-            elif match := _ALIVE.fullmatch(file.path):
-                alive = max(alive, int(match[1]))
-        return Seen(
-            frozenset(found["plan.json"]), frozenset(found["skip"]), frozenset(found["result.json"]), alive, percent
-        )
+            alive = max(alive, exchange.parse_alive_file(file.path) or -1)
+            item, kind = exchange.parse_item_file(file.path) or (-1, "")
+            if kind in found:
+                found[kind].add(item)
+            elif (read := exchange.parse_bucket_kind(kind)) is not None:
+                bucket, done = read
+                percent[item, bucket] = max(percent.get((item, bucket), 0), done)
+        plans, skips, results = (frozenset(items) for items in found.values())
+        return Seen(plans, skips, results, alive, percent)
 
     def plan(self, item: int) -> CompactionPlan:
         """Read an item's plan.
 
         :raises ConfigurationError: it is not a plan of this version.
         """
-        return CompactionPlan.from_json(self._storage.read(f"{item:04d}.plan.json").decode())
+        return CompactionPlan.from_json(self._storage.read(exchange.item_file(item, exchange.PLAN)).decode())
 
     def write_result(self, item: int, result: CompactionResult) -> None:
         """Report an item as finished; the first report stands."""
-        self._write_once(f"{item:04d}.result.json", result.to_json())
+        self._write_once(exchange.item_file(item, exchange.RESULT), result.to_json())
 
     def write_progress(self, item: int, number: int, document: dict[str, object]) -> None:
         """Report how far an item is."""
-        self._write_once(f"{item:04d}.progress.{number}", json.dumps(document, sort_keys=True))
+        self._write_once(exchange.item_file(item, exchange.progress_kind(number)), json.dumps(document, sort_keys=True))
 
     def write_bucket_progress(self, item: int, bucket: int, percent: int) -> None:
         """Report from a task how far it is; another attempt at the same task may have said so before."""
-        self._write_once(f"{item:04d}.bucket.{bucket}.{percent}", "")
+        self._write_once(exchange.item_file(item, exchange.bucket_kind(bucket, percent)), "")
 
     def _write_once(self, name: str, text: str) -> None:
         with suppress(NameTakenError):

@@ -7,13 +7,14 @@ a predecessor that was only asleep has nothing left to rename, and nothing it co
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.attempts import Attempts, pool_of_txn, pool_of_worker, worker_id
 from airflow_provider_acid.compaction.facts import EntityFacts, load_facts
 from airflow_provider_acid.compaction.outcomes import Outcome, OutcomeState
+from airflow_provider_acid.compaction.run_directory import remove_dead_runs
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.staging import (
     FinishedOutput,
@@ -67,7 +68,18 @@ class Recovery:
             outcome = self._recover_row(scene, row)
             if outcome is not None:
                 return outcome
-        return self._recover_staging(scene)
+        finished = self._recover_staging(scene)
+        remove_dead_runs(self._settings.run_directory or facts.table.location, self._look_for_living)
+        return finished
+
+    def _look_for_living(self) -> Callable[[str], bool]:
+        attempts = self._look()
+
+        def is_alive(token: str) -> bool:
+            txn = attempts.transaction_of(token)
+            return txn is not None and attempts.is_alive(txn, None)
+
+        return is_alive
 
     def settle_uncommitted(self, entities: Collection[Entity]) -> tuple[Outcome, ...]:
         """Settle rows 'ready for cleaning' whose transaction never committed; see :meth:`recover`."""

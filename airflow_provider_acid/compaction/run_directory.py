@@ -1,32 +1,23 @@
-"""The directory on the tables' storage through which operator and Spark application talk.
+"""The operator's side of a run directory: plans and signs of life in, results and progress out.
 
-Any worker and any deploy mode sees it. Files are only ever added, never changed:
-
-- ``batch.json``: number of items and how long the application waits without a sign of life;
-- ``NNNN.plan.json`` or ``NNNN.skip``: the operator's word on item NNNN;
-- ``NNNN.result.json``: the application's word on it; ``NNNN.progress.K``: bytes done so far;
-- ``operator.alive.K``: the operator's sign of life.
+It lies on the tables' storage, so that any worker and any deploy mode sees it. Its files are named in
+:mod:`~airflow_provider_acid.acid.exchange`.
 """
 
 from __future__ import annotations
 
 import json
-import logging
-import re
+from collections.abc import Callable
 
+from airflow_provider_acid.acid import exchange
 from airflow_provider_acid.acid.json_fields import as_object, integer
+from airflow_provider_acid.acid.listing import Listing
 from airflow_provider_acid.acid.plan import FORMAT_VERSION, CompactionPlan, CompactionResult
-from airflow_provider_acid.filesystem import join, storage_for
-
-log = logging.getLogger(__name__)
+from airflow_provider_acid.filesystem import Storage, join, storage_for
 
 RUNS_DIRECTORY = "_acid_runs"
 """Must not begin like a staging directory: a later attempt removes those."""
-BATCH_FILE = "batch.json"
-ALIVE_PREFIX = "operator.alive."
 IDLE_TIMEOUT_SECONDS = 600.0
-
-_APPLICATION_FILE = re.compile(r"(?P<item>\d{4,})\.(?P<kind>result\.json|progress\.\d+)")
 
 
 class RunDirectory:
@@ -51,21 +42,21 @@ class RunDirectory:
             "partitions": items,
             "idle_timeout_seconds": idle_timeout_seconds,
         }
-        self._storage.write_new(BATCH_FILE, json.dumps(batch).encode())
+        self._storage.write_new(exchange.BATCH_FILE, json.dumps(batch).encode())
 
     def put_plan(self, index: int, plan: CompactionPlan) -> None:
         """Hand item ``index`` to the application."""
-        self._storage.write_new(f"{index:04d}.plan.json", plan.to_json().encode())
+        self._storage.write_new(exchange.item_file(index, exchange.PLAN), plan.to_json().encode())
 
     def put_skip(self, index: int) -> None:
         """Tell the application that there is nothing to merge for item ``index``."""
-        self._storage.write_new(f"{index:04d}.skip", b"")
+        self._storage.write_new(exchange.item_file(index, exchange.SKIP), b"")
 
     def beat(self) -> None:
         """Leave a sign of life and remove the one before the last."""
         self._beats += 1
-        self._storage.write_new(f"{ALIVE_PREFIX}{self._beats}", b"")
-        self._storage.delete([f"{ALIVE_PREFIX}{self._beats - 2}"])
+        self._storage.write_new(exchange.alive_file(self._beats), b"")
+        self._storage.delete([exchange.alive_file(self._beats - 2)])
 
     def poll(self) -> tuple[dict[int, CompactionResult], dict[int, int]]:
         """Results that came since the last call, and the bytes done per item.
@@ -75,16 +66,15 @@ class RunDirectory:
         results: dict[int, CompactionResult] = {}
         bytes_done: dict[int, int] = {}
         for file in self._storage.list().files:
-            # Whole names only: a file that is just being written has a longer one.
-            name = _APPLICATION_FILE.fullmatch(file.path)
-            if name is None or file.path in self._seen:
+            named = exchange.parse_item_file(file.path)
+            if named is None or file.path in self._seen:
                 continue
             self._seen.add(file.path)
-            index, content = int(name["item"]), self._storage.read(file.path)
-            if name["kind"] == "result.json":
-                results[index] = CompactionResult.from_json(content.decode())
-            else:
-                report = as_object(json.loads(content), file.path)
+            index, kind = named
+            if kind == exchange.RESULT:
+                results[index] = CompactionResult.from_json(self._storage.read(file.path).decode())
+            elif kind.startswith("progress."):
+                report = as_object(json.loads(self._storage.read(file.path)), file.path)
                 bytes_done[index] = max(integer(report, "bytes_done"), bytes_done.get(index, 0))
         return results, bytes_done
 
@@ -94,3 +84,40 @@ class RunDirectory:
         runs = self._parent.list(RUNS_DIRECTORY)
         if not runs.directories and not runs.files:
             self._parent.delete([RUNS_DIRECTORY])
+
+
+def remove_dead_runs(parent: str, look: Callable[[], Callable[[str], bool]]) -> None:
+    """Remove run directories whose operator died in the middle of its work.
+
+    :param parent: the directory they were made in.
+    :param look: tells whether the attempt of a token has a living transaction; called after the listing, since
+        whoever handed out a plan had opened its transaction before.
+    """
+    storage = storage_for(parent)
+    if not storage.exists(RUNS_DIRECTORY):
+        return
+    listing = storage.list(RUNS_DIRECTORY)
+    is_alive = look()
+    for run in (name for name in listing.directories if "/" not in name):
+        place = f"{RUNS_DIRECTORY}/{run}"
+        plans, skips, results = _items(listing.below(run))
+        # With all plans done and more to come, the operator may be about to begin the next partition.
+        at_work = bool(plans - results) or len(plans | skips) == _partitions(storage, place)
+        if plans and at_work and not any(is_alive(_attempt(storage, place, item)) for item in plans):
+            storage.delete([place])
+
+
+def _items(listing: Listing) -> tuple[set[int], set[int], set[int]]:
+    named = [item for file in listing.files if (item := exchange.parse_item_file(file.path)) is not None]
+    plans, skips, results = (
+        {item for item, found in named if found == kind} for kind in (exchange.PLAN, exchange.SKIP, exchange.RESULT)
+    )
+    return plans, skips, results
+
+
+def _partitions(storage: Storage, run: str) -> int:
+    return integer(as_object(json.loads(storage.read(f"{run}/{exchange.BATCH_FILE}")), run), "partitions")
+
+
+def _attempt(storage: Storage, run: str, item: int) -> str:
+    return CompactionPlan.from_json(storage.read(f"{run}/{exchange.item_file(item, exchange.PLAN)}").decode()).attempt

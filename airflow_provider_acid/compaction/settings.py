@@ -16,6 +16,8 @@ class CompactionSettings:
         Initiator are carried out; otherwise they are only reported.
     :param override_no_auto_compaction: whether tables named by an include list are evaluated although
         ``no_auto_compaction`` is set.
+    :param run_directory: URI of a directory that operator, Spark driver and executors reach, for plans and results;
+        None for the location of the first partition's table.
     :param rewrite_single_delta: whether a single delta is rewritten into a base, as Hive 3 does; Hive 4 refuses.
     :param transaction_timeout_seconds: a transaction without a heartbeat for longer is taken for dead; None for
         the metastore's own ``metastore.txn.timeout``.
@@ -30,6 +32,7 @@ class CompactionSettings:
     serve_foreign_requests: bool = False
     override_no_auto_compaction: bool = False
     rewrite_single_delta: bool = False
+    run_directory: str | None = None
     transaction_timeout_seconds: float | None = None
     heartbeat_seconds: float | None = None
     lock_wait_seconds: float = 60.0

@@ -6,6 +6,7 @@ import re
 import uuid
 from dataclasses import dataclass
 
+from airflow_provider_acid.acid.exchange import ATTEMPTS_DIRECTORY, PLAN_FILE, RESULT_FILE
 from airflow_provider_acid.acid.listing import Listing
 from airflow_provider_acid.acid.plan import OUTPUT_DIRECTORY, CompactionPlan, CompactionResult
 from airflow_provider_acid.exceptions import ConfigurationError, StorageError
@@ -14,10 +15,6 @@ from airflow_provider_acid.filesystem import Storage
 STAGING_PREFIX = "_acid_compaction_"
 REMOVED_PREFIX = "_acid_compaction_removed_"
 """Begin of the names of directories that are being deleted."""
-
-PLAN_FILE = "plan.json"
-RESULT_FILE = "result.json"
-ATTEMPTS_DIRECTORY = "attempts"
 
 _STAGING = re.compile(rf"{STAGING_PREFIX}([0-9a-f]{{16}})")
 

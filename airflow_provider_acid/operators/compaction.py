@@ -157,7 +157,9 @@ class AcidCompactionOperator(SparkSubmitOperator):
 
     def _make_batch(self, items: Sequence[DuePartition], identity: str) -> CompactionBatch:
         endpoint = AcidMetastoreHook(self.hive_acid_conn_id).endpoint()
-        settings = replace(configured_settings(), rewrite_single_delta=self.rewrite_single_delta)
+        settings = replace(
+            configured_settings(), rewrite_single_delta=self.rewrite_single_delta, run_directory=self.run_directory
+        )
 
         @contextmanager
         def open_worker() -> Iterator[Worker]:
@@ -165,7 +167,7 @@ class AcidCompactionOperator(SparkSubmitOperator):
                 yield worker
 
         def make_run_directory(first: ActiveCompaction, count: int) -> RunDirectory:
-            parent = self.run_directory or first.table_location
+            parent = settings.run_directory or first.table_location
             return RunDirectory(parent, uuid4().hex, count, self.idle_timeout_seconds)
 
         return CompactionBatch(

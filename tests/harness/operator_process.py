@@ -24,16 +24,16 @@ IDLE_TIMEOUT_SECONDS = 3
 class OperatorProcess:
     """One try of a compaction task with a real ``spark-submit``.
 
-    :param folder: for the run directory, Airflow's home and the log.
+    :param folder: for Airflow's home and the log.
+    :param runs: an existing folder for the run directory; tries and runs of one table share it.
     :param run_id: of the DAG's run; tries of one task share it.
     """
 
     def __init__(
-        self, server: MetastoreServer, partitions: Sequence[Mapping[str, object]], folder: Path, run_id: str
+        self, server: MetastoreServer, partitions: Sequence[Mapping[str, object]], folder: Path, runs: Path, run_id: str
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self.runs = folder / "_acid_runs_parent"
-        self.runs.mkdir(exist_ok=True)
+        self.runs = runs
         self._log = folder / f"operator.{len(list(folder.glob('operator.*')))}.log"
         argument = json.dumps({"partitions": partitions, "run_directory": f"file:{self.runs}", "run_id": run_id})
         connection = {"conn_type": "hive_acid", "host": server.host, "port": server.port}

@@ -50,7 +50,9 @@ class Batch:
 
     def start(self, run_id: str = "run 1") -> OperatorProcess:
         partitions = [asdict(state.entity) for state in self.states]
-        return OperatorProcess(self.server, partitions, self.folder / run_id, run_id)
+        runs = self.folder / "runs"
+        runs.mkdir(exist_ok=True)
+        return OperatorProcess(self.server, partitions, self.folder / run_id, runs, run_id)
 
     def check_rows(self) -> None:
         self.states[0].check_rows()
@@ -104,12 +106,14 @@ def test_an_operator_that_is_killed_is_finished_by_the_next_run_and_its_applicat
         return now_ms - beat_ms > REAPER_SECONDS * 1000
 
     wait_until(is_dead_for_the_metastore)
+    assert list(task.runs.glob("*/*")) != [], "nobody was left to remove the run directory"
     later = batch.start("run 2")
     assert later.wait() == 0, later.log()
     states = [outcome["state"] for outcome in json.loads(later.log().splitlines()[-1])]
     assert states[1] == "compacted"
     batch.check_rows()
     batch.check_finished()
+    assert [path for path in later.runs.rglob("*") if path.is_file()] == []
     with Chain(server.host, server.port, batch.states[1].entity, "").client() as client:
         ended = [row.state for row in client.compactions(entity=batch.states[1].entity)]
     assert sorted(ended) == [CompactionState.FAILED, CompactionState.SUCCEEDED]

@@ -68,4 +68,4 @@ def test_a_failing_group_does_not_stop_the_next(repository: Path) -> None:
     returned, output = run(repository, "lint", "integration", report=report, status=0, ci=False)
     assert (returned, output.splitlines()[-1]) == (1, "5 passed, 2 failed")
     assert re.search(r"^lint +1 min +\d+ s +0 +2$", output, re.MULTILINE)
-    assert re.search(r"^integration +15 min +\d+ s +5 +0$", output, re.MULTILINE)
+    assert re.search(r"^integration +30 min +\d+ s +5 +0$", output, re.MULTILINE)

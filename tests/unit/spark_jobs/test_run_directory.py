@@ -140,6 +140,7 @@ def test_the_driver_leaves_when_the_counter_stands_still(run: Path) -> None:
     start(run, 1, idle_timeout_seconds=0.2)
     (run / "operator.alive.7").write_text("7")
     assert Driver(SPARK, str(run)).run() == EXIT_ABANDONED
+    assert not run.exists(), "the operator that would remove it is gone"
 
 
 def test_the_driver_stays_while_the_counter_moves(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,71 @@
+"""Names of the files by which operator and Spark application talk; both sides know them from here.
+
+A *staging directory* lies inside the partition: the plan, the tasks' attempts, the finished output and, last, the
+result that seals it. A *run directory* lies where operator, driver and executors reach it. In both, files are written
+once and never changed:
+
+- ``batch.json``: number of items and how long the application waits without a sign of life;
+- ``NNNN.plan.json`` or ``NNNN.skip``: the operator's word on item NNNN; ``operator.alive.K``: its sign of life;
+- ``NNNN.result.json``: the application's word on it; ``NNNN.progress.K``: how far it is;
+- ``NNNN.bucket.B.P``: a task's word that P per cent of bucket B are read.
+"""
+
+from __future__ import annotations
+
+import re
+
+PLAN_FILE = "plan.json"
+"""In a staging directory: its plan."""
+
+RESULT_FILE = "result.json"
+"""In a staging directory: the seal; the output beside it is complete."""
+
+ATTEMPTS_DIRECTORY = "attempts"
+"""In a staging directory: files of task attempts, of which the driver takes one per bucket."""
+
+BATCH_FILE = "batch.json"
+
+PLAN, SKIP, RESULT = "plan.json", "skip", "result.json"
+"""Kinds of an item's files in a run directory."""
+
+_ITEM = re.compile(r"(\d{4,})\.(plan\.json|skip|result\.json|progress\.\d+|bucket\.\d+\.\d+)")
+_BUCKET = re.compile(r"bucket\.(\d+)\.(\d+)")
+_ALIVE = re.compile(r"operator\.alive\.(\d+)")
+
+
+def item_file(item: int, kind: str) -> str:
+    """Name of an item's file, e.g. ``0007.plan.json``."""
+    return f"{item:04d}.{kind}"
+
+
+def progress_kind(number: int) -> str:
+    """Kind of the driver's report ``number`` on how far an item is."""
+    return f"progress.{number}"
+
+
+def bucket_kind(bucket: int, percent: int) -> str:
+    """Kind of a task's report on one bucket."""
+    return f"bucket.{bucket}.{percent}"
+
+
+def parse_bucket_kind(kind: str) -> tuple[int, int] | None:
+    """Bucket and per cent of a task's report; None for any other kind."""
+    match = _BUCKET.fullmatch(kind)
+    return (int(match[1]), int(match[2])) if match else None
+
+
+def alive_file(counter: int) -> str:
+    """Name of the operator's sign of life ``counter``."""
+    return f"operator.alive.{counter}"
+
+
+def parse_item_file(name: str) -> tuple[int, str] | None:
+    """Item and kind of a whole file; None for any other name, also that of one that is just being written."""
+    match = _ITEM.fullmatch(name)
+    return (int(match[1]), match[2]) if match else None
+
+
+def parse_alive_file(name: str) -> int | None:
+    """The counter of a sign of life; None for any other name."""
+    match = _ALIVE.fullmatch(name)
+    return int(match[1]) if match else None
