@@ -120,9 +120,9 @@ class Recovery:
         if txn is not None and txn.state is TxnState.OPEN:
             if pool_of_txn(txn) is None or attempts.is_alive(txn, owner):
                 return _busy(row, f"waits for the commit of transaction {txn.id}")
-            self._client.commit(txn.id)
-            message = f"committed transaction {txn.id}, which a dead attempt had left one step before its end"
-            return Outcome(row.entity, OutcomeState.COMPACTED, message, row.id)
+            if self._commit(txn.id):
+                message = f"committed transaction {txn.id}, which a dead attempt had left one step before its end"
+                return Outcome(row.entity, OutcomeState.COMPACTED, message, row.id)
         if txn is not None:
             if storage is not None and pool_of_txn(txn) is not None:
                 self._remove_unseen(storage, row, txn.id)
@@ -136,6 +136,16 @@ class Recovery:
             f"is ready for cleaning but not committed, and its transaction {row.txn_id} is neither open nor aborted",
             "compare COMPACTION_QUEUE and TXNS in the metastore's database before anything is deleted",
         )
+
+    def _commit(self, txn_id: int) -> bool:
+        """Commit a dead attempt's transaction; False where the metastore has just aborted it for its silence."""
+        try:
+            self._client.commit(txn_id)
+        except OwnershipLostError:
+            if self._client.transaction_state(txn_id) is not TxnState.ABORTED:
+                raise
+            return False
+        return True
 
     def _recover_unclaimed(self, scene: _Scene, row: CompactionRow) -> Outcome | None:
         pool = RequestPool.parse(row.pool)

@@ -324,7 +324,7 @@ class Worker:
 
     def _tidy_up(self, active: ActiveCompaction) -> None:
         try:
-            remove_whole(active.storage, active.plan.staging)
+            active.storage.delete([active.plan.staging])
         except AcidError as error:
             log.warning("%s: the compaction is committed, but its staging directory stays: %s", active.entity, error)
 

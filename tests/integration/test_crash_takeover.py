@@ -17,6 +17,7 @@ from airflow_provider_acid.compaction.outcomes import OutcomeState
 from airflow_provider_acid.compaction.recovery import DIED, Recovery
 from airflow_provider_acid.compaction.staging import REMOVED_PREFIX, STAGING_PREFIX
 from airflow_provider_acid.compaction.worker import ActiveCompaction
+from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.pools import RequestPool, owner_of
 from airflow_provider_acid.metastore.values import CompactionRow, CompactionState, TxnState
 from tests.harness.compaction_chain import Chain, ChainProcess, run_until_killed
@@ -219,6 +220,25 @@ def test_a_ready_row_of_a_dead_owner_is_committed_and_cleaned(table: AcidTable) 
     (cleaning,) = chain_for(table).with_timeout(DEAD_AT_ONCE).clean()
     assert cleaning.state is CleaningState.CLEANED
     assert table.site.row(row.id).state is CompactionState.SUCCEEDED
+    check_one_base(table, 1, 2, 3, 4)
+
+
+def test_a_dead_owners_commit_that_the_metastore_just_aborted_is_merged_anew(
+    table: AcidTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_until_killed(chain_for(table), "marked_compacted")
+    commit, reaped = AcidMetastoreClient.commit, []
+
+    def commit_too_late(client: AcidMetastoreClient, txn_id: int) -> None:
+        if not reaped:
+            reaped.append(txn_id)
+            client.abort(txn_id)
+        commit(client, txn_id)
+
+    monkeypatch.setattr(AcidMetastoreClient, "commit", commit_too_late)
+    again = chain_for(table).compact()
+    assert (again.outcome.state, again.merged) == (OutcomeState.COMPACTED, True)
+    assert [row.state for row in rows_of(table)][0] is CompactionState.FAILED
     check_one_base(table, 1, 2, 3, 4)
 
 

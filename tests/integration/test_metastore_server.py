@@ -149,6 +149,10 @@ def test_a_fixture_has_the_write_ids_and_rows_that_hive_saw(
         rows = read_table(table.location, definition.columns, snapshot, partition_keys=[*definition.partition_keys])
         assert len(rows) == len(table.rows)
         assert all(as_hive_prints(row) in table.rows for row in rows)
+    with ThriftAdmin(metastore.host, metastore.port) as admin:
+        for transaction in table.open_transactions.values():
+            # Left open it would hold back every cleaner of the metastore that all tests share.
+            admin.abort(transaction)
 
 
 def test_the_aborted_write_ids_of_a_fixture_outlive_the_metastores_housekeeping(tmp_path: Path) -> None:

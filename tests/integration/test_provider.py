@@ -181,6 +181,14 @@ def kill_it(operator: AcidCompactionOperator) -> None:
     operator.on_kill()
 
 
+def reap(operator: AcidCompactionOperator) -> None:
+    """Airflow's hook kills the process it started and does not wait for its end."""
+    hook = operator._hook
+    if hook is not None and hook._submit_sp is not None:
+        hook._submit_sp.wait()
+        hook._submit_sp.stdout.close()
+
+
 def time_out(operator: AcidCompactionOperator) -> None:
     raise TimeOut
 
@@ -211,6 +219,7 @@ def test_a_task_that_is_ended_gives_everything_back(
     finally:
         striker.join()
         signal.signal(signal.SIGUSR1, former)
+        reap(operator)
 
     assert seen["during"] != before, "there was nothing to give back"
     assert table.fingerprint() == before
