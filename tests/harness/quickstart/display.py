@@ -95,7 +95,7 @@ class Display:
         head = Text(f"{seconds:4.0f} s  {len(at_work)} partitions begun, {finished} compacted")
         order = list(CompactionStage)
         by_urgency = sorted(at_work, key=lambda partition: (order.index(partition.stage), -partition.bytes_total))
-        shown = Table(box=None, pad_edge=False)
+        shown = Table(box=None, pad_edge=False, show_header=False)
         for _ in range(5):
             shown.add_column(no_wrap=True)
         room = max(self.console.height - _LINES_AROUND_THE_LIST, 3)
