@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 
 from airflow_provider_acid.acid.exchange import ATTEMPTS_DIRECTORY
+from airflow_provider_acid.acid.names import bucket_file_name
 from airflow_provider_acid.acid.plan import BucketPlan, CompactionPlan, OrcOptions, OutputFile
 from airflow_provider_acid.exceptions import UnsupportedTableError
 from airflow_provider_acid.filesystem import Storage, join
@@ -76,7 +77,7 @@ def merge_bucket(storage: Storage, plan: CompactionPlan, bucket: BucketPlan, pro
     :raises VerificationError: the written file does not hold what it must.
     """
     schema = acid_schema(plan.columns)
-    name = f"bucket_{bucket.bucket:05d}"
+    name = bucket_file_name(bucket.bucket)
     path = f"{plan.staging}/{ATTEMPTS_DIRECTORY}/{name}.{uuid.uuid4().hex}"
     sources = _look_at(storage, bucket, schema)
     visibility = Visibility.of(plan.high_water_mark, plan.aborted_write_ids)
@@ -163,7 +164,7 @@ class _Merge:
     def _figures(self, size: int, stripes: int, rows_aborted: int, rows_deleted: int, rows_out: int) -> OutputFile:
         return OutputFile(
             bucket=self.bucket.bucket,
-            name=f"bucket_{self.bucket.bucket:05d}",
+            name=bucket_file_name(self.bucket.bucket),
             size_bytes=size,
             stripes=stripes,
             rows_in=self.sources.rows,
