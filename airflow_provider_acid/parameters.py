@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.json_fields import JsonObject
-from airflow_provider_acid.compaction.outcomes import DuePartition, entity_from_json
+from airflow_provider_acid.compaction.outcomes import DuePartition
 from airflow_provider_acid.exceptions import ConfigurationError
 
 T = TypeVar("T")
@@ -64,7 +64,7 @@ def as_entities(name: str, value: object) -> list[Entity]:
 
     :raises ConfigurationError: the value is no list of such objects.
     """
-    return _parsed(name, value, entity_from_json)
+    return _parsed(name, value, Entity.from_json)
 
 
 def _parsed(name: str, value: object, parse: Callable[[JsonObject], T]) -> list[T]:

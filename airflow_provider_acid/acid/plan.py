@@ -180,7 +180,7 @@ class CompactionPlan:
         data = _versioned(document, "compaction plan")
         return cls(
             attempt=fields.text(data, "attempt"),
-            entity=_entity(data),
+            entity=Entity.from_json(fields.child(data, "entity")),
             type=_compaction_type(data),
             reason=fields.text(data, "reason"),
             location=fields.text(data, "location"),
@@ -257,18 +257,11 @@ class CompactionResult:
         data = _versioned(document, "compaction result")
         return cls(
             attempt=fields.text(data, "attempt"),
-            entity=_entity(data),
+            entity=Entity.from_json(fields.child(data, "entity")),
             error=fields.optional_text(data, "error"),
             files=fields.children(data, "files", OutputFile.from_json),
             seconds=fields.number(data, "seconds"),
         )
-
-
-def _entity(data: JsonObject) -> Entity:
-    entity = fields.child(data, "entity")
-    return Entity(
-        fields.text(entity, "database"), fields.text(entity, "table"), fields.optional_text(entity, "partition")
-    )
 
 
 def _compaction_type(data: JsonObject) -> CompactionType:

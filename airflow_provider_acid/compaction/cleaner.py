@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, replace
 from enum import Enum
 
 from airflow_provider_acid.acid.directory import acid_directory
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.layout import partition_layout
+from airflow_provider_acid.acid.listing import Listing
 from airflow_provider_acid.acid.obsolete import deletable, highest_safe_write_id, leftovers
 from airflow_provider_acid.acid.write_ids import TableWriteIds, ValidTxnList, cleaner_list
 from airflow_provider_acid.compaction.facts import EntityFacts, find_property, load_facts
@@ -181,17 +182,19 @@ class Cleaner:
         _check_may_delete(facts)
         storage = storage_for(facts.location)
         view = self._view(row, facts, min_open)
-        if view.is_overtaken(storage):
+        before = _Look.at(storage)
+        if view.is_overtaken(before):
             return self._mark_cleaned(row, view.highest_write_id, ())
-        doomed = view.doomed(storage)
+        doomed = view.doomed(before)
         self._on_step(Step.CLEANING_DECIDED, row.entity)
         storage.delete((*doomed, *_own_staging(row)))
         self._on_step(Step.FILES_DELETED, row.entity)
-        left = view.left(storage)
+        after = _Look.at(storage)
+        left = view.left(after)
         if left:
             message = f"{len(doomed)} deleted; {', '.join(left)} wait for a transaction that is still open"
             return Cleaning(row.entity, row.id, CleaningState.WAITING, message, doomed)
-        return self._mark_cleaned(row, view.highest_safe_write_id(storage), doomed)
+        return self._mark_cleaned(row, view.highest_safe_write_id(after), doomed)
 
     def _mark_cleaned(self, row: CompactionRow, highest: int | None, deleted: tuple[str, ...]) -> Cleaning:
         """Tell the metastore; where that cannot be done the data is right, and only the row stays."""
@@ -228,6 +231,19 @@ class Cleaner:
 
 
 @dataclass(frozen=True)
+class _Look:
+    """What a partition holds at one moment."""
+
+    listing: Listing
+    base_formats: Mapping[str, str]
+
+    @classmethod
+    def at(cls, storage: Storage) -> _Look:
+        listing = storage.list()
+        return cls(listing, read_base_formats(storage, listing))
+
+
+@dataclass(frozen=True)
 class _CleanersView:
     """A partition as Hive's Cleaner sees it: transactions below the oldest open one, write ids up to the row's."""
 
@@ -235,13 +251,12 @@ class _CleanersView:
     table: TableWriteIds
     highest_write_id: int
 
-    def is_overtaken(self, storage: Storage) -> bool:
+    def is_overtaken(self, look: _Look) -> bool:
         """Whether the cleaning of a newer compaction left nothing of the write ids up to this row's.
 
         Its base alone would be refused as newer than what this view may see.
         """
-        listing = storage.list()
-        layout = partition_layout(listing, read_base_formats(storage, listing))
+        layout = partition_layout(look.listing, look.base_formats)
         lowest = (
             *(base.write_id for base in layout.bases),
             *(delta.name.min_write_id for delta in layout.deltas),
@@ -249,24 +264,19 @@ class _CleanersView:
         has_originals = bool(layout.original_files or layout.original_directories)
         return not has_originals and all(write_id > self.highest_write_id for write_id in lowest)
 
-    def doomed(self, storage: Storage) -> tuple[str, ...]:
-        """What is to be deleted, by a fresh listing."""
-        listing = storage.list()
-        formats = read_base_formats(storage, listing)
-        return deletable(listing, cleaner_list(self.table, self.highest_write_id), self.txns, formats)
+    def doomed(self, look: _Look) -> tuple[str, ...]:
+        """What is to be deleted."""
+        write_ids = cleaner_list(self.table, self.highest_write_id)
+        return deletable(look.listing, write_ids, self.txns, look.base_formats)
 
-    def left(self, storage: Storage) -> tuple[str, ...]:
+    def left(self, look: _Look) -> tuple[str, ...]:
         """What is obsolete for everybody but readers that are still open."""
-        listing = storage.list()
-        return leftovers(
-            listing, self.table.full_table_name, self.highest_write_id, read_base_formats(storage, listing)
-        )
+        return leftovers(look.listing, self.table.full_table_name, self.highest_write_id, look.base_formats)
 
-    def highest_safe_write_id(self, storage: Storage) -> int | None:
-        """The highest write id the metastore may forget about, by a listing after the deletion."""
-        listing = storage.list()
-        formats = read_base_formats(storage, listing)
-        after = acid_directory(listing, cleaner_list(self.table, self.highest_write_id), self.txns, formats)
+    def highest_safe_write_id(self, look: _Look) -> int | None:
+        """The highest write id the metastore may forget about, by a look after the deletion."""
+        write_ids = cleaner_list(self.table, self.highest_write_id)
+        after = acid_directory(look.listing, write_ids, self.txns, look.base_formats)
         return highest_safe_write_id(after, self.table.aborted, self.highest_write_id)
 
 

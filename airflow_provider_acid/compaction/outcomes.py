@@ -12,11 +12,6 @@ from airflow_provider_acid.acid.plan import CompactionType
 from airflow_provider_acid.exceptions import ConfigurationError
 
 
-def entity_from_json(data: JsonObject) -> Entity:
-    """The entity whose three names are fields of ``data``."""
-    return Entity(fields.text(data, "database"), fields.text(data, "table"), fields.optional_text(data, "partition"))
-
-
 @dataclass(frozen=True)
 class DuePartition:
     """A partition that is due for compaction.
@@ -48,7 +43,7 @@ class DuePartition:
                 f"type {kind!r} of a partition", "is no type of compaction", "write major or minor"
             )
         reason = fields.optional_text(data, "reason") or "asked for"
-        return cls(entity_from_json(data), CompactionType(kind), reason, request_id)
+        return cls(Entity.from_json(data), CompactionType(kind), reason, request_id)
 
 
 class OutcomeState(str, Enum):

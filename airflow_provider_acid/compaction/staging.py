@@ -64,21 +64,13 @@ class FinishedOutput:
     result: CompactionResult
 
 
-def staged_plan(storage: Storage, token: str) -> CompactionPlan | None:
-    """The plan of an attempt; None where its staging directory has none, or none that can be read."""
-    try:
-        return CompactionPlan.from_json(storage.read(f"{staging_name(token)}/{PLAN_FILE}").decode())
-    except (StorageError, ConfigurationError, UnicodeDecodeError):
-        return None
-
-
 def sealed_output(storage: Storage, token: str) -> FinishedOutput | None:
     """What a dead attempt finished but did not publish; None where it finished nothing that can be read."""
     name = staging_name(token)
-    plan = staged_plan(storage, token)
-    if plan is None or not storage.exists(f"{name}/{OUTPUT_DIRECTORY}"):
+    if not storage.exists(f"{name}/{OUTPUT_DIRECTORY}"):
         return None
     try:
+        plan = CompactionPlan.from_json(storage.read(f"{name}/{PLAN_FILE}").decode())
         result = CompactionResult.from_json(storage.read(f"{name}/{RESULT_FILE}").decode())
     except (StorageError, ConfigurationError, UnicodeDecodeError):
         return None

@@ -11,8 +11,8 @@ from typing import Any
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 from asgiref.sync import sync_to_async
 
+from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.cleaner import Cleaner, CleaningState
-from airflow_provider_acid.compaction.outcomes import entity_from_json
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.config import configured_settings
 from airflow_provider_acid.exceptions import AcidError, MetastoreError
@@ -91,7 +91,7 @@ class CleaningTrigger(BaseTrigger):
         settings = cleaning_settings(self.retention_seconds)
         with AcidMetastoreHook(self.hive_acid_conn_id).get_conn() as client:
             cleaner = Cleaner(client, ThriftCompactionQueue(client), settings)
-            found = cleaner.look([entity_from_json(item) for item in self.partitions])
+            found = cleaner.look([Entity.from_json(item) for item in self.partitions])
         if any(cleaning.state is CleaningState.READY for cleaning in found):
             return []
         return [f"{cleaning.entity} {cleaning.message}" for cleaning in found]
