@@ -14,6 +14,8 @@ _KINDS = {
     "uint32": descriptor_pb2.FieldDescriptorProto.TYPE_UINT32,
     "sint64": descriptor_pb2.FieldDescriptorProto.TYPE_SINT64,
     "sint32": descriptor_pb2.FieldDescriptorProto.TYPE_SINT32,
+    "int32": descriptor_pb2.FieldDescriptorProto.TYPE_INT32,
+    "double": descriptor_pb2.FieldDescriptorProto.TYPE_DOUBLE,
     "string": descriptor_pb2.FieldDescriptorProto.TYPE_STRING,
     "bytes": descriptor_pb2.FieldDescriptorProto.TYPE_BYTES,
     "bool": descriptor_pb2.FieldDescriptorProto.TYPE_BOOL,
@@ -22,13 +24,16 @@ _KINDS = {
 _PACKAGE = "airflow_provider_acid.orc"
 
 # message -> (field, number, type, label); label "*" is repeated, "packed" is a packed repetition. Enumerations are
-# declared as uint32: the wire form is the same, and a value from a newer ORC does not get lost.
+# declared as uint32: the wire form is the same, and a value from a newer ORC does not get lost. Limits of strings are
+# declared as bytes: ORC orders them by their bytes, and a writer may have cut one in the middle of a character.
 _MESSAGES: dict[str, tuple[tuple[str, int, str, str], ...]] = {
     "PostScript": (
         ("footerLength", 1, "uint64", ""),
         ("compression", 2, "uint32", ""),
         ("compressionBlockSize", 3, "uint64", ""),
+        ("version", 4, "uint32", "packed"),
         ("metadataLength", 5, "uint64", ""),
+        ("writerVersion", 6, "uint32", ""),
         ("magic", 8000, "string", ""),
     ),
     "StripeInformation": (
@@ -47,15 +52,45 @@ _MESSAGES: dict[str, tuple[tuple[str, int, str, str], ...]] = {
         ("scale", 6, "uint32", ""),
     ),
     "UserMetadataItem": (("name", 1, "string", ""), ("value", 2, "bytes", "")),
-    "IntegerStatistics": (("minimum", 1, "sint64", ""), ("maximum", 2, "sint64", "")),
+    "IntegerStatistics": (("minimum", 1, "sint64", ""), ("maximum", 2, "sint64", ""), ("sum", 3, "sint64", "")),
+    "DoubleStatistics": (("minimum", 1, "double", ""), ("maximum", 2, "double", ""), ("sum", 3, "double", "")),
+    "StringStatistics": (
+        ("minimum", 1, "bytes", ""),
+        ("maximum", 2, "bytes", ""),
+        ("sum", 3, "sint64", ""),
+        ("lowerBound", 4, "bytes", ""),
+        ("upperBound", 5, "bytes", ""),
+    ),
+    "BucketStatistics": (("count", 1, "uint64", "packed"),),
+    "DecimalStatistics": (("minimum", 1, "string", ""), ("maximum", 2, "string", ""), ("sum", 3, "string", "")),
     "DateStatistics": (("minimum", 1, "sint32", ""), ("maximum", 2, "sint32", "")),
-    "TimestampStatistics": (("minimumUtc", 3, "sint64", ""), ("maximumUtc", 4, "sint64", "")),
+    "BinaryStatistics": (("sum", 1, "sint64", ""),),
+    "TimestampStatistics": (
+        ("minimum", 1, "sint64", ""),
+        ("maximum", 2, "sint64", ""),
+        ("minimumUtc", 3, "sint64", ""),
+        ("maximumUtc", 4, "sint64", ""),
+        ("minimumNanos", 5, "int32", ""),
+        ("maximumNanos", 6, "int32", ""),
+    ),
+    "CollectionStatistics": (
+        ("minChildren", 1, "uint64", ""),
+        ("maxChildren", 2, "uint64", ""),
+        ("totalChildren", 3, "uint64", ""),
+    ),
     "ColumnStatistics": (
         ("numberOfValues", 1, "uint64", ""),
         ("intStatistics", 2, "IntegerStatistics", ""),
+        ("doubleStatistics", 3, "DoubleStatistics", ""),
+        ("stringStatistics", 4, "StringStatistics", ""),
+        ("bucketStatistics", 5, "BucketStatistics", ""),
+        ("decimalStatistics", 6, "DecimalStatistics", ""),
         ("dateStatistics", 7, "DateStatistics", ""),
+        ("binaryStatistics", 8, "BinaryStatistics", ""),
         ("timestampStatistics", 9, "TimestampStatistics", ""),
         ("hasNull", 10, "bool", ""),
+        ("bytesOnDisk", 11, "uint64", ""),
+        ("collectionStatistics", 12, "CollectionStatistics", ""),
     ),
     "Footer": (
         ("headerLength", 1, "uint64", ""),
@@ -68,6 +103,7 @@ _MESSAGES: dict[str, tuple[tuple[str, int, str, str], ...]] = {
         ("rowIndexStride", 8, "uint32", ""),
         ("encryption", 10, "bytes", ""),
         ("calendar", 11, "uint32", ""),
+        ("softwareVersion", 12, "string", ""),
     ),
     "StripeStatistics": (("colStats", 1, "ColumnStatistics", "*"),),
     "Metadata": (("stripeStats", 1, "StripeStatistics", "*"),),
