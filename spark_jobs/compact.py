@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from pyspark import SparkConf
 from pyspark.sql import SparkSession
 
-from airflow_provider_acid.acid.plan import CompactionPlan, CompactionResult
+from airflow_provider_acid.acid.plan import CompactionPlan
+from airflow_provider_acid.acid.result import CompactionResult
 from airflow_provider_acid.filesystem import storage_for
 from airflow_provider_acid.spark_jobs.partition_job import run_plan
 from airflow_provider_acid.spark_jobs.run_directory import Batch, RunDirectory, Seen

@@ -15,7 +15,8 @@ from itertools import zip_longest
 
 from airflow_provider_acid.acid.exchange import ATTEMPTS_DIRECTORY
 from airflow_provider_acid.acid.names import bucket_file_name
-from airflow_provider_acid.acid.plan import BucketPlan, CompactionPlan, OrcOptions, OutputFile
+from airflow_provider_acid.acid.plan import BucketPlan, CompactionPlan, OrcOptions, OutputKind
+from airflow_provider_acid.acid.result import OutputFile
 from airflow_provider_acid.exceptions import UnsupportedTableError
 from airflow_provider_acid.filesystem import Storage, join
 from airflow_provider_acid.spark_jobs.arrow_rows import UTC_NAMES, ArrowRows, NotExactError, is_exact
@@ -67,7 +68,7 @@ class _NoRowsLeftError(Exception):
     """Ends the writing of a file that would be empty; the storage then drops it."""
 
 
-def merge_bucket(storage: Storage, plan: CompactionPlan, bucket: BucketPlan, progress: Progress) -> Merged:
+def merge_bucket(storage: Storage, plan: CompactionPlan, bucket: BucketPlan, progress: Progress) -> tuple[Merged, ...]:
     """Merge a bucket's files into a new file below the staging directory's ``attempts``, and verify it.
 
     :param storage: of the plan's location.
@@ -76,6 +77,8 @@ def merge_bucket(storage: Storage, plan: CompactionPlan, bucket: BucketPlan, pro
     :raises UnsupportedTableError: a type, or a kind of file, that this release does not compact.
     :raises VerificationError: the written file does not hold what it must.
     """
+    if bucket.output is OutputKind.DELETES or plan.format.is_insert_only:
+        raise UnsupportedTableError(str(plan.entity), "is of a kind that is not merged yet", "ask for a major")
     schema = acid_schema(plan.columns)
     name = bucket_file_name(bucket.bucket)
     path = f"{plan.staging}/{ATTEMPTS_DIRECTORY}/{name}.{uuid.uuid4().hex}"
@@ -86,8 +89,8 @@ def merge_bucket(storage: Storage, plan: CompactionPlan, bucket: BucketPlan, pro
     merge = _Merge(storage, options, bucket, schema, path, sources, visibility, deleted, progress)
     if sources.is_exact_in_arrow:
         with suppress(NotExactError):
-            return merge.run(ArrowRows)
-    return merge.run(ExactRows)
+            return (merge.run(ArrowRows),)
+    return (merge.run(ExactRows),)
 
 
 @dataclass(frozen=True)
@@ -163,13 +166,15 @@ class _Merge:
 
     def _figures(self, size: int, stripes: int, rows_aborted: int, rows_deleted: int, rows_out: int) -> OutputFile:
         return OutputFile(
+            output=self.bucket.output,
             bucket=self.bucket.bucket,
-            name=bucket_file_name(self.bucket.bucket),
+            name=bucket_file_name(self.bucket.bucket) if rows_out else None,
             size_bytes=size,
             stripes=stripes,
             rows_in=self.sources.rows,
             rows_aborted=rows_aborted,
             rows_deleted=rows_deleted,
+            rows_repeated=0,
             rows_out=rows_out,
         )
 

@@ -14,32 +14,20 @@ from pyspark.sql.functions import udf
 
 from airflow_provider_acid.acid import json_fields as fields
 from airflow_provider_acid.acid.exchange import RESULT_FILE
-from airflow_provider_acid.acid.names import (
-    ACID_VERSION_CONTENT,
-    ACID_VERSION_FILE,
-    METADATA_CONTENT,
-    METADATA_FILE,
-)
-from airflow_provider_acid.acid.plan import (
-    OUTPUT_DIRECTORY,
-    CompactionPlan,
-    CompactionResult,
-    CompactionType,
-    OutputFile,
-)
+from airflow_provider_acid.acid.json_fields import JsonObject
+from airflow_provider_acid.acid.names import marker_files
+from airflow_provider_acid.acid.plan import CompactionPlan, OutputKind
+from airflow_provider_acid.acid.result import CompactionResult, OutputFile
 from airflow_provider_acid.exceptions import (
     AcidError,
     RefusedError,
     SparkJobError,
     StorageError,
-    UnsupportedTableError,
     VerificationError,
 )
 from airflow_provider_acid.filesystem import Storage, storage_for
 from airflow_provider_acid.spark_jobs.merge import Merged, merge_bucket
 from airflow_provider_acid.spark_jobs.run_directory import RunDirectory
-
-_MARKERS = ((ACID_VERSION_FILE, ACID_VERSION_CONTENT), (METADATA_FILE, METADATA_CONTENT))
 
 _PERCENT_STEP = 10
 
@@ -71,26 +59,21 @@ def carry_out(plan: CompactionPlan, merge_buckets: Callable[[], list[Merged]]) -
 
 def _merge_all(plan: CompactionPlan, merge_buckets: Callable[[], list[Merged]]) -> tuple[OutputFile, ...]:
     storage = storage_for(plan.location)
-    _check(storage, plan)
-    output = f"{plan.staging}/{OUTPUT_DIRECTORY}"
+    for output in plan.outputs:
+        _check_untouched(storage, plan, output.kind)
     merged = merge_buckets()
-    for bucket in merged:
-        if bucket.attempt is not None:
-            storage.publish(bucket.attempt, f"{output}/{bucket.file.name}")
-    for name, content in _MARKERS:
-        storage.write_new(f"{output}/{name}", content)
-    return tuple(bucket.file for bucket in merged)
+    for written in merged:
+        if written.attempt is not None:
+            storage.publish(written.attempt, f"{plan.staged(written.file.output)}/{written.file.name}")
+    for output in plan.outputs:
+        for name, content in marker_files(output.target).items():
+            storage.write_new(f"{plan.staged(output.kind)}/{name}", content)
+    return tuple(written.file for written in merged)
 
 
-def _check(storage: Storage, plan: CompactionPlan) -> None:
-    if plan.type is not CompactionType.MAJOR:
-        raise UnsupportedTableError(
-            str(plan.entity),
-            f"a {plan.type.value} compaction is not carried out by this release",
-            "ask for a major compaction",
-        )
+def _check_untouched(storage: Storage, plan: CompactionPlan, kind: OutputKind) -> None:
     # Only the operator makes directories: where a successor removed them, nothing may bring them back.
-    output = f"{plan.staging}/{OUTPUT_DIRECTORY}"
+    output = plan.staged(kind)
     if not storage.exists(output):
         raise StorageError(
             f"{plan.location}/{output}",
@@ -121,21 +104,25 @@ def _run_tasks(spark: SparkSession, plan: CompactionPlan, run_uri: str, item: in
             f"its Spark job failed ({_last_line(str(error))})",
             "see the executors' logs of the Spark application; nothing was published",
         ) from error
-    merged, errors = [], []
+    merged: list[Merged] = []
+    errors: list[str] = []
     for row in rows:
         answer = fields.as_object(json.loads(row["answer"]), "task's answer")
         if answer.get("error") is not None:
             errors.append(fields.text(answer, "error"))
         else:
-            file = OutputFile.from_json(fields.child(answer, "file"))
-            merged.append(Merged(fields.optional_text(answer, "attempt"), file))
+            merged += fields.children(answer, "merged", _merged_from_json)
     if errors:
         more = f" ({len(errors) - 1} more buckets failed)" if len(errors) > 1 else ""
         raise _TaskError(errors[0] + more)
-    found = sorted(bucket.file.bucket for bucket in merged)
-    if found != sorted(bucket.bucket for bucket in plan.buckets):
+    found = sorted({(written.file.output, written.file.bucket) for written in merged})
+    if found != sorted((bucket.output, bucket.bucket) for bucket in plan.buckets):
         raise SparkJobError(str(plan.entity), f"Spark returned results of buckets {found}", "run the compaction again")
-    return sorted(merged, key=lambda bucket: bucket.file.bucket)
+    return sorted(merged, key=lambda written: (written.file.output, written.file.bucket, written.file.name or ""))
+
+
+def _merged_from_json(data: JsonObject) -> Merged:
+    return Merged(fields.optional_text(data, "attempt"), OutputFile.from_json(fields.child(data, "file")))
 
 
 class _TaskError(AcidError):
@@ -170,7 +157,7 @@ def answer_for(document: str, place: int, run_uri: str, item: int) -> str:
     except (RefusedError, VerificationError) as error:
         return json.dumps({"error": str(error)})
     progress(bucket.input_bytes)
-    return json.dumps({"attempt": merged.attempt, "file": asdict(merged.file)})
+    return json.dumps({"merged": [asdict(written) for written in merged]})
 
 
 class _BucketProgress:

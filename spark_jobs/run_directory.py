@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from airflow_provider_acid.acid import exchange
 from airflow_provider_acid.acid import json_fields as fields
-from airflow_provider_acid.acid.plan import FORMAT_VERSION, CompactionPlan, CompactionResult
+from airflow_provider_acid.acid.plan import FORMAT_VERSION, CompactionPlan
+from airflow_provider_acid.acid.result import CompactionResult
 from airflow_provider_acid.exceptions import ConfigurationError, NameTakenError
 from airflow_provider_acid.filesystem import Storage
 

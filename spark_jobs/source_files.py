@@ -111,6 +111,8 @@ def open_source(storage: Storage, source: SourceFile) -> Iterator[SourceReader |
     :raises UnsupportedTableError: it is no ACID file.
     """
     name = join(storage.location, source.path)
+    if source.synthetic is not None or source.committed_bytes is not None:
+        raise UnsupportedTableError(name, "is of a kind that is not merged yet", "use Hive's own compactor")
     with storage.open_input(source.path) as file:
         size = file.seek(0, 2)
         if size != source.size_bytes:

@@ -23,6 +23,12 @@ RESULT_FILE = "result.json"
 ATTEMPTS_DIRECTORY = "attempts"
 """In a staging directory: files of task attempts, of which the driver takes one per bucket."""
 
+OUTPUTS_DIRECTORY = "output"
+"""In a staging directory: the directories of the result, by kind."""
+
+JOURNAL_FILE = "journal.json"
+"""In a staging directory: publishing two directories has begun, and ends with both or none."""
+
 BATCH_FILE = "batch.json"
 
 PLAN, SKIP, RESULT = "plan.json", "skip", "result.json"

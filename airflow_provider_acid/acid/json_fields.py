@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
+from enum import Enum
 from typing import TypeVar
 
 from airflow_provider_acid.exceptions import ConfigurationError
 
 T = TypeVar("T")
+W = TypeVar("W", bound=Enum)
 
 JsonObject = Mapping[str, object]
 
@@ -33,12 +36,30 @@ def optional_text(data: JsonObject, name: str) -> str | None:
     return None if data.get(name) is None else text(data, name)
 
 
+def word(data: JsonObject, name: str, words: type[W]) -> W:
+    """The string at ``name``, one of the values of an enumeration."""
+    value = text(data, name)
+    for known in words:
+        if known.value == value:
+            return known
+    raise ConfigurationError(
+        f"JSON field {name!r}",
+        f"{value!r} is none of {', '.join(str(known.value) for known in words)}",
+        "write and read plans and results with the same version of airflow-provider-acid",
+    )
+
+
 def integer(data: JsonObject, name: str) -> int:
     """The integer at ``name``."""
     value = data.get(name)
     if not isinstance(value, int) or isinstance(value, bool):
         raise _wrong(name, "an integer", value)
     return value
+
+
+def optional_integer(data: JsonObject, name: str) -> int | None:
+    """The integer at ``name``; None where it is null or missing."""
+    return None if data.get(name) is None else integer(data, name)
 
 
 def number(data: JsonObject, name: str) -> float:
@@ -72,6 +93,11 @@ def child(data: JsonObject, name: str) -> JsonObject:
     return as_object(data.get(name), name)
 
 
+def optional_child(data: JsonObject, name: str, decode: Callable[[JsonObject], T]) -> T | None:
+    """The object at ``name``, decoded; None where it is null or missing."""
+    return None if data.get(name) is None else decode(child(data, name))
+
+
 def children(data: JsonObject, name: str, decode: Callable[[JsonObject], T]) -> tuple[T, ...]:
     """The list of objects at ``name``, each decoded."""
     return tuple(decode(as_object(item, name)) for item in _list(data, name))
@@ -82,6 +108,26 @@ def as_object(value: object, name: str) -> JsonObject:
     if not isinstance(value, Mapping):
         raise _wrong(name, "an object", value)
     return value
+
+
+def versioned(document: str, what: str, version: int) -> JsonObject:
+    """A document that says which version of its format it has.
+
+    :param what: how errors call it.
+    :raises ConfigurationError: it is no JSON object of this version.
+    """
+    try:
+        decoded = json.loads(document)
+    except ValueError as error:
+        raise ConfigurationError(what, f"is not JSON ({error})", "remove the run directory and start again") from error
+    data = as_object(decoded, what)
+    if data.get("format_version") != version:
+        raise ConfigurationError(
+            what,
+            f"has format version {data.get('format_version')!r}, this package reads {version}",
+            "run operator and Spark job from the same release of airflow-provider-acid",
+        )
+    return data
 
 
 def _list(data: JsonObject, name: str) -> list[object]:

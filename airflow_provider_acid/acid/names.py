@@ -10,7 +10,7 @@ import json
 import re
 from dataclasses import dataclass
 
-from airflow_provider_acid.exceptions import UnknownNameError
+from airflow_provider_acid.exceptions import CorruptFileError, UnknownNameError
 
 NO_STATEMENT = -1
 """Statement id of a directory whose name has none; Hive sorts it before statement 0."""
@@ -180,6 +180,17 @@ def bucket_file_name(bucket: int) -> str:
     return f"bucket_{bucket:05d}"
 
 
+def marker_files(directory_name: str) -> dict[str, bytes]:
+    """The files that tell readers what a compaction's directory is: their names and contents.
+
+    :param directory_name: the name it is published under.
+    """
+    markers = {ACID_VERSION_FILE: ACID_VERSION_CONTENT}
+    if isinstance(parse_directory_name(directory_name), BaseName):
+        markers[METADATA_FILE] = METADATA_CONTENT
+    return markers
+
+
 def parse_data_format(content: bytes, path: str) -> str:
     """The data format that a :data:`METADATA_FILE` names.
 
@@ -198,6 +209,22 @@ def parse_data_format(content: bytes, path: str) -> str:
             "find out what wrote it; it decides whether the base is a compaction's",
         )
     return value
+
+
+def parse_flush_length(content: bytes, path: str) -> int:
+    """The committed length of a streamed file, in bytes: the last number that its side file holds.
+
+    :param path: the side file's path, for the error.
+    :raises CorruptFileError: there is no whole number in it (``OrcAcidUtils.getLastFlushLength``).
+    """
+    length = int.from_bytes(content[-8:], "big", signed=True)
+    if not content or len(content) % 8 or length < 0:
+        raise CorruptFileError(
+            path,
+            f"holds {len(content)} bytes, not the lengths a streaming writer writes",
+            "ask whoever streams into this table; until then nobody knows how much of the file is committed",
+        )
+    return length
 
 
 @dataclass(frozen=True)

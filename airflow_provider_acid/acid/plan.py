@@ -1,7 +1,6 @@
-"""What one compaction of one partition reads and writes, and what came of it; with a JSON form.
+"""What one compaction of one partition reads and writes; with a JSON form.
 
-A plan is complete: the Spark job that carries it out asks no metastore. A result is a report, not a proof: the
-operator checks it against the plan and the storage before it publishes anything.
+A plan is complete: the Spark job that carries it out asks no metastore.
 """
 
 from __future__ import annotations
@@ -12,13 +11,12 @@ from enum import Enum
 
 from airflow_provider_acid.acid import json_fields as fields
 from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.exchange import OUTPUTS_DIRECTORY
 from airflow_provider_acid.acid.json_fields import JsonObject
-from airflow_provider_acid.exceptions import ConfigurationError
+from airflow_provider_acid.acid.names import is_acid_prefixed
 
-FORMAT_VERSION = 1
-
-OUTPUT_DIRECTORY = "output"
-"""Name of the finished directory inside a staging directory; publishing renames it to the plan's target."""
+FORMAT_VERSION = 2
+"""Version of the JSON form of plans and results."""
 
 
 class CompactionType(str, Enum):
@@ -26,6 +24,30 @@ class CompactionType(str, Enum):
 
     MINOR = "minor"
     MAJOR = "major"
+
+
+class OutputKind(str, Enum):
+    """What a directory of the result holds: rows (a base or a delta), or delete events (a delete delta)."""
+
+    ROWS = "rows"
+    DELETES = "deletes"
+
+
+class FileFormat(str, Enum):
+    """How a table's files are merged.
+
+    Full-ACID files are merged row by row; the files of insert-only tables are taken over with their content unchanged.
+    """
+
+    ACID_ORC = "acid_orc"
+    ORC = "orc"
+    PARQUET = "parquet"
+    TEXT = "text"
+
+    @property
+    def is_insert_only(self) -> bool:
+        """Whether rows have no ids, so that files are taken over as they are."""
+        return self is not FileFormat.ACID_ORC
 
 
 @dataclass(frozen=True)
@@ -45,28 +67,64 @@ class Column:
 
 
 @dataclass(frozen=True)
+class SyntheticIds:
+    """The ids of rows in a file without ACID columns; their row numbers follow from the order of the files.
+
+    :param write_id: 0 for files from before the table became transactional, else that of the directory.
+    :param bucket_property: made of the number in the file's name and the directory's statement.
+    """
+
+    write_id: int
+    bucket_property: int
+
+    @classmethod
+    def from_json(cls, data: JsonObject) -> SyntheticIds:
+        """Decode the ids."""
+        return cls(fields.integer(data, "write_id"), fields.integer(data, "bucket_property"))
+
+
+@dataclass(frozen=True)
 class SourceFile:
-    """An input file: its path below the partition's location, and its size when the plan was made."""
+    """An input file.
+
+    :param path: below the partition's location.
+    :param size_bytes: its size when the plan was made.
+    :param committed_bytes: how much of it a streaming writer committed, by its ``_flush_length`` file; what follows
+        is no part of the table. None: all of it.
+    :param synthetic: ids of its rows where it has no ACID columns. Row numbers begin at 0 and run on through
+        consecutive files of equal ``synthetic``.
+    """
 
     path: str
     size_bytes: int
+    committed_bytes: int | None = None
+    synthetic: SyntheticIds | None = None
 
     @classmethod
     def from_json(cls, data: JsonObject) -> SourceFile:
         """Decode one file."""
-        return cls(fields.text(data, "path"), fields.integer(data, "size_bytes"))
+        return cls(
+            fields.text(data, "path"),
+            fields.integer(data, "size_bytes"),
+            fields.optional_integer(data, "committed_bytes"),
+            fields.optional_child(data, "synthetic", SyntheticIds.from_json),
+        )
 
 
 @dataclass(frozen=True)
 class BucketPlan:
-    """One output file and what goes into it.
+    """One task's work: one output file and what goes into it (of an insert-only table: one or more).
 
+    :param output: the directory the file belongs to.
     :param bucket: bucket (writer) number N of the output ``bucket_N``.
-    :param rows: base file and insert delta files of this bucket, in the order in which their keys ascend.
+    :param rows: base file and insert delta files of this bucket, in the order in which their keys ascend; empty
+        where delete events are merged.
     :param deletes: delete delta files that may hold deletes of this bucket's rows; their events are routed by
-        the bucket inside the row, so a file may be listed for several buckets.
+        the bucket inside the row, so a file may be listed for several buckets. With ``rows`` they are applied,
+        without they are merged into one file of delete events.
     """
 
+    output: OutputKind
     bucket: int
     rows: tuple[SourceFile, ...]
     deletes: tuple[SourceFile, ...]
@@ -80,10 +138,27 @@ class BucketPlan:
     def from_json(cls, data: JsonObject) -> BucketPlan:
         """Decode one bucket."""
         return cls(
+            fields.word(data, "output", OutputKind),
             fields.integer(data, "bucket"),
             fields.children(data, "rows", SourceFile.from_json),
             fields.children(data, "deletes", SourceFile.from_json),
         )
+
+
+@dataclass(frozen=True)
+class OutputDirectory:
+    """A directory of the result.
+
+    :param target: name it is published under, e.g. ``base_0000005_v0000012``.
+    """
+
+    kind: OutputKind
+    target: str
+
+    @classmethod
+    def from_json(cls, data: JsonObject) -> OutputDirectory:
+        """Decode one directory."""
+        return cls(fields.word(data, "kind", OutputKind), fields.text(data, "target"))
 
 
 @dataclass(frozen=True)
@@ -121,11 +196,13 @@ class CompactionPlan:
     :param reason: one sentence that says why, and why the type differs from the one asked for where it does.
     :param location: URI of the partition's (or unpartitioned table's) directory.
     :param staging: name of the staging directory inside ``location``; starts with ``_``.
-    :param target: name the finished directory is published under, e.g. ``base_0000005_v0000012``.
+    :param format: how the files are merged.
+    :param outputs: the directories of the result: a major's base; a minor's delta, delete delta, or both.
     :param columns: the table's current columns, in order.
     :param high_water_mark: highest write id the compaction may merge.
     :param aborted_write_ids: write ids up to the high-water mark whose rows are dropped, ascending.
-    :param directories: input directories (base and deltas), relative to ``location``.
+    :param directories: input directories (base and deltas), relative to ``location``. Original files lie in none.
+    :param side_files: ``_flush_length`` files that ``committed_bytes`` of the inputs come from.
     :param bucketed: whether the table declares buckets (then every file's rows carry the file's number).
     """
 
@@ -135,14 +212,30 @@ class CompactionPlan:
     reason: str
     location: str
     staging: str
-    target: str
+    format: FileFormat
+    outputs: tuple[OutputDirectory, ...]
     columns: tuple[Column, ...]
     high_water_mark: int
     aborted_write_ids: tuple[int, ...]
     directories: tuple[str, ...]
+    side_files: tuple[SourceFile, ...]
     bucketed: bool
     orc: OrcOptions
     buckets: tuple[BucketPlan, ...]
+
+    def staged(self, kind: OutputKind) -> str:
+        """Where a directory of the result is made, relative to ``location``; publishing renames it to its target."""
+        return f"{self.staging}/{OUTPUTS_DIRECTORY}/{kind.value}"
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """Names that the result is published under."""
+        return tuple(output.target for output in self.outputs)
+
+    @property
+    def reads_originals(self) -> bool:
+        """Whether files outside of all ACID directories are inputs."""
+        return any(not is_acid_prefixed(file.path) for file in self.input_files)
 
     @property
     def input_files(self) -> tuple[SourceFile, ...]:
@@ -157,11 +250,14 @@ class CompactionPlan:
 
     def merges_the_same_as(self, other: CompactionPlan) -> bool:
         """Whether an output made by ``other`` holds exactly the rows this plan asks for."""
+        if len(self.outputs) != len(other.outputs):
+            return False
+        pairs = zip(self.outputs, other.outputs, strict=True)
         mine = replace(
             self,
             attempt=other.attempt,
             staging=other.staging,
-            target=other.target,
+            outputs=tuple(replace(mine, target=theirs.target) for mine, theirs in pairs),
             reason=other.reason,
             high_water_mark=other.high_water_mark,
         )
@@ -177,114 +273,22 @@ class CompactionPlan:
 
         :raises ConfigurationError: the document is not a plan of this version.
         """
-        data = _versioned(document, "compaction plan")
+        data = fields.versioned(document, "compaction plan", FORMAT_VERSION)
         return cls(
             attempt=fields.text(data, "attempt"),
             entity=Entity.from_json(fields.child(data, "entity")),
-            type=_compaction_type(data),
+            type=fields.word(data, "type", CompactionType),
             reason=fields.text(data, "reason"),
             location=fields.text(data, "location"),
             staging=fields.text(data, "staging"),
-            target=fields.text(data, "target"),
+            format=fields.word(data, "format", FileFormat),
+            outputs=fields.children(data, "outputs", OutputDirectory.from_json),
             columns=fields.children(data, "columns", Column.from_json),
             high_water_mark=fields.integer(data, "high_water_mark"),
             aborted_write_ids=fields.integers(data, "aborted_write_ids"),
             directories=fields.texts(data, "directories"),
+            side_files=fields.children(data, "side_files", SourceFile.from_json),
             bucketed=fields.boolean(data, "bucketed"),
             orc=OrcOptions.from_json(fields.child(data, "orc")),
             buckets=fields.children(data, "buckets", BucketPlan.from_json),
         )
-
-
-@dataclass(frozen=True)
-class OutputFile:
-    """A file of the result, counted once while writing and once more when it was read back.
-
-    A bucket of which no row is left has no file; it is reported all the same, with ``rows_out`` 0.
-
-    :param rows_in: rows of the input files of this bucket, before anything was dropped.
-    :param rows_aborted: rows dropped because their write id is aborted.
-    :param rows_deleted: rows dropped because a valid delete event names them.
-    :param rows_out: rows in the file; ``rows_in - rows_aborted - rows_deleted``.
-    """
-
-    bucket: int
-    name: str
-    size_bytes: int
-    stripes: int
-    rows_in: int
-    rows_aborted: int
-    rows_deleted: int
-    rows_out: int
-
-    @classmethod
-    def from_json(cls, data: JsonObject) -> OutputFile:
-        """Decode one file."""
-        counts = ("size_bytes", "stripes", "rows_in", "rows_aborted", "rows_deleted", "rows_out")
-        return cls(
-            fields.integer(data, "bucket"),
-            fields.text(data, "name"),
-            *(fields.integer(data, name) for name in counts),
-        )
-
-
-@dataclass(frozen=True)
-class CompactionResult:
-    """What the Spark job reports about one plan.
-
-    :param attempt: the plan's token.
-    :param error: None when the output directory is complete; else the message of what went wrong.
-    :param files: what became of every bucket of the plan.
-    :param seconds: wall time from the first task to the last verified file.
-    """
-
-    attempt: str
-    entity: Entity
-    error: str | None
-    files: tuple[OutputFile, ...]
-    seconds: float
-
-    def to_json(self) -> str:
-        """The result as a JSON document."""
-        return json.dumps({"format_version": FORMAT_VERSION, **asdict(self)}, sort_keys=True)
-
-    @classmethod
-    def from_json(cls, document: str) -> CompactionResult:
-        """Read a result.
-
-        :raises ConfigurationError: the document is not a result of this version.
-        """
-        data = _versioned(document, "compaction result")
-        return cls(
-            attempt=fields.text(data, "attempt"),
-            entity=Entity.from_json(fields.child(data, "entity")),
-            error=fields.optional_text(data, "error"),
-            files=fields.children(data, "files", OutputFile.from_json),
-            seconds=fields.number(data, "seconds"),
-        )
-
-
-def _compaction_type(data: JsonObject) -> CompactionType:
-    word = fields.text(data, "type")
-    if word not in {kind.value for kind in CompactionType}:
-        raise ConfigurationError(
-            "JSON field 'type'",
-            f"{word!r} is no type of compaction",
-            "write and read plans and results with the same version of airflow-provider-acid",
-        )
-    return CompactionType(word)
-
-
-def _versioned(document: str, what: str) -> JsonObject:
-    try:
-        decoded = json.loads(document)
-    except ValueError as error:
-        raise ConfigurationError(what, f"is not JSON ({error})", "remove the run directory and start again") from error
-    data = fields.as_object(decoded, what)
-    if data.get("format_version") != FORMAT_VERSION:
-        raise ConfigurationError(
-            what,
-            f"has format version {data.get('format_version')!r}, this package reads {FORMAT_VERSION}",
-            "run operator and Spark job from the same release of airflow-provider-acid",
-        )
-    return data

@@ -1,287 +1,218 @@
-"""The plan of a major compaction: which files go into which output, or why the partition is refused."""
+"""The plan of a compaction: what is merged into which files and directories, or why the partition is refused."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
+from dataclasses import dataclass
 
 from airflow_provider_acid.acid.directory import AcidDirectory, BaseDirectory, DeltaDirectory
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.listing import FileEntry
-from airflow_provider_acid.acid.names import (
-    MAX_BUCKET,
-    NO_STATEMENT,
-    BaseName,
-    DeltaName,
-    is_hidden,
-    parse_data_file_name,
-    parse_directory_name,
+from airflow_provider_acid.acid.minor import (
+    Deltas,
+    full_acid_obstacle,
+    minor_inputs,
+    nothing_for_a_minor,
+    output_range,
 )
+from airflow_provider_acid.acid.names import MINIMUM_WRITE_ID, BaseName, DeltaName, is_hidden
+from airflow_provider_acid.acid.orc_options import orc_options
+from airflow_provider_acid.acid.partition import AttemptNames, CompactionPolicy, PartitionState
 from airflow_provider_acid.acid.plan import (
     BucketPlan,
-    Column,
     CompactionPlan,
     CompactionType,
-    OrcOptions,
+    FileFormat,
+    OutputDirectory,
+    OutputKind,
     SourceFile,
 )
-from airflow_provider_acid.acid.write_ids import ValidWriteIdList, WriteIdView
-from airflow_provider_acid.exceptions import (
-    ConfigurationError,
-    RefusedError,
-    UnknownNameError,
-    UnsupportedTableError,
+from airflow_provider_acid.acid.refusals import refuse_unsupported
+from airflow_provider_acid.acid.sources import (
+    FilesByBucket,
+    directory_files,
+    has_raw_files,
+    in_key_order,
+    original_files,
+    side_files,
 )
+from airflow_provider_acid.acid.write_ids import WriteIdView
+from airflow_provider_acid.exceptions import ConfigurationError, RefusedError, UnsupportedTableError
 
-_LATER = "which is left to a later release"
-_COMPRESSIONS = ("none", "zlib", "snappy", "lz4", "zstd")
+Directories = tuple[BaseDirectory | DeltaDirectory, ...]
 
 
-def worth_compacting(directory: AcidDirectory, *, single_delta: bool = False) -> str | None:
+@dataclass(frozen=True)
+class Choice:
+    """What is to be done about a partition.
+
+    :param type: the type that is carried out.
+    :param inputs: base and deltas that are merged; original files belong to a major without a base.
+    :param instead: why it is not the type that was asked for; None where it is.
+    :param nothing: why nothing needs to be done; None where something does.
+    """
+
+    type: CompactionType
+    inputs: Directories
+    instead: str | None = None
+    nothing: str | None = None
+
+
+def choose(
+    entity: Entity, directory: AcidDirectory, file_format: FileFormat, wanted: CompactionType, policy: CompactionPolicy
+) -> Choice:
+    """Decide on type and inputs: a minor that is not possible or not safe becomes a major.
+
+    :param directory: the partition as a compactor sees it.
+    :raises UnsupportedTableError: the partition holds something that is not compacted.
+    :raises UnknownNameError: the partition holds a file that no rule explains.
+    """
+    if file_format.is_insert_only:
+        raise UnsupportedTableError(str(entity), "is insert-only", "use Hive's own compactor")
+    refuse_unsupported(entity, directory)
+    if wanted is CompactionType.MAJOR:
+        return Choice(wanted, directory.current, nothing=nothing_for_a_major(directory, policy))
+    inputs = minor_inputs(directory.deltas, policy.max_deltas)
+    if not (directory.originals or has_raw_files(directory.current)):
+        nothing = nothing_for_a_minor(directory.deltas)
+        if nothing:
+            return Choice(wanted, inputs, nothing=nothing)
+    obstacle = full_acid_obstacle(directory, inputs, policy)
+    if obstacle is None:
+        return Choice(wanted, inputs)
+    nothing = nothing_for_a_major(directory, policy)
+    return Choice(CompactionType.MAJOR, directory.current, instead=obstacle, nothing=nothing)
+
+
+def nothing_for_a_major(directory: AcidDirectory, policy: CompactionPolicy) -> str | None:
     """Why a major compaction would change nothing; None where it is worth it.
 
     The rule of Hive 4's Worker: original files, or more than one directory to merge.
-
-    :param single_delta: follow Hive 3 instead, which also rewrites a single delta into a base.
     """
     count = len(directory.current)
-    if directory.originals or count > 1 or (single_delta and directory.deltas):
+    if directory.originals or count > 1 or (policy.rewrite_single_delta and directory.deltas):
         return None
     what = f"only {directory.current[0].path}" if count else "no data"
     return f"there is {what}, so a major compaction has nothing to merge"
 
 
-def major_plan(
-    *,
-    attempt: str,
-    entity: Entity,
-    location: str,
-    directory: AcidDirectory,
-    write_ids: ValidWriteIdList,
-    columns: Sequence[Column],
-    bucketed: bool,
-    table_parameters: Mapping[str, str],
-    staging: str,
-    visibility_txn_id: int,
+def plan_compaction(
+    partition: PartitionState,
+    names: AttemptNames,
+    wanted: CompactionType,
     reason: str,
+    policy: CompactionPolicy = CompactionPolicy(),  # noqa: B008 - immutable
 ) -> CompactionPlan:
-    """Plan a major compaction of a full-ACID partition.
+    """Plan a compaction of one partition.
 
-    :param directory: the partition as ``write_ids``, a compactor's list, sees it.
-    :param staging: name of the staging directory; hidden, hence starting with ``_``.
-    :param visibility_txn_id: the compaction's transaction on Hive 4; 0 on Hive 3.
-    :raises UnsupportedTableError: the partition holds something that this release does not compact.
+    :param reason: one sentence that says why it is compacted.
+    :raises UnsupportedTableError: the partition holds something that is not compacted.
     :raises UnknownNameError: the partition holds a file that no rule explains.
     :raises RefusedError: there is nothing to merge.
     :raises ConfigurationError: the write ids are not a compactor's, or the staging name is not hidden.
     """
-    _check_arguments(write_ids, staging)
-    refuse_unsupported(entity, directory)
-    nothing = worth_compacting(directory, single_delta=True)
-    if nothing:
-        raise RefusedError(f"table {entity}", nothing, "nothing needs to be done")
+    _check_arguments(partition, names)
+    choice = choose(partition.entity, partition.directory, partition.format, wanted, policy)
+    if choice.nothing:
+        raise RefusedError(f"table {partition.entity}", choice.nothing, "nothing needs to be done")
+    is_major = choice.type is CompactionType.MAJOR
+    buckets = _major_buckets(partition, choice.inputs) if is_major else _minor_buckets(partition, choice.inputs)
     return CompactionPlan(
-        attempt=attempt,
-        entity=entity,
-        type=CompactionType.MAJOR,
-        reason=reason,
-        location=location,
-        staging=staging,
-        target=str(BaseName(_highest_write_id(directory), visibility_txn_id)),
-        columns=tuple(columns),
-        high_water_mark=write_ids.high_water_mark,
-        aborted_write_ids=write_ids.aborted,
-        directories=tuple(part.path for part in directory.current),
-        bucketed=bucketed,
-        orc=orc_options(table_parameters),
-        buckets=_bucket_plans(entity, directory, bucketed),
+        attempt=names.attempt,
+        entity=partition.entity,
+        type=choice.type,
+        reason=f"{reason}; done as a major, because {choice.instead}" if choice.instead else reason,
+        location=partition.location,
+        staging=names.staging,
+        format=partition.format,
+        outputs=_outputs(choice, names.visibility_txn_id),
+        columns=partition.columns,
+        high_water_mark=partition.write_ids.high_water_mark,
+        aborted_write_ids=partition.write_ids.aborted,
+        directories=tuple(directory.path for directory in choice.inputs),
+        side_files=side_files(choice.inputs),
+        bucketed=partition.bucketed,
+        orc=orc_options(partition.table_parameters),
+        buckets=buckets,
     )
 
 
-def refuse_unsupported(entity: Entity, directory: AcidDirectory) -> None:
-    """Refuse a partition that holds something that this release does not compact; errors as :func:`major_plan`."""
-    _refuse_unsupported_files(entity, directory)
-    _refuse_half_published(entity, directory)
-    _refuse_overlaps(entity, directory)
+def _check_arguments(partition: PartitionState, names: AttemptNames) -> None:
+    view = partition.write_ids.view
+    if view is not WriteIdView.COMPACTOR:
+        raise ConfigurationError("a plan", f"was given the list of a {view.value}", "use compactor_list")
+    if not is_hidden(names.staging) or "/" in names.staging:
+        raise ConfigurationError(f"staging name {names.staging!r}", "is visible to readers", "let it start with '_'")
 
 
-def orc_options(table_parameters: Mapping[str, str]) -> OrcOptions:
-    """How the table wants its ORC files written.
-
-    :raises UnsupportedTableError: a compression or a number that cannot be honoured.
-    """
-    defaults = OrcOptions()
-    compression = table_parameters.get("orc.compress", defaults.compression).strip().lower()
-    if compression not in _COMPRESSIONS:
-        raise UnsupportedTableError(
-            f"table property orc.compress={table_parameters['orc.compress']}",
-            f"names a compression that is not one of {', '.join(_COMPRESSIONS)}",
-            "set the table property to one of them",
-        )
-    indexed = table_parameters.get("orc.create.index", "true").strip().lower() != "false"
-    stride = _bytes_or_rows(table_parameters, "orc.row.index.stride", defaults.row_index_stride, minimum=0)
-    return OrcOptions(
-        compression=compression,
-        compression_block_bytes=_bytes_or_rows(table_parameters, "orc.compress.size", defaults.compression_block_bytes),
-        stripe_bytes=_bytes_or_rows(table_parameters, "orc.stripe.size", defaults.stripe_bytes),
-        row_index_stride=stride if indexed else 0,
-        bloom_filter_columns=tuple(
-            name.strip() for name in table_parameters.get("orc.bloom.filter.columns", "").split(",") if name.strip()
-        ),
-    )
-
-
-def _bytes_or_rows(table_parameters: Mapping[str, str], name: str, default: int, minimum: int = 1) -> int:
-    text = table_parameters.get(name)
-    if text is None:
-        return default
-    try:
-        value = int(text)
-    except ValueError:
-        value = minimum - 1
-    if value < minimum:
-        raise UnsupportedTableError(
-            f"table property {name}={text!r}", f"is no whole number from {minimum} on", "correct it or remove it"
-        )
-    return value
-
-
-def _check_arguments(write_ids: ValidWriteIdList, staging: str) -> None:
-    if write_ids.view is not WriteIdView.COMPACTOR:
-        raise ConfigurationError("a plan", f"was given the list of a {write_ids.view.value}", "use compactor_list")
-    if not is_hidden(staging) or "/" in staging:
-        raise ConfigurationError(f"staging name {staging!r}", "is visible to readers", "let it start with '_'")
-
-
-def _highest_write_id(directory: AcidDirectory) -> int:
-    # Not the high-water mark: a repeated run over unchanged input must give the same name.
-    known = [delta.name.max_write_id for delta in directory.deltas]
-    return max([*known, *([directory.base.write_id] if directory.base else [])])
-
-
-def _refuse_unsupported_files(entity: Entity, directory: AcidDirectory) -> None:
-    kinds: tuple[tuple[Iterable[str], str], ...] = (
-        (
-            (file.path for file in directory.originals),
-            "is an original file from before the table became transactional, " + _LATER,
-        ),
-        (directory.raw_files, "has no ACID columns (LOAD DATA left it so), " + _LATER),
-        (directory.flush_length_files, "belongs to a streaming writer that did not close its files, " + _LATER),
-        (directory.nested_directories, "is a directory inside an ACID directory, " + _LATER),
-    )
-    for paths, reason in kinds:
-        for path in paths:
-            raise UnsupportedTableError(
-                f"{path} of table {entity}", reason, "let Hive's own compactor handle this partition until then"
-            )
-    for path in directory.unknown_files:
-        raise UnknownNameError(
-            f"{path} of table {entity}",
-            "follows none of the name rules of Hive, Trino and the streaming writers",
-            "find out what wrote it and move it out of the table",
-        )
-
-
-def _refuse_overlaps(entity: Entity, directory: AcidDirectory) -> None:
-    remedy = "let Hive's own compactor handle this partition, or find out what wrote the directories"
-    covered = directory.base.write_id if directory.base else 0
-    for delta in directory.deltas:
-        if directory.base and delta.name.min_write_id <= covered:
-            raise UnsupportedTableError(
-                f"{delta.path} of table {entity}", f"reaches below the base {directory.base.path}", remedy
-            )
-    for one, other in pairwise(directory.deltas):
-        if _range(one.name) == _range(other.name):
-            _refuse_twins(entity, one, other)
-        elif other.name.min_write_id <= one.name.max_write_id:
-            raise UnsupportedTableError(
-                f"{other.path} of table {entity}", f"overlaps {one.path}, and rows of both would be read", remedy
-            )
-
-
-def _refuse_twins(entity: Entity, one: DeltaDirectory, other: DeltaDirectory) -> None:
-    same_statement = one.name.statement_id == other.name.statement_id
-    if same_statement and one.name.is_delete == other.name.is_delete:
-        raise UnsupportedTableError(
-            f"{one.path} and {other.path} of table {entity}",
-            "hold the same range of write ids twice, so that Hive reads its rows twice (HIVE-29210)",
-            "find out which of the two compactions is to stay and move the other directory out of the table",
-        )
-
-
-def _refuse_half_published(entity: Entity, directory: AcidDirectory) -> None:
-    """A minor compaction publishes two directories; between the two, one kind hides sources of the other."""
-    names = {delta.name for delta in directory.deltas}
-    kinds_by_range = {(_range(name), name.is_delete) for name in names}
-    for delta in directory.deltas:
-        if delta.name.statement_id != NO_STATEMENT or (_range(delta.name), not delta.name.is_delete) in kinds_by_range:
-            continue
-        for path in directory.obsolete:
-            hidden = parse_directory_name(path) if "/" not in path else None
-            if isinstance(hidden, DeltaName) and _is_hidden_by(hidden, delta.name):
-                raise UnsupportedTableError(
-                    f"{delta.path} of table {entity}",
-                    f"hides {path}, which holds the other kind of data: a minor compaction was published by half",
-                    "let Hive repeat the minor compaction of this partition, or restore the other directory",
-                )
-
-
-def _is_hidden_by(hidden: DeltaName, delta: DeltaName) -> bool:
-    inside = delta.min_write_id <= hidden.min_write_id and hidden.max_write_id <= delta.max_write_id
-    return inside and hidden.is_delete != delta.is_delete
-
-
-def _range(name: DeltaName) -> tuple[int, int]:
-    return name.min_write_id, name.max_write_id
-
-
-def _bucket_plans(entity: Entity, directory: AcidDirectory, bucketed: bool) -> tuple[BucketPlan, ...]:
-    base = (directory.base,) if directory.base else ()
-    rows = _files_by_bucket(entity, (*base, *_in_key_order(directory.insert_deltas)))
-    deletes = _files_by_bucket(entity, _in_key_order(directory.delete_deltas))
-    # Hive 3 wrote deletes of unbucketed tables into files of other numbers than their rows'.
-    all_deletes = tuple(sorted((file for files in deletes.values() for file in files), key=lambda file: file.path))
-    # Delete files of a bucket that has no rows (any more) are inputs too: they are replaced with all others.
-    buckets = rows.keys() | deletes.keys() if bucketed or not rows else rows.keys()
+def _outputs(choice: Choice, visibility_txn_id: int) -> tuple[OutputDirectory, ...]:
+    deltas = _deltas(choice.inputs)
+    if choice.type is CompactionType.MAJOR:
+        base = BaseName(_highest_write_id(choice.inputs), visibility_txn_id)
+        return (OutputDirectory(OutputKind.ROWS, str(base)),)
+    first, last = output_range(deltas)
     return tuple(
-        BucketPlan(bucket, tuple(rows.get(bucket, ())), tuple(deletes.get(bucket, ())) if bucketed else all_deletes)
+        OutputDirectory(kind, str(DeltaName(first, last, visibility_txn_id=visibility_txn_id, is_delete=is_delete)))
+        for kind, is_delete in ((OutputKind.ROWS, False), (OutputKind.DELETES, True))
+        if any(delta.name.is_delete is is_delete for delta in deltas)
+    )
+
+
+def _highest_write_id(inputs: Directories) -> int:
+    # Not the high-water mark: a repeated run over unchanged input must give the same name.
+    known = [part.write_id if isinstance(part, BaseDirectory) else part.name.max_write_id for part in inputs]
+    return max(known, default=MINIMUM_WRITE_ID)
+
+
+def _major_buckets(partition: PartitionState, inputs: Directories) -> tuple[BucketPlan, ...]:
+    rows = _rows(partition, inputs)
+    deletes, all_deletes = _deletes(partition, inputs)
+    # Delete files of a bucket that has no rows (any more) are inputs too: they are replaced with all others.
+    buckets = rows.keys() | deletes.keys() if partition.bucketed or not rows else rows.keys()
+    return tuple(
+        BucketPlan(
+            OutputKind.ROWS,
+            bucket,
+            rows.get(bucket, ()),
+            deletes.get(bucket, ()) if partition.bucketed else all_deletes,
+        )
         for bucket in sorted(buckets)
     )
 
 
-def _in_key_order(deltas: Iterable[DeltaDirectory]) -> list[DeltaDirectory]:
-    return sorted(deltas, key=lambda delta: (delta.name.min_write_id, delta.name.statement_id))
+def _minor_buckets(partition: PartitionState, inputs: Directories) -> tuple[BucketPlan, ...]:
+    rows = directory_files(partition, in_key_order(_deltas(inputs, is_delete=False)))
+    deletes, all_deletes = _deletes(partition, inputs)
+    merged_rows = tuple(BucketPlan(OutputKind.ROWS, bucket, rows[bucket], ()) for bucket in sorted(rows))
+    if partition.bucketed:
+        routed = {bucket: deletes[bucket] for bucket in deletes}
+    else:
+        # An event goes to the file of its row's number, which may be any that the partition has a file of.
+        numbers = _rows(partition, partition.directory.current).keys() | deletes.keys()
+        routed = dict.fromkeys(numbers, all_deletes) if all_deletes else {}
+    merged_deletes = tuple(BucketPlan(OutputKind.DELETES, bucket, (), routed[bucket]) for bucket in sorted(routed))
+    return merged_rows + merged_deletes
 
 
-def _files_by_bucket(
-    entity: Entity, directories: Iterable[BaseDirectory | DeltaDirectory]
-) -> dict[int, list[SourceFile]]:
-    found: dict[int, list[SourceFile]] = {}
-    for directory in directories:
-        for bucket, file in _data_files(entity, directory):
-            # A file of 0 bytes is no ORC file and holds no rows; Hive skips it, too.
-            if file.size_bytes:
-                found.setdefault(bucket, []).append(SourceFile(file.path, file.size_bytes))
-    return found
+def _rows(partition: PartitionState, inputs: Directories) -> FilesByBucket:
+    """Files with rows, in the order of their keys: originals or base first, then the deltas."""
+    bases = [part for part in inputs if isinstance(part, BaseDirectory)]
+    files = directory_files(partition, (*bases, *in_key_order(_deltas(inputs, is_delete=False))))
+    originals = original_files(partition)
+    return {bucket: originals.get(bucket, ()) + files.get(bucket, ()) for bucket in originals.keys() | files.keys()}
 
 
-def _data_files(entity: Entity, directory: BaseDirectory | DeltaDirectory) -> list[tuple[int, FileEntry]]:
-    by_bucket: dict[int, FileEntry] = {}
-    for file in directory.files:
-        name = parse_data_file_name(file.path.rpartition("/")[2])
-        if name is None:
-            continue
-        if name.bucket > MAX_BUCKET:
-            raise UnsupportedTableError(
-                f"{file.path} of table {entity}",
-                f"has a bucket number above {MAX_BUCKET}, which row ids cannot express",
-                "leave this table to Hive's own compactor",
-            )
-        if name.bucket in by_bucket:
-            raise UnsupportedTableError(
-                f"{file.path} of table {entity}",
-                f"has the same bucket number as {by_bucket[name.bucket].path}",
-                "find out which of the two task attempts was committed and move the other file out of the table",
-            )
-        by_bucket[name.bucket] = file
-    return sorted(by_bucket.items())
+def _deletes(partition: PartitionState, inputs: Directories) -> tuple[FilesByBucket, tuple[SourceFile, ...]]:
+    """Files with delete events by their number, and all of them.
+
+    Hive 3 wrote deletes of unbucketed tables into files of other numbers than their rows'.
+    """
+    deletes = directory_files(partition, in_key_order(_deltas(inputs, is_delete=True)))
+    every = sorted((file for files in deletes.values() for file in files), key=lambda file: file.path)
+    return deletes, tuple(every)
+
+
+def _deltas(inputs: Directories, is_delete: bool | None = None) -> Deltas:
+    return tuple(
+        part
+        for part in inputs
+        if isinstance(part, DeltaDirectory) and (is_delete is None or part.name.is_delete is is_delete)
+    )

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 
-from airflow_provider_acid.acid.plan import CompactionResult
+from airflow_provider_acid.acid.result import CompactionResult
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
 from airflow_provider_acid.compaction.progress import Progress
 from airflow_provider_acid.compaction.run_directory import RunDirectory

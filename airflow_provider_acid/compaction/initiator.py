@@ -9,8 +9,8 @@ from fnmatch import fnmatchcase
 
 from airflow_provider_acid.acid.directory import AcidDirectory, acid_directory
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import CompactionType
-from airflow_provider_acid.acid.planning import refuse_unsupported, worth_compacting
+from airflow_provider_acid.acid.plan import CompactionType, FileFormat
+from airflow_provider_acid.acid.planning import choose
 from airflow_provider_acid.acid.thresholds import (
     CompactionDecision,
     auto_compaction,
@@ -246,13 +246,12 @@ class Initiator:
         findings: _Findings,
     ) -> None:
         try:
-            refuse_unsupported(entity, directory)
+            choice = choose(entity, directory, FileFormat.ACID_ORC, type, self._settings.policy)
         except RefusedError as error:
             findings.skipped.append(str(error))
             return
-        nothing = worth_compacting(directory)
-        if nothing is not None and not directory.obsolete and not directory.aborted:
-            findings.skipped.append(f"{entity}: {nothing}")
+        if choice.nothing is not None and not directory.obsolete and not directory.aborted:
+            findings.skipped.append(f"{entity}: {choice.nothing}")
             return
         read_cost = float(decision.delta_count + decision.delete_delta_count)
         findings.due.append((read_cost, DuePartition(entity, type, decision.reason)))

@@ -67,7 +67,7 @@ class Outcome:
 
     :param request_id: row of the compaction queue; None where none was made.
     :param message: one sentence.
-    :param target: name of the published directory, None where nothing was published.
+    :param targets: names of the published directories.
     :param bytes_before: bytes of the merged input files.
     :param bytes_after: bytes of the published files.
     :param rows: rows in the published files.
@@ -77,7 +77,7 @@ class Outcome:
     state: OutcomeState
     message: str
     request_id: int | None = None
-    target: str | None = None
+    targets: tuple[str, ...] = ()
     bytes_before: int = 0
     bytes_after: int = 0
     rows: int = 0

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from airflow_provider_acid.acid.names import ACID_VERSION_FILE, METADATA_FILE, is_hidden
-from airflow_provider_acid.acid.plan import OUTPUT_DIRECTORY, CompactionPlan, CompactionResult, OutputFile
+from airflow_provider_acid.acid.names import has_hidden_part, is_acid_prefixed, is_hidden, marker_files
+from airflow_provider_acid.acid.plan import CompactionPlan, OutputDirectory
+from airflow_provider_acid.acid.result import CompactionResult, OutputFile
 from airflow_provider_acid.exceptions import NameTakenError, OwnershipLostError, VerificationError
 from airflow_provider_acid.filesystem import Storage, join
 
@@ -18,30 +19,37 @@ def verify_output(storage: Storage, plan: CompactionPlan, result: CompactionResu
     """
     if (result.attempt, result.entity) != (plan.attempt, plan.entity):
         raise _rejected(str(plan.entity), f"got the result of attempt {result.attempt} at {result.entity}")
-    output = f"{plan.staging}/{OUTPUT_DIRECTORY}"
-    found = storage.list(output)
-    subject = join(storage.location, output)
+    planned = sorted((bucket.output, bucket.bucket) for bucket in plan.buckets)
+    told = sorted({(file.output, file.bucket) for file in result.files})
+    if told != planned:
+        raise _rejected(str(plan.entity), f"accounts for the buckets {told}, planned were {planned}")
+    for output in plan.outputs:
+        _verify_directory(storage, plan, result, output)
+
+
+def _verify_directory(
+    storage: Storage, plan: CompactionPlan, result: CompactionResult, output: OutputDirectory
+) -> None:
+    path = plan.staged(output.kind)
+    found = storage.list(path)
+    subject = join(storage.location, path)
     written = {file.path: file.size_bytes for file in found.files if not is_hidden(file.path)}
-    reported = {file.name: file.size_bytes for file in result.files if file.rows_out}
+    files = [file for file in result.files if file.output is output.kind]
+    reported = {file.name: file.size_bytes for file in files if file.name is not None}
     if found.directories or written != reported:
         raise _rejected(subject, f"holds {_names(written)}, the job reported {_names(reported)}")
-    markers = {file.path for file in found.files} & {ACID_VERSION_FILE, METADATA_FILE}
-    if markers != {ACID_VERSION_FILE, METADATA_FILE}:
-        raise _rejected(subject, "lacks the marker files of an ACID base")
-    planned = sorted(bucket.bucket for bucket in plan.buckets)
-    buckets = sorted(file.bucket for file in result.files)
-    if buckets != planned:
-        raise _rejected(subject, f"accounts for the buckets {buckets}, planned were {planned}")
-    for file in result.files:
-        _check_counts(join(subject, file.name), file)
+    if {file.path for file in found.files if is_hidden(file.path)} != marker_files(output.target).keys():
+        raise _rejected(subject, "lacks the marker files of an ACID directory, or has others")
+    for file in files:
+        _check_counts(join(subject, file.name or f"bucket {file.bucket}"), file)
 
 
 def _check_counts(subject: str, file: OutputFile) -> None:
-    if file.rows_out != file.rows_in - file.rows_aborted - file.rows_deleted:
+    if file.rows_out != file.rows_in - file.rows_aborted - file.rows_deleted - file.rows_repeated:
         raise _rejected(
             subject,
-            f"holds {file.rows_out} rows, but {file.rows_in} came in, {file.rows_aborted} of them aborted and "
-            f"{file.rows_deleted} deleted",
+            f"holds {file.rows_out} rows, but {file.rows_in} came in, {file.rows_aborted} of them aborted, "
+            f"{file.rows_deleted} deleted and {file.rows_repeated} repeated",
         )
 
 
@@ -60,12 +68,8 @@ def check_inputs(storage: Storage, plan: CompactionPlan) -> None:
     :raises NameTakenError: a directory of the target's name exists.
     """
     listing = storage.list()
-    planned = {file.path: file.size_bytes for file in plan.input_files}
-    found = {
-        file.path: file.size_bytes
-        for file in listing.files
-        if file.path.partition("/")[0] in plan.directories and not is_hidden(file.path.rpartition("/")[2])
-    }
+    planned = {file.path: file.size_bytes for file in (*plan.input_files, *plan.side_files)}
+    found = {file.path: file.size_bytes for file in listing.files if _is_input(plan, file.path)}
     changed = sorted(path for path in planned.keys() | found.keys() if found.get(path, 0) != planned.get(path, 0))
     missing = sorted(path for path in planned if path not in found)
     if changed or missing:
@@ -74,7 +78,16 @@ def check_inputs(storage: Storage, plan: CompactionPlan) -> None:
             f"its input files changed while they were merged: {', '.join(sorted({*changed, *missing}))}",
             "start the compaction again; it will see the new state",
         )
-    if plan.target in listing.directories:
-        raise NameTakenError(
-            join(storage.location, plan.target), "exists already", "find out who wrote it before removing it"
-        )
+    for target in plan.targets:
+        if target in listing.directories:
+            raise NameTakenError(
+                join(storage.location, target), "exists already", "find out who wrote it before removing it"
+            )
+
+
+def _is_input(plan: CompactionPlan, path: str) -> bool:
+    """Whether a file lies where the plan's inputs lie: in one of its directories, or outside of all ACID ones."""
+    if has_hidden_part(path):
+        return False
+    top = path.partition("/")[0]
+    return top in plan.directories or (plan.reads_originals and not is_acid_prefixed(top))

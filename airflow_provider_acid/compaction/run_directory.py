@@ -12,7 +12,8 @@ from collections.abc import Callable
 from airflow_provider_acid.acid import exchange
 from airflow_provider_acid.acid.json_fields import as_object, integer
 from airflow_provider_acid.acid.listing import Listing
-from airflow_provider_acid.acid.plan import FORMAT_VERSION, CompactionPlan, CompactionResult
+from airflow_provider_acid.acid.plan import FORMAT_VERSION, CompactionPlan
+from airflow_provider_acid.acid.result import CompactionResult
 from airflow_provider_acid.filesystem import Storage, join, storage_for
 
 RUNS_DIRECTORY = "_acid_runs"

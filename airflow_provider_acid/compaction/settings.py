@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from airflow_provider_acid.acid.partition import CompactionPolicy, MixedKinds
 from airflow_provider_acid.acid.thresholds import Thresholds
 
 
@@ -16,6 +17,11 @@ class CompactionSettings:
         Initiator are carried out; otherwise they are only reported.
     :param override_no_auto_compaction: whether tables named by an include list are evaluated although
         ``no_auto_compaction`` is set.
+    :param max_deltas: most directories that one minor compaction merges (``hive.compactor.max.num.delta``).
+    :param publish_lock: whether a minor compaction of inserts and deletes, which takes two renames, is published
+        under an EXCLUSIVE lock; without it such a minor is done as a major.
+    :param readers_honour_visibility: every reader checks a compaction's transaction as Hive 4 does (Trino does not),
+        so that such a minor needs no lock.
     :param run_directory: URI of a directory that operator, Spark driver and executors reach, for plans and results;
         None for the location of the first partition's table.
     :param rewrite_single_delta: whether a single delta is rewritten into a base, as Hive 3 does; Hive 4 refuses.
@@ -32,9 +38,22 @@ class CompactionSettings:
     serve_foreign_requests: bool = False
     override_no_auto_compaction: bool = False
     rewrite_single_delta: bool = False
+    max_deltas: int = 500
+    publish_lock: bool = True
+    readers_honour_visibility: bool = False
     run_directory: str | None = None
     transaction_timeout_seconds: float | None = None
     heartbeat_seconds: float | None = None
     lock_wait_seconds: float = 60.0
     worker_timeout_seconds: float = 86_400.0
     retention_seconds: float = 0.0
+
+    @property
+    def policy(self) -> CompactionPolicy:
+        """What planning has to know of these settings."""
+        mixed = MixedKinds.UNDER_LOCK if self.publish_lock else MixedKinds.NEVER
+        return CompactionPolicy(
+            max_deltas=self.max_deltas,
+            mixed=MixedKinds.LOCK_FREE if self.readers_honour_visibility else mixed,
+            rewrite_single_delta=self.rewrite_single_delta,
+        )

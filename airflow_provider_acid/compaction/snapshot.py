@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from airflow_provider_acid.acid.directory import AcidDirectory, acid_directory, base_format_files
 from airflow_provider_acid.acid.listing import Listing
-from airflow_provider_acid.acid.names import parse_data_format
+from airflow_provider_acid.acid.names import parse_data_format, parse_flush_length
 from airflow_provider_acid.acid.write_ids import ValidTxnList, ValidWriteIdList, compactor_list
 from airflow_provider_acid.filesystem import Storage, join
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
@@ -17,12 +18,14 @@ class Snapshot:
     """What a compactor may see of one partition.
 
     :param write_ids: the compactor's view: nothing open, nothing above the lowest open write id.
+    :param flush_lengths: committed bytes by path of each ``_flush_length`` file of the current directories.
     """
 
     txns: ValidTxnList
     write_ids: ValidWriteIdList
     listing: Listing
     directory: AcidDirectory
+    flush_lengths: Mapping[str, int]
 
 
 def take_snapshot(
@@ -41,7 +44,7 @@ def take_snapshot(
     write_ids = compactor_list(table_write_ids)
     listing = storage.list()
     directory = acid_directory(listing, write_ids, txns, read_base_formats(storage, listing))
-    return Snapshot(txns, write_ids, listing, directory)
+    return Snapshot(txns, write_ids, listing, directory, read_flush_lengths(storage, directory))
 
 
 def current_txns(client: AcidMetastoreClient) -> ValidTxnList:
@@ -60,3 +63,14 @@ def read_base_formats(storage: Storage, listing: Listing) -> dict[str, str]:
         content = storage.read(path)
         formats[path.rpartition("/")[0]] = parse_data_format(content, join(storage.location, path))
     return formats
+
+
+def read_flush_lengths(storage: Storage, directory: AcidDirectory) -> dict[str, int]:
+    """What streaming writers that did not close their files committed of them, by path of the side file.
+
+    :raises CorruptFileError: a side file is empty or damaged; Hive's readers fail on it, too.
+    """
+    return {
+        path: parse_flush_length(storage.read(path), join(storage.location, path))
+        for path in directory.flush_length_files
+    }

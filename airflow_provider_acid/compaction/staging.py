@@ -6,9 +6,10 @@ import re
 import uuid
 from dataclasses import dataclass
 
-from airflow_provider_acid.acid.exchange import ATTEMPTS_DIRECTORY, PLAN_FILE, RESULT_FILE
+from airflow_provider_acid.acid.exchange import ATTEMPTS_DIRECTORY, OUTPUTS_DIRECTORY, PLAN_FILE, RESULT_FILE
 from airflow_provider_acid.acid.listing import Listing
-from airflow_provider_acid.acid.plan import OUTPUT_DIRECTORY, CompactionPlan, CompactionResult
+from airflow_provider_acid.acid.plan import CompactionPlan
+from airflow_provider_acid.acid.result import CompactionResult
 from airflow_provider_acid.exceptions import ConfigurationError, StorageError
 from airflow_provider_acid.filesystem import Storage
 
@@ -52,7 +53,8 @@ def open_staging(storage: Storage, plan: CompactionPlan) -> None:
     write to.
     """
     storage.make_directory(f"{plan.staging}/{ATTEMPTS_DIRECTORY}")
-    storage.make_directory(f"{plan.staging}/{OUTPUT_DIRECTORY}")
+    for output in plan.outputs:
+        storage.make_directory(plan.staged(output.kind))
     storage.write_new(f"{plan.staging}/{PLAN_FILE}", plan.to_json().encode())
 
 
@@ -67,11 +69,13 @@ class FinishedOutput:
 def sealed_output(storage: Storage, token: str) -> FinishedOutput | None:
     """What a dead attempt finished but did not publish; None where it finished nothing that can be read."""
     name = staging_name(token)
-    if not storage.exists(f"{name}/{OUTPUT_DIRECTORY}"):
-        return None
     try:
         plan = CompactionPlan.from_json(storage.read(f"{name}/{PLAN_FILE}").decode())
         result = CompactionResult.from_json(storage.read(f"{name}/{RESULT_FILE}").decode())
     except (StorageError, ConfigurationError, UnicodeDecodeError):
         return None
-    return FinishedOutput(plan, result) if result.error is None and result.attempt == plan.attempt else None
+    if result.error is not None or result.attempt != plan.attempt:
+        return None
+    # The directory may have been moved to the name of another attempt since the plan was written.
+    outputs = (f"{name}/{OUTPUTS_DIRECTORY}/{output.kind.value}" for output in plan.outputs)
+    return FinishedOutput(plan, result) if all(map(storage.exists, outputs)) else None

@@ -12,8 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import OUTPUT_DIRECTORY, CompactionPlan, CompactionResult, CompactionType
-from airflow_provider_acid.acid.planning import major_plan, worth_compacting
+from airflow_provider_acid.acid.partition import AttemptNames, PartitionState
+from airflow_provider_acid.acid.plan import CompactionPlan, CompactionType
+from airflow_provider_acid.acid.planning import choose, plan_compaction
+from airflow_provider_acid.acid.result import CompactionResult
 from airflow_provider_acid.compaction.attempts import worker_id
 from airflow_provider_acid.compaction.eligibility import check_entity
 from airflow_provider_acid.compaction.facts import EntityFacts, load_facts
@@ -119,7 +121,7 @@ class Worker:
         self._on_step(Step.RECOVERED, due.entity)
         if isinstance(recovered, Outcome):
             return recovered
-        made = self._queue.enqueue(due.entity, CompactionType.MAJOR, str(pool), {})
+        made = self._queue.enqueue(due.entity, due.type, str(pool), {})
         if isinstance(made, NotEnqueued):
             remove_whole(storage_for(facts.location), staging_name(pool.token))
             return Outcome(due.entity, OutcomeState.SKIPPED, made.reason)
@@ -211,7 +213,8 @@ class Worker:
         check_entity(facts)
         storage = storage_for(facts.location)
         snapshot = take_snapshot(self._client, due.entity.full_table_name, storage, transaction.txn_id)
-        nothing = worth_compacting(snapshot.directory, single_delta=self._settings.rewrite_single_delta)
+        partition = _partition_state(facts, snapshot)
+        nothing = choose(due.entity, snapshot.directory, partition.format, due.type, self._settings.policy).nothing
         if snapshot.write_ids.high_water_mark <= 0:
             raise RefusedError(str(due.entity), "nothing was ever committed to it", "compact it once it holds data")
         claim = self._queue.record(claim, snapshot.write_ids.high_water_mark, transaction.txn_id, facts.table.owner)
@@ -219,32 +222,13 @@ class Worker:
         if nothing is not None:
             remove_whole(storage, staging_name(pool.token))
             return self._finish_without_merge(claim, transaction, snapshot, nothing)
-        plan = self._make_plan(due, facts, snapshot, transaction.txn_id, pool)
+        names = AttemptNames(pool.token, staging_name(pool.token), transaction.txn_id)
+        plan = plan_compaction(partition, names, due.type, due.reason, self._settings.policy)
         adopted = self._adopt(storage, plan, finished)
         if adopted is None:
             self._open_staging(storage, plan)
         self._on_step(Step.STAGED, due.entity)
         return ActiveCompaction(claim, transaction, storage, plan, facts.table.location, adopted)
-
-    def _make_plan(
-        self, due: DuePartition, facts: EntityFacts, snapshot: Snapshot, txn_id: int, pool: RequestPool
-    ) -> CompactionPlan:
-        reason = due.reason
-        if due.type is CompactionType.MINOR:
-            reason += "; done as a major, since minor compaction is left to a later release"
-        return major_plan(
-            entity=due.entity,
-            location=facts.location,
-            directory=snapshot.directory,
-            write_ids=snapshot.write_ids,
-            columns=facts.columns,
-            bucketed=facts.bucketed,
-            table_parameters=facts.table.parameters,
-            attempt=pool.token,
-            staging=staging_name(pool.token),
-            visibility_txn_id=txn_id,
-            reason=reason,
-        )
 
     def _adopt(
         self, storage: Storage, plan: CompactionPlan, finished: FinishedOutput | None
@@ -300,7 +284,8 @@ class Worker:
         self._queue.check_owner(active.claim)
         active.transaction.verify()
         self._on_step(Step.FENCED, plan.entity)
-        storage.publish(f"{plan.staging}/{OUTPUT_DIRECTORY}", plan.target)
+        for output in plan.outputs:
+            storage.publish(plan.staged(output.kind), output.target)
         self._on_step(Step.PUBLISHED, plan.entity)
 
     def _complete(self, active: ActiveCompaction, result: CompactionResult) -> Outcome:
@@ -316,7 +301,7 @@ class Worker:
             OutcomeState.COMPACTED,
             plan.reason,
             active.claim.id,
-            plan.target,
+            plan.targets,
             plan.input_bytes,
             sum(file.size_bytes for file in result.files),
             sum(file.rows_out for file in result.files),
@@ -331,7 +316,7 @@ class Worker:
     def _settle(self, active: ActiveCompaction, error: AcidError) -> Outcome:
         """The result is published but the metastore did not confirm: only the metastore knows what holds."""
         active.transaction.close()
-        message = f"{error} The published directory {active.plan.target} is left to the next run to judge."
+        message = f"{error} What was published ({', '.join(active.plan.targets)}) is left to the next run to judge."
         return Outcome(active.entity, OutcomeState.FAILED, message, active.claim.id)
 
     def abandon(self, active: ActiveCompaction, message: str) -> Outcome:
@@ -349,6 +334,19 @@ class Worker:
             self._queue.fail(claim, message)
         except AcidError as error:
             log.warning("%s: the request could not be marked as failed: %s", claim.entity, error)
+
+
+def _partition_state(facts: EntityFacts, snapshot: Snapshot) -> PartitionState:
+    return PartitionState(
+        entity=facts.entity,
+        location=facts.location,
+        directory=snapshot.directory,
+        write_ids=snapshot.write_ids,
+        columns=facts.columns,
+        bucketed=facts.bucketed,
+        table_parameters=facts.table.parameters,
+        flush_lengths=snapshot.flush_lengths,
+    )
 
 
 def _servable_type(claim: ClaimedCompaction) -> CompactionType:

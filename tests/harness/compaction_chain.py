@@ -17,7 +17,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import CompactionPlan, CompactionResult, CompactionType
+from airflow_provider_acid.acid.plan import CompactionPlan, CompactionType
+from airflow_provider_acid.acid.result import CompactionResult
 from airflow_provider_acid.compaction.cleaner import Cleaner, Cleaning
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome
 from airflow_provider_acid.compaction.settings import CompactionSettings

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from airflow_provider_acid.acid.plan import CompactionPlan, CompactionResult
+from airflow_provider_acid.acid.plan import CompactionPlan
+from airflow_provider_acid.acid.result import CompactionResult
 from airflow_provider_acid.filesystem import storage_for
 from airflow_provider_acid.spark_jobs.merge import Merged, merge_bucket
 from airflow_provider_acid.spark_jobs.partition_job import carry_out
@@ -18,7 +19,7 @@ def run_plainly(plan: CompactionPlan) -> CompactionResult:
 
 def _merge_buckets(plan: CompactionPlan) -> list[Merged]:
     storage = storage_for(plan.location)
-    return [merge_bucket(storage, plan, bucket, _ignore_progress) for bucket in plan.buckets]
+    return [written for bucket in plan.buckets for written in merge_bucket(storage, plan, bucket, _ignore_progress)]
 
 
 def _ignore_progress(done_bytes: int) -> None:

@@ -11,7 +11,8 @@ from typing import Any
 import pyorc
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import CompactionPlan, CompactionResult, CompactionType
+from airflow_provider_acid.acid.plan import CompactionPlan, CompactionType
+from airflow_provider_acid.acid.result import CompactionResult
 from airflow_provider_acid.acid.thresholds import Thresholds
 from airflow_provider_acid.compaction.cleaner import Cleaner, Cleaning
 from airflow_provider_acid.compaction.initiator import Evaluation, Initiator

@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from airflow_provider_acid.acid.plan import CompactionPlan, CompactionResult
+from airflow_provider_acid.acid.plan import CompactionPlan
+from airflow_provider_acid.acid.result import CompactionResult
 from airflow_provider_acid.compaction.outcomes import OutcomeState
 from airflow_provider_acid.compaction.worker import ActiveCompaction
 from airflow_provider_acid.filesystem import storage_for
@@ -42,8 +43,8 @@ def refused_at_the_end(site: Site, meanwhile: Callable[[AcidTable, ActiveCompact
 
 def test_a_name_that_is_published_already_is_never_replaced(site: Site) -> None:
     def publish_the_same_name(table: AcidTable, active: ActiveCompaction) -> None:
-        (table.folder() / active.plan.target).mkdir()
-        (table.folder() / active.plan.target / "bucket_00000").write_bytes(b"somebody else's")
+        (table.folder() / active.plan.targets[0]).mkdir()
+        (table.folder() / active.plan.targets[0] / "bucket_00000").write_bytes(b"somebody else's")
 
     refused_at_the_end(site, publish_the_same_name, "exists already")
 

@@ -39,7 +39,7 @@ def test_a_reader_that_began_before_the_commit_holds_the_cleaner_back_by_name(si
     assert table.fingerprint() == before, "looking changes nothing"
     [cleaned] = site.clean(table.entity())
     assert (cleaned.state, len(cleaned.deleted)) == (CleaningState.CLEANED, 3)
-    assert table.directories() == [compacted.target]
+    assert table.directories() == [compacted.targets[0]]
     assert table.values() == [0, 1, 2]
 
 
@@ -49,7 +49,7 @@ def test_a_reader_that_began_after_the_commit_does_not_hold_the_cleaner_back(sit
     site.reader(table)
     [cleaned] = site.clean(table.entity())
     assert cleaned.state is CleaningState.CLEANED
-    assert table.directories() == [compacted.target]
+    assert table.directories() == [compacted.targets[0]]
 
 
 def test_c09_compactions_that_piled_up_behind_one_reader_are_cleaned_in_order_in_one_run(site: Site) -> None:
@@ -69,7 +69,7 @@ def test_c09_compactions_that_piled_up_behind_one_reader_are_cleaned_in_order_in
         (first.request_id, CleaningState.CLEANED),
         (second.request_id, CleaningState.CLEANED),
     ]
-    assert table.directories() == [second.target]
+    assert table.directories() == [second.targets[0]]
     assert table.values() == [0, 1, 2, 3]
     assert {site.row(id).state for id in (first.request_id, second.request_id)} == {CompactionState.SUCCEEDED}
 
@@ -87,7 +87,7 @@ def test_c09_the_older_row_is_cleaned_while_a_reader_between_the_two_still_reads
         (first.request_id, CleaningState.CLEANED),
         (second.request_id, CleaningState.WAITING),
     ]
-    assert table.directories() == [first.target, second.target, "delta_0000004_0000004_0000"]
+    assert table.directories() == [first.targets[0], second.targets[0], "delta_0000004_0000004_0000"]
 
 
 @pytest.mark.parametrize("name", ["no_cleanup", "NO_CLEANUP"])
@@ -148,7 +148,7 @@ def test_c07_obsolete_directories_are_kept_for_the_retention_time(site: Site) ->
     site.settings = replace(site.settings, retention_seconds=0)
     [cleaned] = site.clean(table.entity())
     assert cleaned.state is CleaningState.CLEANED
-    assert table.directories() == [compacted.target]
+    assert table.directories() == [compacted.targets[0]]
 
 
 def test_c11_a_row_of_which_everything_is_deleted_already_is_completed(site: Site) -> None:
@@ -167,7 +167,7 @@ def test_a_wholly_aborted_directory_is_deleted_and_then_forgotten(site: Site) ->
     compacted = site.compact(table.entity())
     [cleaned] = site.clean(table.entity())
     assert cleaned.state is CleaningState.CLEANED
-    assert table.directories() == [compacted.target]
+    assert table.directories() == [compacted.targets[0]]
     assert table.values() == [0, 1, 2, 7]
     assert site.row(compacted.request_id).highest_write_id == 5
 
@@ -222,7 +222,7 @@ def test_an_aborted_write_id_in_a_directory_that_stays_is_never_forgotten(
     assert table.values() == [1, 2, 30, 50]
     compacted = site.compact(table.entity())
     row = site.row(compacted.request_id)
-    assert (compacted.target, row.highest_write_id) == (f"base_0000002_v{row.txn_id:07d}", 5)
+    assert (compacted.targets[0], row.highest_write_id) == (f"base_0000002_v{row.txn_id:07d}", 5)
     [waiting] = site.clean(table.entity())
     assert waiting.state is CleaningState.WAITING
     for txn in still_open:
@@ -234,11 +234,11 @@ def test_an_aborted_write_id_in_a_directory_that_stays_is_never_forgotten(
     assert cleaned.state is CleaningState.CLEANED
     assert sent == [(compacted.request_id, 3)], "one below the aborted write id 4"
     assert site.admin.write_ids(site.database, table.name).aborted == {4}
-    assert table.directories() == [compacted.target, "delta_0000003_0000007"]
+    assert table.directories() == [compacted.targets[0], "delta_0000003_0000007"]
     assert table.values() == [1, 2, 30, 50, 60, 70]
     again = site.compact(table.entity())
     assert [item.state for item in site.clean(table.entity())] == [CleaningState.CLEANED]
-    assert table.directories() == [again.target]
+    assert table.directories() == [again.targets[0]]
     assert table.values() == [1, 2, 30, 50, 60, 70]
 
 
@@ -268,6 +268,6 @@ def test_a_row_that_could_only_be_completed_by_forgetting_stays_until_the_direct
     assert compacted.state is OutcomeState.COMPACTED
     site.clean(table.entity())
     assert sent == [(compacted.request_id, 6), (refused.request_id, 3)]
-    assert table.directories() == [compacted.target]
+    assert table.directories() == [compacted.targets[0]]
     assert table.values() == [6, 20, 30, 40, 50]
     assert {site.row(id).state for id in (refused.request_id, compacted.request_id)} == {CompactionState.SUCCEEDED}

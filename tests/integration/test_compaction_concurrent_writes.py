@@ -59,7 +59,7 @@ def test_writes_between_begin_and_finish_and_before_cleaning_are_kept(site: Site
     assert cleaning.state is CleaningState.CLEANED, cleaning
     assert table.rows() == keys
     assert table.rows(check_visibility=False) == keys
-    assert table.directories() == [again.target]
+    assert table.directories() == [again.targets[0]]
 
 
 @pytest.mark.parametrize("aborted_in_the_middle", [False, True])
@@ -80,7 +80,7 @@ def test_w08_with_an_open_write_id_in_the_middle_only_what_is_below_is_merged(
 
     assert outcome.state is OutcomeState.COMPACTED, outcome
     row = site.row(outcome.request_id)
-    assert outcome.target == f"base_0000002_v{row.txn_id:07d}"
+    assert outcome.targets[0] == f"base_0000002_v{row.txn_id:07d}"
     assert row.highest_write_id == still_open.id - 1
     assert table.rows() == before
     assert sorted(before.values()) == [2, 3, 5]
@@ -92,7 +92,7 @@ def test_w08_with_an_open_write_id_in_the_middle_only_what_is_below_is_merged(
     assert table.values() == [2, 3, 4, 5]
     kept = {still_open.id, still_open.id + 1}
     assert table.directories() == [
-        outcome.target,
+        outcome.targets[0],
         f"delete_delta_{max(kept) + 1:07d}_{max(kept) + 1:07d}_0000",
         *(f"delta_{id:07d}_{id:07d}_0000" for id in sorted(kept)),
     ]
@@ -111,8 +111,7 @@ def test_w20_with_a_streaming_batch_still_open_only_the_directories_below_it_are
 
     outcome = site.compact(table.entity())
 
-    assert outcome.target is not None
-    assert outcome.target.startswith("base_0000002_v"), "write id 3 is committed, but in one directory with open ones"
+    assert outcome.targets[0].startswith("base_0000002_v"), "write id 3 is committed, but in one directory with open ones"
     assert table.values() == [1, 2, 30]
     batch[1].abort()
     batch[2].commit()

@@ -113,7 +113,7 @@ def test_readers_see_hives_rows_at_every_step(site: Site, version: str, name: st
         assert outcome.state is OutcomeState.COMPACTED, outcome
         [cleaning] = site.clean(entity, on_step=recorder)
         assert cleaning.state is CleaningState.CLEANED, cleaning
-        assert directories(folder(table, entity)) == [outcome.target]
+        assert directories(folder(table, entity)) == [outcome.targets[0]]
         assert site.row(outcome.request_id).state is CompactionState.SUCCEEDED
         assert {Step.PUBLISHED, Step.COMMITTED, Step.FILES_DELETED, Step.MARKED_CLEANED} <= set(recorder.steps)
     assert read_now(site.admin, table) == expected

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import CompactionResult, CompactionType
+from airflow_provider_acid.acid.plan import CompactionType
+from airflow_provider_acid.acid.result import CompactionResult
 from airflow_provider_acid.acid.thresholds import ENROLLED, Thresholds
 from airflow_provider_acid.compaction.cleaner import CleaningState
 from airflow_provider_acid.compaction.initiator import Evaluation

@@ -14,7 +14,8 @@ import pyspark
 import pytest
 
 import airflow_provider_acid.spark_jobs.compact
-from airflow_provider_acid.acid.plan import CompactionPlan, CompactionResult
+from airflow_provider_acid.acid.plan import CompactionPlan
+from airflow_provider_acid.acid.result import CompactionResult
 from airflow_provider_acid.spark_jobs.compact import EXIT_ABANDONED
 from tests.unit.spark_jobs.acid_files import STAGING, Partition, delete, insert, read_events
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from airflow_provider_acid.acid.plan import CompactionPlan, CompactionResult
+from airflow_provider_acid.acid.plan import CompactionPlan
+from airflow_provider_acid.acid.result import CompactionResult
 from airflow_provider_acid.compaction.run_directory import RUNS_DIRECTORY
 from tests.harness.quickstart.demo_tables import DATABASE, DemoTable
 

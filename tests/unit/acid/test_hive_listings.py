@@ -185,7 +185,7 @@ def test_a_major_has_the_name_and_the_buckets_of_hives_own(name: str) -> None:
     plan = plan_of(BEFORE[name])
     after = AFTER_MAJOR[name].directory(reader_list(AFTER_MAJOR[name].write_ids)).base
     assert after is not None
-    assert plan.target == str(BaseName(after.write_id))
+    assert plan.targets[0] == str(BaseName(after.write_id))
     hive_buckets = {int(file.path.rpartition("bucket_")[2]) for file in after.files}
     assert {bucket.bucket for bucket in plan.buckets} <= hive_buckets
 

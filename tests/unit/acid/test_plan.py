@@ -16,12 +16,11 @@ from airflow_provider_acid.acid.plan import (
     BucketPlan,
     Column,
     CompactionPlan,
-    CompactionResult,
     CompactionType,
     OrcOptions,
-    OutputFile,
     SourceFile,
 )
+from airflow_provider_acid.acid.result import CompactionResult, OutputFile
 from airflow_provider_acid.exceptions import ConfigurationError
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)

@@ -11,7 +11,8 @@ from typing import Any, cast
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import CompactionPlan, CompactionResult, CompactionType
+from airflow_provider_acid.acid.plan import CompactionPlan, CompactionType
+from airflow_provider_acid.acid.result import CompactionResult
 from airflow_provider_acid.compaction.batch import CompactionBatch
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
 from airflow_provider_acid.compaction.run_directory import RunDirectory

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import CompactionPlan, CompactionResult, OutputFile
+from airflow_provider_acid.acid.plan import CompactionPlan
+from airflow_provider_acid.acid.result import CompactionResult, OutputFile
 from airflow_provider_acid.compaction.publication import check_inputs, verify_output
 from airflow_provider_acid.compaction.staging import open_staging
 from airflow_provider_acid.exceptions import NameTakenError, OwnershipLostError, VerificationError
@@ -137,6 +138,6 @@ def test_what_is_no_input_may_change(made: Made) -> None:
 
 def test_a_target_that_exists_is_refused_by_name(made: Made) -> None:
     storage, plan, _, path = made
-    (path / plan.target).mkdir()
-    with pytest.raises(NameTakenError, match=f"{plan.target}: exists already"):
+    (path / plan.targets[0]).mkdir()
+    with pytest.raises(NameTakenError, match=f"{plan.targets[0]}: exists already"):
         check_inputs(storage, plan)

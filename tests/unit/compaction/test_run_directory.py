@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import CompactionResult
+from airflow_provider_acid.acid.result import CompactionResult
 from airflow_provider_acid.compaction.run_directory import RUNS_DIRECTORY, RunDirectory, remove_dead_runs
 from airflow_provider_acid.compaction.staging import staging_tokens
 from airflow_provider_acid.exceptions import ConfigurationError, NameTakenError

@@ -14,7 +14,8 @@ import pytest
 from pyspark.errors import PySparkException
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import CompactionPlan, CompactionResult, OutputFile
+from airflow_provider_acid.acid.plan import CompactionPlan
+from airflow_provider_acid.acid.result import CompactionResult, OutputFile
 from airflow_provider_acid.exceptions import ConfigurationError
 from airflow_provider_acid.filesystem import storage_for
 from airflow_provider_acid.spark_jobs import compact, partition_job

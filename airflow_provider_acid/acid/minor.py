@@ -1,0 +1,81 @@
+"""Which deltas a minor compaction merges, and what stands in its way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+
+from airflow_provider_acid.acid.directory import AcidDirectory, BaseDirectory, DeltaDirectory
+from airflow_provider_acid.acid.names import NO_STATEMENT, DeltaName
+from airflow_provider_acid.acid.partition import CompactionPolicy, MixedKinds
+from airflow_provider_acid.acid.sources import has_raw_files
+
+Deltas = tuple[DeltaDirectory, ...]
+
+
+def nothing_for_a_minor(deltas: Sequence[DeltaDirectory]) -> str | None:
+    """Why a minor compaction would change nothing; None where it is worth it.
+
+    The rule of Hive 4's ``CompactorUtil.isEnoughToCompact``: more than one delta, and not just one of each kind.
+    """
+    inserts = sum(1 for delta in deltas if not delta.name.is_delete)
+    deletes = len(deltas) - inserts
+    if inserts > 1 or deletes > 1:
+        return None
+    what = " and ".join(delta.path for delta in deltas)
+    return f"there is only {what}, so a minor compaction has nothing to merge" if deltas else "there are no deltas"
+
+
+def minor_inputs(deltas: Sequence[DeltaDirectory], max_deltas: int) -> Deltas:
+    """The first deltas, at most so many; never a part of what one range of write ids holds.
+
+    :param deltas: current deltas in Hive's order, without overlaps.
+    :return: empty where the deltas of the first range alone are too many.
+    """
+    chosen: list[DeltaDirectory] = []
+    for _, group in groupby(deltas, key=_range):
+        siblings = list(group)
+        if len(chosen) + len(siblings) > max_deltas:
+            break
+        chosen += siblings
+    return tuple(chosen)
+
+
+def full_acid_obstacle(directory: AcidDirectory, inputs: Deltas, policy: CompactionPolicy) -> str | None:
+    """Why these deltas of a full-ACID partition cannot, or must not, be merged into one range; None where they can."""
+    if directory.originals:
+        return "it has original files, whose rows only a base can hold"
+    if has_raw_files(directory.current):
+        return "it has files without ACID columns (LOAD DATA)"
+    kinds = {delta.name.is_delete for delta in inputs}
+    if len(kinds) == 2 and policy.mixed is MixedKinds.NEVER:
+        return "inserts and deletes take two renames, and the publish lock is switched off"
+    return range_obstacle(directory, inputs, policy)
+
+
+def range_obstacle(directory: AcidDirectory, inputs: Deltas, policy: CompactionPolicy) -> str | None:
+    """Why these deltas make no range that a minor compaction may publish; None where they do."""
+    if not inputs:
+        return f"more than {policy.max_deltas} deltas share their write ids"
+    first, last = output_range(inputs)
+    if first == last:
+        # Readers compare statement ids only while directories carry them (isQualifiedDeleteDeltaForSplit).
+        return f"all deltas are of write id {first}, and deletes within one write id are told by their statements"
+    for other in directory.directories:
+        if not isinstance(other, BaseDirectory) and _is_output_of(other.name, first, last):
+            # Two directories of one range that differ in their visibility are both read (HIVE-29210).
+            return f"{other.path} holds the same range of write ids"
+    return None
+
+
+def output_range(inputs: Deltas) -> tuple[int, int]:
+    """The lowest and the highest write id of deltas."""
+    return min(delta.name.min_write_id for delta in inputs), max(delta.name.max_write_id for delta in inputs)
+
+
+def _range(delta: DeltaDirectory) -> tuple[int, int]:
+    return delta.name.min_write_id, delta.name.max_write_id
+
+
+def _is_output_of(name: DeltaName, first: int, last: int) -> bool:
+    return (name.min_write_id, name.max_write_id, name.statement_id) == (first, last, NO_STATEMENT)

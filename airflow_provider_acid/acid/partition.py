@@ -1,0 +1,73 @@
+"""What planning is told: one partition as one snapshot sees it, the names of the attempt, and what the site allows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from airflow_provider_acid.acid.directory import AcidDirectory
+from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.plan import Column, FileFormat
+from airflow_provider_acid.acid.write_ids import ValidWriteIdList
+
+
+@dataclass(frozen=True)
+class PartitionState:
+    """One partition, or one unpartitioned table.
+
+    :param location: URI of its directory.
+    :param directory: the partition as ``write_ids``, a compactor's list, sees it.
+    :param columns: the table's current columns, in order.
+    :param bucketed: whether the table declares buckets (then every file's rows carry the file's number).
+    :param flush_lengths: committed bytes by path of each ``_flush_length`` file of the current directories.
+    """
+
+    entity: Entity
+    location: str
+    directory: AcidDirectory
+    write_ids: ValidWriteIdList
+    columns: tuple[Column, ...]
+    bucketed: bool
+    table_parameters: Mapping[str, str]
+    format: FileFormat = FileFormat.ACID_ORC
+    flush_lengths: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class AttemptNames:
+    """Names of one attempt at compacting a partition.
+
+    :param attempt: its token.
+    :param staging: its staging directory; hidden, hence starting with ``_``.
+    :param visibility_txn_id: the compaction's transaction on Hive 4, part of the published names; 0 on Hive 3.
+    """
+
+    attempt: str
+    staging: str
+    visibility_txn_id: int
+
+
+class MixedKinds(str, Enum):
+    """How a minor compaction that makes both a delta and a delete delta may be published.
+
+    It takes two renames; between the two, readers that do not check a compaction's transaction (Hive 3, Trino) would
+    see deleted rows again, or miss rows.
+    """
+
+    UNDER_LOCK = "under_lock"
+    LOCK_FREE = "lock_free"
+    NEVER = "never"
+
+
+@dataclass(frozen=True)
+class CompactionPolicy:
+    """What the site allows.
+
+    :param max_deltas: most directories that one minor compaction merges (``hive.compactor.max.num.delta``).
+    :param rewrite_single_delta: whether a major also rewrites a single delta into a base, as Hive 3 does.
+    """
+
+    max_deltas: int = 500
+    mixed: MixedKinds = MixedKinds.UNDER_LOCK
+    rewrite_single_delta: bool = False

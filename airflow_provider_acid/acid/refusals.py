@@ -1,0 +1,91 @@
+"""Partitions that are refused by name, because merging them could lose, double, hide or bring back rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import pairwise
+
+from airflow_provider_acid.acid.directory import AcidDirectory, DeltaDirectory
+from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.names import NO_STATEMENT, DeltaName, parse_directory_name
+from airflow_provider_acid.exceptions import UnknownNameError, UnsupportedTableError
+
+
+def refuse_unsupported(entity: Entity, directory: AcidDirectory) -> None:
+    """Refuse a partition that cannot be compacted, whichever way.
+
+    :raises UnsupportedTableError: the partition holds something that is not compacted.
+    :raises UnknownNameError: the partition holds a file that no rule explains.
+    """
+    _refuse_unsupported_files(entity, directory)
+    _refuse_half_published(entity, directory)
+    _refuse_overlaps(entity, directory)
+
+
+def _refuse_unsupported_files(entity: Entity, directory: AcidDirectory) -> None:
+    nested: Iterable[str] = directory.nested_directories
+    for path in nested:
+        raise UnsupportedTableError(
+            f"{path} of table {entity}",
+            "is a directory inside an ACID directory, which no version of Hive makes in a full ACID table",
+            "find out what wrote it and move it out of the table",
+        )
+    for path in directory.unknown_files:
+        raise UnknownNameError(
+            f"{path} of table {entity}",
+            "follows none of the name rules of Hive, Trino and the streaming writers",
+            "find out what wrote it and move it out of the table",
+        )
+
+
+def _refuse_overlaps(entity: Entity, directory: AcidDirectory) -> None:
+    remedy = "let Hive's own compactor handle this partition, or find out what wrote the directories"
+    covered = directory.base.write_id if directory.base else 0
+    for delta in directory.deltas:
+        if directory.base and delta.name.min_write_id <= covered:
+            raise UnsupportedTableError(
+                f"{delta.path} of table {entity}", f"reaches below the base {directory.base.path}", remedy
+            )
+    for one, other in pairwise(directory.deltas):
+        if _range(one.name) == _range(other.name):
+            _refuse_twins(entity, one, other)
+        elif other.name.min_write_id <= one.name.max_write_id:
+            raise UnsupportedTableError(
+                f"{other.path} of table {entity}", f"overlaps {one.path}, and rows of both would be read", remedy
+            )
+
+
+def _refuse_twins(entity: Entity, one: DeltaDirectory, other: DeltaDirectory) -> None:
+    same_statement = one.name.statement_id == other.name.statement_id
+    if same_statement and one.name.is_delete == other.name.is_delete:
+        raise UnsupportedTableError(
+            f"{one.path} and {other.path} of table {entity}",
+            "hold the same range of write ids twice, so that Hive reads its rows twice (HIVE-29210)",
+            "find out which of the two compactions is to stay and move the other directory out of the table",
+        )
+
+
+def _refuse_half_published(entity: Entity, directory: AcidDirectory) -> None:
+    """A minor compaction publishes two directories; between the two, one kind hides sources of the other."""
+    names = {delta.name for delta in directory.deltas}
+    kinds_by_range = {(_range(name), name.is_delete) for name in names}
+    for delta in directory.deltas:
+        if delta.name.statement_id != NO_STATEMENT or (_range(delta.name), not delta.name.is_delete) in kinds_by_range:
+            continue
+        for path in directory.obsolete:
+            hidden = parse_directory_name(path) if "/" not in path else None
+            if isinstance(hidden, DeltaName) and _is_hidden_by(hidden, delta.name):
+                raise UnsupportedTableError(
+                    f"{delta.path} of table {entity}",
+                    f"hides {path}, which holds the other kind of data: a minor compaction was published by half",
+                    "let Hive repeat the minor compaction of this partition, or restore the other directory",
+                )
+
+
+def _is_hidden_by(hidden: DeltaName, delta: DeltaName) -> bool:
+    inside = delta.min_write_id <= hidden.min_write_id and hidden.max_write_id <= delta.max_write_id
+    return inside and hidden.is_delete != delta.is_delete
+
+
+def _range(name: DeltaName) -> tuple[int, int]:
+    return name.min_write_id, name.max_write_id
