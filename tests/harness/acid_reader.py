@@ -9,8 +9,9 @@ from __future__ import annotations
 import io
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -23,8 +24,14 @@ RowId = tuple[int, int, int]
 """Write id, bucket property, row number: Hive's ROW__ID."""
 
 BASE_OF_ORIGINALS = -(2**63)
+_CACHED_BYTES = 65_536
+_ACID_PREFIXES = ("base_", "delta_", "delete_delta_")
 _ORIGINAL_FILE = re.compile(r"(\d+)_\d+(_copy_\d+)?")
 _BUCKET_FILE = re.compile(r"bucket_(\d+)(_\d+)?")
+
+
+class NotEnoughHistoryError(Exception):
+    """The oldest base is a compaction's and holds more than the snapshot may see: Hive's ACID_NOT_ENOUGH_HISTORY."""
 
 
 @dataclass(frozen=True)
@@ -35,14 +42,22 @@ class Snapshot:
     :param open_write_ids: write ids not committed yet.
     :param aborted_write_ids: write ids never to be seen.
     :param invalid_transactions: open and aborted transactions, for names that end in ``_v`` and a transaction id.
+    :param transaction_high_water_mark: later transactions are not seen; None where there is no such limit.
     :param check_visibility: False reads as Trino does, which ignores those endings.
+    :param deletes_of_own_bucket_only: look for a row's deletes only in files of its own file's bucket number, as Hive 4
+        and Trino do; Hive 3 looks into all delete files of an unbucketed table.
+    :param deletes_of_later_statements_only: where a delete delta ends with the write id a delta begins with, let it
+        delete rows of smaller statement ids only, as Hive 4 does (``isQualifiedDeleteDeltaForSplit``).
     """
 
     high_water_mark: int
     open_write_ids: Collection[int] = frozenset()
     aborted_write_ids: Collection[int] = frozenset()
     invalid_transactions: Collection[int] = frozenset()
+    transaction_high_water_mark: int | None = None
     check_visibility: bool = True
+    deletes_of_own_bucket_only: bool = False
+    deletes_of_later_statements_only: bool = False
 
     def sees(self, write_id: int) -> bool:
         """Whether rows of a write id count."""
@@ -55,6 +70,13 @@ class Snapshot:
     def sees_any(self, first: int, last: int) -> bool:
         """Whether rows of any write id in a range count."""
         return any(self.sees(write_id) for write_id in range(first, last + 1))
+
+    def sees_transaction(self, transaction: int) -> bool:
+        """Whether a directory of a compaction in this transaction (0: none) is there."""
+        if not self.check_visibility or transaction == 0:
+            return True
+        known = self.transaction_high_water_mark is None or transaction <= self.transaction_high_water_mark
+        return known and transaction not in self.invalid_transactions
 
     def everything_is_decided_up_to(self, write_id: int) -> bool:
         """Whether a compacted base of that name is older than every open write id."""
@@ -80,6 +102,16 @@ class _Directory:
     transaction: int
 
 
+@dataclass(frozen=True)
+class _Found:
+    """A row and the directory whose name decides which delete deltas count for it; None: an original file."""
+
+    row_id: RowId
+    file: Path
+    directory: _Directory | None
+    fields: tuple[object, ...]
+
+
 def read_table(
     location: Path, columns: Mapping[str, str], snapshot: Snapshot, *, partition_keys: Collection[str] = ()
 ) -> list[Row]:
@@ -89,6 +121,7 @@ def read_table(
     :param columns: name to Hive type, without partition keys.
     :param partition_keys: as many folder levels lie above the data.
     :raises AssertionError: two rows of a partition have the same id, or a name is not understood.
+    :raises NotEnoughHistoryError: the only bases there are hold more than the snapshot may see.
     """
     rows: list[Row] = []
     for folder in sorted(location.glob("/".join(["*"] * len(partition_keys))) if partition_keys else [location]):
@@ -111,49 +144,68 @@ def live_directories(folder: Path, snapshot: Snapshot) -> list[Path]:
 
 def _read_partition(folder: Path, location: Path, columns: Mapping[str, str], snapshot: Snapshot) -> Iterator[Row]:
     live = _live(folder, snapshot)
-    deleted = {
-        row_id
-        for directory in live
-        if directory.kind == "delete_delta"
-        for file in _data_files(directory.path)
-        for row_id, current_write_id, _ in _acid_rows(file)
-        if snapshot.sees(current_write_id)
-    }
+    deletes = _Deletes((directory for directory in live if directory.kind == "delete_delta"), snapshot)
     in_path = _partition_values(folder, location)
-    for row_id, file, fields in _inserted(folder, live, snapshot):
-        if row_id not in deleted:
-            values = dict(_values(fields, columns))
-            yield Row(row_id, str(file.relative_to(location)), {**values, **in_path})
+    for found in _inserted(folder, live, snapshot):
+        if not deletes.hit(found):
+            values = dict(_values(found.fields, columns))
+            yield Row(found.row_id, str(found.file.relative_to(location)), {**values, **in_path})
 
 
-def _inserted(
-    folder: Path, live: list[_Directory], snapshot: Snapshot
-) -> Iterator[tuple[RowId, Path, tuple[object, ...]]]:
+class _Deletes:
+    """The delete events a snapshot sees."""
+
+    def __init__(self, delete_deltas: Iterable[_Directory], snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._events: dict[RowId, list[tuple[_Directory, int]]] = defaultdict(list)
+        for directory in delete_deltas:
+            for file in _data_files(directory.path):
+                for row_id, current_write_id, fields in _acid_rows(file):
+                    assert fields is None, f"{file}: a row among the delete events"
+                    if snapshot.sees(current_write_id):
+                        self._events[row_id].append((directory, _bucket_of(file)))
+
+    def hit(self, found: _Found) -> bool:
+        """Whether a row is deleted."""
+        return any(self._counts(directory, bucket, found) for directory, bucket in self._events.get(found.row_id, ()))
+
+    def _counts(self, delete_delta: _Directory, bucket: int, found: _Found) -> bool:
+        if self._snapshot.deletes_of_own_bucket_only and bucket != _bucket_of(found.file):
+            return False
+        delta = found.directory
+        if self._snapshot.deletes_of_later_statements_only and delta is not None and delta.kind == "delta":
+            if delete_delta.last == delta.first:
+                return max(delete_delta.statement, 0) > max(delta.statement, 0)
+            return delete_delta.last > delta.first
+        return True
+
+
+def _inserted(folder: Path, live: list[_Directory], snapshot: Snapshot) -> Iterator[_Found]:
     if not any(directory.kind == "base" for directory in live):
-        for file, row_id, fields in _original_rows(folder, 0, 0):
-            yield row_id, file, fields
+        for file, row_id, fields in _original_rows(_original_files(folder), 0, 0):
+            yield _Found(row_id, file, None, fields)
     for directory in live:
         if directory.kind == "delete_delta":
             continue
-        for file, row_id, fields in _original_rows(directory.path, directory.first, directory.statement):
+        for file, row_id, fields in _original_rows(_raw_files(directory.path), directory.last, directory.statement):
             if snapshot.sees(row_id[0]):
-                yield row_id, file, fields
+                yield _Found(row_id, file, directory, fields)
         for file in _data_files(directory.path):
             for row_id, _, row_fields in _acid_rows(file):
                 if directory.kind == "base" or snapshot.sees(row_id[0]):
                     assert row_fields is not None, f"{file}: a delete event among the rows"
-                    yield row_id, file, row_fields
+                    yield _Found(row_id, file, directory, row_fields)
 
 
 def _live(folder: Path, snapshot: Snapshot) -> list[_Directory]:
     """The newest base a reader may use, and the deltas above it that no wider delta replaces."""
-    seen = [
-        directory
-        for directory in _directories(folder)
-        if not snapshot.check_visibility or directory.transaction not in snapshot.invalid_transactions
-    ]
+    seen = [directory for directory in _directories(folder) if snapshot.sees_transaction(directory.transaction)]
     bases = [directory for directory in seen if directory.kind == "base" and _usable_base(directory, snapshot)]
     base = max(bases, key=lambda directory: (directory.last, directory.transaction), default=None)
+    if base is None:
+        oldest = min((one for one in seen if one.kind == "base"), key=lambda one: one.last, default=None)
+        if oldest is not None and _is_compacted(oldest):
+            raise NotEnoughHistoryError(f"{oldest.path}, for {snapshot}")
     floor = base.last if base is not None else 0
     deltas = [
         directory
@@ -175,15 +227,17 @@ def _replaces(wide: _Directory, narrow: _Directory) -> bool:
 def _usable_base(base: _Directory, snapshot: Snapshot) -> bool:
     if base.last == BASE_OF_ORIGINALS:
         return True
-    if base.transaction > 0 or (base.path / "_metadata_acid").exists():
-        return snapshot.everything_is_decided_up_to(base.last)
-    return snapshot.sees(base.last)
+    return snapshot.everything_is_decided_up_to(base.last) if _is_compacted(base) else snapshot.sees(base.last)
+
+
+def _is_compacted(base: _Directory) -> bool:
+    return base.transaction > 0 or (base.path / "_metadata_acid").exists()
 
 
 def _directories(folder: Path) -> Iterator[_Directory]:
     pattern = re.compile(r"(base|delta|delete_delta)_(-?\d+)(?:_(\d+))?(?:_(\d+))?(?:_v(\d+))?")
     for child in sorted(folder.iterdir()):
-        if child.name.startswith(("_", ".")) or not child.is_dir():
+        if not child.name.startswith(_ACID_PREFIXES):
             continue
         parts = pattern.fullmatch(child.name)
         assert parts is not None, f"{child}: not a name Hive gives"
@@ -202,31 +256,67 @@ def _data_files(directory: Path) -> list[Path]:
     return sorted(child for child in directory.iterdir() if _BUCKET_FILE.fullmatch(child.name))
 
 
+def _raw_files(directory: Path) -> list[Path]:
+    """Files of LOAD DATA in a delta or a base."""
+    return [child for child in directory.iterdir() if _ORIGINAL_FILE.fullmatch(child.name)]
+
+
+def _original_files(folder: Path) -> list[Path]:
+    """Files from before the table became transactional: beside the ACID directories, also in other directories."""
+    found: list[Path] = []
+    for child in folder.iterdir():
+        if child.name.startswith(("_", ".", *_ACID_PREFIXES)):
+            continue
+        if child.is_dir():
+            found += _original_files(child)
+        else:
+            assert _ORIGINAL_FILE.fullmatch(child.name), f"{child}: not a name Hive gives"
+            found.append(child)
+    return found
+
+
+def _bucket_of(file: Path) -> int:
+    name = _BUCKET_FILE.fullmatch(file.name) or _ORIGINAL_FILE.fullmatch(file.name)
+    assert name is not None, f"{file}: not a name Hive gives"
+    return int(name[1])
+
+
 def _acid_rows(file: Path) -> Iterator[tuple[RowId, int, tuple[object, ...] | None]]:
     for _, write_id, bucket, number, current_write_id, fields in _orc_rows(file):
         yield (write_id, bucket, number), current_write_id, None if fields is None else tuple(fields.values())
 
 
-def _original_rows(directory: Path, write_id: int, statement: int) -> Iterator[tuple[Path, RowId, tuple[object, ...]]]:
-    """Rows of files without ACID columns: numbered through all files of a bucket, in order of their names."""
+def _original_rows(
+    files: Iterable[Path], write_id: int, statement: int
+) -> Iterator[tuple[Path, RowId, tuple[object, ...]]]:
+    """Rows of files without ACID columns: numbered through all files of a bucket, in order of their paths' text."""
     next_number: dict[int, int] = defaultdict(int)
-    for file in sorted(directory.iterdir()):
-        name = _ORIGINAL_FILE.fullmatch(file.name)
-        if name is None:
-            continue
-        bucket = int(name[1])
+    for file in sorted(files, key=str):
+        bucket = _bucket_of(file)
         bucket_property = 1 << 29 | bucket << 16 | max(statement, 0)
         for fields in _orc_rows(file):
             yield file, (write_id, bucket_property, next_number[bucket]), fields
             next_number[bucket] += 1
 
 
-def _orc_rows(file: Path) -> Iterator[tuple[Any, ...]]:
-    """Top-level columns of every row; nested structs are dicts."""
+def _orc_rows(file: Path) -> Iterable[tuple[Any, ...]]:
+    """Top-level columns of every row; nested structs are dicts. A file of 0 bytes has none."""
     content = file.read_bytes()
     side_file = file.with_name(f"{file.name}_flush_length")
     if side_file.exists():
         content = content[: int.from_bytes(side_file.read_bytes()[-8:], "big")]
+    # Small files are read again and again, by one snapshot after the other.
+    return _parsed_once(content) if len(content) < _CACHED_BYTES else _parsed(content)
+
+
+@lru_cache(maxsize=1024)
+def _parsed_once(content: bytes) -> tuple[tuple[Any, ...], ...]:
+    return tuple(_parsed(content))
+
+
+def _parsed(content: bytes) -> Iterator[tuple[Any, ...]]:
+    if not content:
+        return
     for row in pyorc.Reader(io.BytesIO(content), struct_repr=pyorc.StructRepr.DICT, converters=CONVERTERS):
         yield tuple(row.values())
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.acid_reader import RowId, Snapshot, as_hive_prints, read_table
+from tests.harness.acid_reader import NotEnoughHistoryError, RowId, Snapshot, as_hive_prints, read_table
 from tests.harness.hive_tables import VERSIONS, HiveFixture, fixture_names, load_fixture
 from tests.harness.hive_text import hive_text, java_text
 
@@ -62,7 +62,72 @@ def test_a_compacted_base_takes_the_place_of_its_deltas_once_its_transaction_is_
 def test_a_compacted_base_is_not_read_while_one_of_its_write_ids_is_open(tmp_path: Path) -> None:
     location = load_fixture("3.1.3", "a_plain").unpack(tmp_path)
     (location / "base_0000006_v0000009").mkdir()
+    with pytest.raises(NotEnoughHistoryError, match="base_0000006_v0000009"):
+        read_table(location, {"id": "int"}, Snapshot(6, open_write_ids={5}))
+    (location / "base_0000001_v0000008").mkdir()
     assert read_table(location, {"id": "int"}, Snapshot(6, open_write_ids={5})) != []
+
+
+def test_a_later_compaction_is_not_seen(tmp_path: Path) -> None:
+    location = load_fixture("3.1.3", "a_plain").unpack(tmp_path)
+    (location / "base_0000006_v0000009").mkdir()
+    assert read_table(location, {"id": "int"}, Snapshot(6, transaction_high_water_mark=8)) != []
+    assert read_table(location, {"id": "int"}, Snapshot(6, transaction_high_water_mark=9)) == []
+
+
+def test_a_delete_in_a_foreign_bucket_file_counts_for_hive_3_only(tmp_path: Path) -> None:
+    location = load_fixture("3.1.3", "a_plain").unpack(tmp_path)
+    foreign = location / "delete_delta_0000003_0000003_0000"
+    (foreign / "bucket_00000").rename(foreign / "bucket_00007")
+    deleted_by_3 = (1, 536870912, 1)
+
+    def row_ids(snapshot: Snapshot) -> set[RowId]:
+        return {row.row_id for row in read_table(location, {"id": "int"}, snapshot)}
+
+    assert deleted_by_3 not in row_ids(Snapshot(6))
+    assert deleted_by_3 in row_ids(Snapshot(6, deletes_of_own_bucket_only=True))
+
+
+def test_hive_4_counts_a_delete_of_the_same_write_id_only_when_its_statement_is_later(tmp_path: Path) -> None:
+    location = load_fixture("3.1.3", "a_plain").unpack(tmp_path)
+    for after in ("0000001_0000001_0000", "0000001_0000001_0001"):
+        (location / f"delete_delta_{after}").mkdir()
+    (location / "delete_delta_0000003_0000003_0000" / "bucket_00000").rename(
+        location / "delete_delta_0000001_0000001_0000" / "bucket_00000"
+    )
+    deleted = (1, 536870912, 1)
+
+    def row_ids() -> set[RowId]:
+        hive_4 = Snapshot(6, aborted_write_ids={4, 6}, deletes_of_later_statements_only=True)
+        return {row.row_id for row in read_table(location, {"id": "int"}, hive_4)}
+
+    assert deleted in row_ids()
+    (location / "delete_delta_0000001_0000001_0000" / "bucket_00000").rename(
+        location / "delete_delta_0000001_0000001_0001" / "bucket_00000"
+    )
+    assert deleted not in row_ids()
+
+
+def test_original_files_are_numbered_through_all_directories_in_the_order_of_their_paths(tmp_path: Path) -> None:
+    converted = load_fixture("3.1.3", "a_conv").unpack(tmp_path)
+    location = tmp_path / "t"
+    for name in ("000000_0_copy_2", "000000_0_copy_10", "deeper/down/000000_0"):
+        (location / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(converted / "000000_0", location / name)
+    (location / "000000_0").touch()
+    rows = read_table(location, {"id": "int"}, Snapshot(0))
+    files = [row.file for row in sorted(rows, key=lambda row: row.row_id)]
+    assert [row.row_id for row in rows if row.row_id[:2] != (0, 536870912)] == []
+    assert list(dict.fromkeys(files)) == ["000000_0_copy_10", "000000_0_copy_2", "deeper/down/000000_0"]
+
+
+def test_files_of_load_data_have_the_write_id_and_statement_of_their_directory(tmp_path: Path) -> None:
+    raw = load_fixture("3.1.3", "a_conv").unpack(tmp_path) / "000000_0"
+    for name in ("base_0000004", "delta_0000005_0000005_0003"):
+        (tmp_path / "t" / name).mkdir(parents=True)
+        shutil.copy(raw, tmp_path / "t" / name / "000002_0")
+    rows = read_table(tmp_path / "t", {"id": "int"}, Snapshot(5))
+    assert {row.row_id[:2] for row in rows} == {(4, 1 << 29 | 2 << 16), (5, 1 << 29 | 2 << 16 | 3)}
 
 
 def test_rows_of_an_open_write_id_are_not_seen(tmp_path: Path) -> None:
