@@ -8,7 +8,6 @@ those of Hive's ``OrcRawRecordMerger`` with a ``ValidCompactorWriteIdList``.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import zip_longest
@@ -21,7 +20,9 @@ from airflow_provider_acid.exceptions import UnsupportedTableError
 from airflow_provider_acid.filesystem import Storage, join
 from airflow_provider_acid.spark_jobs.arrow_rows import UTC_NAMES, ArrowRows, NotExactError, is_exact
 from airflow_provider_acid.spark_jobs.exact_rows import ExactRows
+from airflow_provider_acid.spark_jobs.insert_only import copy_files
 from airflow_provider_acid.spark_jobs.key_filter import DeletedKeys, KeyFilter, Visibility, deleted_keys
+from airflow_provider_acid.spark_jobs.merged import Merged, Progress
 from airflow_provider_acid.spark_jobs.orc_schema import INTEGERS, TIMESTAMPS, Kind, OrcType, acid_schema, as_written
 from airflow_provider_acid.spark_jobs.sealed_output import SealedOutput, sealed_output
 from airflow_provider_acid.spark_jobs.source_files import SourceReader, check_types, delete_events, open_source
@@ -35,21 +36,6 @@ _CALENDAR_PROLEPTIC = 2
 
 # ORC's C++ writer, below both pyarrow and pyorc, fills its compression blocks from memory blocks of this size.
 _MEMORY_BLOCK_BYTES = 65_536
-
-Progress = Callable[[int], None]
-
-
-@dataclass(frozen=True)
-class Merged:
-    """A finished attempt at one bucket.
-
-    :param attempt: path of the written file below the partition's location; None when no row is left, because then
-        no file is written.
-    :param file: its figures.
-    """
-
-    attempt: str | None
-    file: OutputFile
 
 
 @dataclass
@@ -77,7 +63,9 @@ def merge_bucket(storage: Storage, plan: CompactionPlan, bucket: BucketPlan, pro
     :raises UnsupportedTableError: a type, or a kind of file, that this release does not compact.
     :raises VerificationError: the written file does not hold what it must.
     """
-    if bucket.output is OutputKind.DELETES or plan.format.is_insert_only:
+    if plan.format.is_insert_only:
+        return copy_files(storage, plan, bucket, progress)
+    if bucket.output is OutputKind.DELETES:
         raise UnsupportedTableError(str(plan.entity), "is of a kind that is not merged yet", "ask for a major")
     schema = acid_schema(plan.columns)
     name = bucket_file_name(bucket.bucket)

@@ -97,7 +97,7 @@ def read_tail(file: BinaryIO, name: str) -> OrcTail:
     """
     size = file.seek(0, io.SEEK_END)
     try:
-        return _decode(_tail_section(file, size), size)
+        return _decode(read_tail_section(file, size), size)
     except (CodecError, DecodeError, ValueError) as error:
         raise CorruptFileError(name, f"is not a complete ORC file ({error})", _REMEDY) from error
 
@@ -163,7 +163,13 @@ def _sections(end: bytes) -> tuple[Any, bytes, Any, CompressionKind]:
     return postscript, end[footer_start - postscript.metadataLength : footer_start], footer, kind
 
 
-def _tail_section(file: BinaryIO, size: int) -> bytes:
+def read_tail_section(file: BinaryIO, size: int) -> bytes:
+    """The bytes of a file's whole tail.
+
+    :param size: of the file.
+    :raises ValueError: the file is not ORC, or truncated.
+    :raises DecodeError: its postscript is damaged.
+    """
     if size < len(MAGIC) + 2:
         raise ValueError(f"it has {size} bytes")
     file.seek(0)

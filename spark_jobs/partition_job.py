@@ -26,7 +26,8 @@ from airflow_provider_acid.exceptions import (
     VerificationError,
 )
 from airflow_provider_acid.filesystem import Storage, storage_for
-from airflow_provider_acid.spark_jobs.merge import Merged, merge_bucket
+from airflow_provider_acid.spark_jobs.merge import merge_bucket
+from airflow_provider_acid.spark_jobs.merged import Merged
 from airflow_provider_acid.spark_jobs.run_directory import RunDirectory
 
 _PERCENT_STEP = 10

@@ -5,7 +5,8 @@ from __future__ import annotations
 from airflow_provider_acid.acid.plan import CompactionPlan
 from airflow_provider_acid.acid.result import CompactionResult
 from airflow_provider_acid.filesystem import storage_for
-from airflow_provider_acid.spark_jobs.merge import Merged, merge_bucket
+from airflow_provider_acid.spark_jobs.merge import merge_bucket
+from airflow_provider_acid.spark_jobs.merged import Merged
 from airflow_provider_acid.spark_jobs.partition_job import carry_out
 
 

@@ -1,0 +1,308 @@
+"""ORC files made of other files' stripes: copied as bytes under a new tail, where that is exact.
+
+A stripe's inner offsets are relative to its start, so its bytes can move. Its statistics move with it, those of the
+file are merged. Only files that agree in everything a reader takes from a file's tail may share one: types,
+compression and its block size, version and writer, calendar, row index stride, user metadata, time zones of the
+stripes. (ORC's ``OrcFile.mergeFiles``, and stricter.) No row is decoded.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+from google.protobuf.message import DecodeError, Message
+
+from airflow_provider_acid.exceptions import CorruptFileError, VerificationError
+from airflow_provider_acid.spark_jobs.file_copy import CHUNK_BYTES, digest_of
+from airflow_provider_acid.spark_jobs.orc_codec import CodecError, CompressionKind, compress, decompress
+from airflow_provider_acid.spark_jobs.orc_messages import message_class
+from airflow_provider_acid.spark_jobs.orc_schema import TIMESTAMPS
+from airflow_provider_acid.spark_jobs.orc_stripes_statistics import merge_statistics
+from airflow_provider_acid.spark_jobs.orc_tail import MAGIC, read_tail_section
+
+MAX_STATISTICS_BYTES = 64 << 20
+"""Plain bytes of stripe statistics in one file; readers hold them in memory before they read a row."""
+
+_REMEDY = "restore the file from a backup or ask its writer; nothing was changed"
+_REPORT = "report this with the version of protobuf; nothing was published"
+
+OpenFile = Callable[[], AbstractContextManager[BinaryIO]]
+
+
+@dataclass(frozen=True)
+class StripeSource:
+    """An ORC file whose stripes may be copied; not open.
+
+    :param name: how errors call the file.
+    :param open: opens it for reading.
+    :param size_bytes: of the whole file.
+    :param shape: what other files must have equal to share a file with it; None where it can share with none.
+    :param footer: ORC's ``Footer``.
+    :param stripe_statistics: ORC's ``StripeStatistics``, one of each stripe.
+    :param tail_digest: of the tail's bytes.
+    """
+
+    name: str
+    open: OpenFile
+    size_bytes: int
+    shape: bytes | None
+    postscript: Any
+    footer: Any
+    stripe_statistics: tuple[Any, ...]
+    tail_digest: bytes
+
+    @property
+    def rows(self) -> int:
+        """Rows, by the footer."""
+        return int(self.footer.numberOfRows)
+
+    @property
+    def stripes(self) -> int:
+        """Number of stripes, by the footer."""
+        return len(self.footer.stripes)
+
+
+@dataclass(frozen=True)
+class StripeCopy:
+    """What :func:`write_stripes` wrote.
+
+    :param stripe_digests: SHA-256 of every stripe's bytes, in order.
+    :param footer: ORC's ``Footer`` of the new file.
+    """
+
+    size_bytes: int
+    rows: int
+    stripe_digests: tuple[bytes, ...]
+    footer: Any
+
+
+def look_at(name: str, open_file: OpenFile, ignored_metadata: frozenset[str] = frozenset()) -> StripeSource:
+    """Read what is needed of a file before any stripe is copied.
+
+    :param ignored_metadata: names of user metadata that may differ, because the caller writes them anew.
+    :raises CorruptFileError: the file is not ORC, or its tail is damaged.
+    """
+    with open_file() as file:
+        size = file.seek(0, 2)
+        try:
+            end = read_tail_section(file, size)
+            sections = _Sections.of(end)
+            _check_layout(sections.footer, size - len(end))
+            zones = _time_zones(file, sections)
+        except (CodecError, DecodeError, ValueError) as error:
+            raise CorruptFileError(name, f"is not a complete ORC file ({error})", _REMEDY) from error
+    shape = _shape(sections, zones, ignored_metadata)
+    statistics = tuple(sections.metadata.stripeStats)
+    return StripeSource(
+        name, open_file, size, shape, sections.postscript, sections.footer, statistics, hashlib.sha256(end).digest()
+    )
+
+
+def groups_that_fit(sources: Iterable[StripeSource]) -> list[tuple[StripeSource, ...]]:
+    """Files that may become one, in the order given; a file that fits no other is a group of its own."""
+    by_shape: dict[object, list[StripeSource]] = {}
+    for number, source in enumerate(sources):
+        by_shape.setdefault(source.shape or number, []).append(source)
+    return [group for files in by_shape.values() for group in _within_limit(files)]
+
+
+def _within_limit(files: Sequence[StripeSource]) -> Iterator[tuple[StripeSource, ...]]:
+    part: list[StripeSource] = []
+    part_bytes = 0
+    for file in files:
+        size = sum(statistics.ByteSize() for statistics in file.stripe_statistics)
+        if part and part_bytes + size > MAX_STATISTICS_BYTES:
+            yield tuple(part)
+            part, part_bytes = [], 0
+        part.append(file)
+        part_bytes += size
+    yield tuple(part)
+
+
+def write_stripes(
+    sources: Sequence[StripeSource],
+    output: BinaryIO,
+    progress: Callable[[int], None] = lambda read_bytes: None,
+    user_metadata: Mapping[str, bytes] | None = None,
+) -> StripeCopy:
+    """Write one file of the stripes of several that have the same shape.
+
+    :param output: takes the file from its first byte on.
+    :param progress: called with the bytes of the sources that are copied so far.
+    :param user_metadata: written in place of the sources'; None keeps the first one's, which all have.
+    :raises CorruptFileError: a source ends too early, or is no longer the file that was looked at.
+    """
+    footer = _new_footer(sources, user_metadata)
+    output.write(MAGIC)
+    offset, done_bytes, digests = len(MAGIC), 0, []
+    for source in sources:
+        with source.open() as file:
+            _check_unchanged(source, file)
+            for stripe in source.footer.stripes:
+                digests.append(_copy_range(source.name, file, stripe.offset, _stripe_bytes(stripe), output))
+                footer.stripes.add().CopyFrom(stripe)
+                footer.stripes[-1].offset = offset
+                offset += _stripe_bytes(stripe)
+                progress(done_bytes + stripe.offset + _stripe_bytes(stripe))
+        done_bytes += source.size_bytes
+        progress(done_bytes)
+    footer.contentLength = offset
+    metadata: Any = message_class("Metadata")()
+    for source in sources:
+        metadata.stripeStats.extend(source.stripe_statistics)
+    end = _tail(sources[0].postscript, metadata, footer)
+    output.write(end)
+    return StripeCopy(offset + len(end), footer.numberOfRows, tuple(digests), footer)
+
+
+def verify_stripes(name: str, file: BinaryIO, copy: StripeCopy) -> None:
+    """Read a written file back and compare it with what was copied.
+
+    :raises VerificationError: it differs.
+    """
+    size = file.seek(0, 2)
+    try:
+        end = read_tail_section(file, size)
+        footer = _Sections.of(end).footer
+        _check_layout(footer, size - len(end))
+    except (CodecError, DecodeError, ValueError) as error:
+        raise VerificationError(name, f"cannot be read back ({error})", _REPORT) from error
+    if size != copy.size_bytes or footer != copy.footer:
+        raise VerificationError(name, "has not the tail that was written", _REPORT)
+    found = tuple(_digest_range(file, stripe.offset, _stripe_bytes(stripe)) for stripe in footer.stripes)
+    if found != copy.stripe_digests:
+        pairs = zip(found, copy.stripe_digests, strict=True)
+        differing = [number for number, (here, there) in enumerate(pairs) if here != there]
+        raise VerificationError(name, f"its stripes {differing} are not the sources' bytes", _REPORT)
+
+
+@dataclass(frozen=True)
+class _Sections:
+    """A tail, decoded."""
+
+    postscript: Any
+    footer: Any
+    metadata: Any
+
+    @classmethod
+    def of(cls, end: bytes) -> _Sections:
+        postscript: Any = message_class("PostScript").FromString(end[-1 - end[-1] : -1])
+        kind, block_bytes = CompressionKind(postscript.compression), postscript.compressionBlockSize
+        footer_start = len(end) - 1 - end[-1] - postscript.footerLength
+        packed = end[footer_start : footer_start + postscript.footerLength]
+        footer: Any = message_class("Footer").FromString(decompress(packed, kind, block_bytes))
+        packed = end[footer_start - postscript.metadataLength : footer_start]
+        return cls(postscript, footer, message_class("Metadata").FromString(decompress(packed, kind, block_bytes)))
+
+
+def _check_layout(footer: Any, data_end: int) -> None:
+    if any(stripe.offset + _stripe_bytes(stripe) > data_end for stripe in footer.stripes):
+        raise ValueError("a stripe reaches behind the end of the data")
+    rows = sum(stripe.numberOfRows for stripe in footer.stripes)
+    if rows != footer.numberOfRows:
+        raise ValueError(f"its stripes have {rows} rows, its footer says {footer.numberOfRows}")
+
+
+def _stripe_bytes(stripe: Any) -> int:
+    return int(stripe.indexLength + stripe.dataLength + stripe.footerLength)
+
+
+def _time_zones(file: BinaryIO, sections: _Sections) -> tuple[str, ...]:
+    """The zones in which the stripes count timestamps; none where there are no timestamps."""
+    if not any(node.kind in TIMESTAMPS for node in sections.footer.types) or sections.footer.encryption:
+        return ()
+    zones = set()
+    for stripe in sections.footer.stripes:
+        file.seek(stripe.offset + stripe.indexLength + stripe.dataLength)
+        packed, kind = file.read(stripe.footerLength), CompressionKind(sections.postscript.compression)
+        plain = decompress(packed, kind, sections.postscript.compressionBlockSize)
+        footer: Any = message_class("StripeFooter").FromString(plain)
+        zones.add(footer.writerTimezone)
+    return tuple(sorted(zones))
+
+
+def _shape(sections: _Sections, zones: tuple[str, ...], ignored_metadata: frozenset[str]) -> bytes | None:
+    """Everything of a tail that is not about single stripes, their statistics or lengths; unknown fields, too."""
+    source = sections.footer
+    whole_statistics = len(source.statistics) == len(source.types) and all(
+        column.HasField("numberOfValues") for column in source.statistics
+    )
+    of_stripes = [len(statistics.colStats) for statistics in sections.metadata.stripeStats]
+    if source.encryption or not whole_statistics or of_stripes != [len(source.types)] * len(source.stripes):
+        return None
+    footer, postscript = _copy(source), _copy(sections.postscript)
+    for field in ("contentLength", "stripes", "numberOfRows", "statistics", "softwareVersion", "metadata"):
+        footer.ClearField(field)
+    for field in ("footerLength", "metadataLength"):
+        postscript.ClearField(field)
+    kept = sorted((item.name, item.value) for item in source.metadata if item.name not in ignored_metadata)
+    parts = (footer.SerializeToString(deterministic=True), postscript.SerializeToString(deterministic=True))
+    return repr((parts, kept, zones)).encode()
+
+
+def _copy(message: Message) -> Any:
+    copied = type(message)()
+    copied.CopyFrom(message)
+    return copied
+
+
+def _new_footer(sources: Sequence[StripeSource], user_metadata: Mapping[str, bytes] | None) -> Any:
+    footer = _copy(sources[0].footer)
+    for field in ("stripes", "statistics"):
+        footer.ClearField(field)
+    if len({source.footer.softwareVersion for source in sources}) > 1:
+        footer.ClearField("softwareVersion")
+    if user_metadata is not None:
+        footer.ClearField("metadata")
+        for name, value in user_metadata.items():
+            footer.metadata.add(name=name, value=value)
+    footer.headerLength = len(MAGIC)
+    footer.numberOfRows = sum(source.rows for source in sources)
+    footer.statistics.extend(merge_statistics([source.footer.statistics for source in sources], footer.types))
+    return footer
+
+
+def _tail(postscript: Any, metadata: Any, footer: Any) -> bytes:
+    last = _copy(postscript)
+    kind, block_bytes = CompressionKind(last.compression), last.compressionBlockSize
+    packed_metadata = compress(metadata.SerializeToString(), kind, block_bytes)
+    packed_footer = compress(footer.SerializeToString(), kind, block_bytes)
+    last.metadataLength, last.footerLength = len(packed_metadata), len(packed_footer)
+    end = last.SerializeToString()
+    return b"".join((packed_metadata, packed_footer, end, bytes([len(end)])))
+
+
+def _check_unchanged(source: StripeSource, file: BinaryIO) -> None:
+    size = file.seek(0, 2)
+    try:
+        digest = hashlib.sha256(read_tail_section(file, size)).digest()
+    except (DecodeError, ValueError):
+        digest = b""
+    if (size, digest) != (source.size_bytes, source.tail_digest):
+        raise CorruptFileError(
+            source.name,
+            "changed while it was being compacted",
+            "find out what changes files of a transactional table; then compact again",
+        )
+
+
+def _copy_range(name: str, file: BinaryIO, offset: int, length: int, output: BinaryIO) -> bytes:
+    digest, left = hashlib.sha256(), length
+    file.seek(offset)
+    while left:
+        chunk = file.read(min(left, CHUNK_BYTES))
+        if not chunk:
+            raise CorruptFileError(name, f"ends {left} bytes before the end of a stripe", _REMEDY)
+        digest.update(chunk)
+        output.write(chunk)
+        left -= len(chunk)
+    return digest.digest()
+
+
+def _digest_range(file: BinaryIO, offset: int, length: int) -> bytes:
+    file.seek(offset)
+    return digest_of(file, length)

@@ -1,0 +1,227 @@
+"""File statistics of an ORC file made of other files' stripes: merged from theirs, exactly or not at all.
+
+Hive, Trino and Arrow skip files by these statistics, so a wrong one hides rows. Where a merged value is not certain
+the whole part of its type is left out (count and presence of NULLs stay), which every reader takes as "unknown";
+a part that is there without its limits would read as "nothing but NULLs". (ORC's ``ColumnStatisticsImpl.merge`` and
+``RecordReaderImpl.getMin``.)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from decimal import Context, Decimal, InvalidOperation
+from functools import reduce
+from typing import Any
+
+from google.protobuf.message import Message
+
+from airflow_provider_acid.spark_jobs.orc_messages import message_class
+
+_INT64 = range(-(2**63), 2**63)
+_UINT64 = range(2**64)
+
+_DECIMAL_DIGITS = 38
+_DECIMAL64_DIGITS = 18
+"""Up to this precision ORC's Java library holds a sum in 64 bits."""
+
+_EXACT = Context(prec=200)
+
+_LOCAL = ("minimum", "maximum")
+_UTC = ("minimumUtc", "maximumUtc")
+_NANOSECONDS = ("minimumNanos", "maximumNanos")
+
+_NO_NANOSECONDS = 2**31
+"""Stands for the nanoseconds of a maximum that names none: above all that do."""
+
+
+def merge_statistics(columns: Sequence[Sequence[Any]], types: Sequence[Any]) -> list[Message]:
+    """Column statistics of a file that holds the stripes of several.
+
+    :param columns: of each file the footer's ``statistics``, as many as there are ``types``.
+    :param types: the footer's list of types, equal in all files.
+    """
+    return [_merge_column([file[column] for file in columns], node) for column, node in enumerate(types)]
+
+
+def _merge_column(sources: Sequence[Any], node: Any) -> Message:
+    merged: Any = message_class("ColumnStatistics")()
+    merged.numberOfValues = sum(source.numberOfValues for source in sources)
+    has_null = [source.hasNull if source.HasField("hasNull") else None for source in sources]
+    if any(has_null) or None not in has_null:
+        merged.hasNull = any(has_null)
+    on_disk = sum(source.bytesOnDisk for source in sources)
+    if all(source.HasField("bytesOnDisk") for source in sources) and on_disk in _UINT64:
+        merged.bytesOnDisk = on_disk
+    for name, merge in _PARTS.items():
+        # A file without values says nothing about their range.
+        parts = [getattr(source, name) for source in sources if source.numberOfValues and source.HasField(name)]
+        if parts and len(parts) == sum(1 for source in sources if source.numberOfValues):
+            part = merge(parts, node)
+            if part is not None:
+                getattr(merged, name).CopyFrom(part)
+    return merged  # type: ignore[no-any-return]
+
+
+def _have_all(parts: Sequence[Any], *names: str) -> bool:
+    return all(part.HasField(name) for part in parts for name in names)
+
+
+def _sum(parts: Sequence[Any], name: str, allowed: range) -> int | None:
+    """None where a file's own sum did not fit any more, or this one does not."""
+    total = sum(getattr(part, name) for part in parts)
+    return total if _have_all(parts, name) and total in allowed else None
+
+
+def _limits(parts: Sequence[Any], merged: Any) -> bool:
+    if not _have_all(parts, "minimum", "maximum"):
+        return False
+    merged.minimum = min(part.minimum for part in parts)
+    merged.maximum = max(part.maximum for part in parts)
+    return True
+
+
+def _integers(parts: Sequence[Any], node: Any) -> Message | None:
+    merged: Any = message_class("IntegerStatistics")()
+    if not _limits(parts, merged):
+        return None
+    total = _sum(parts, "sum", _INT64)
+    if total is not None:
+        merged.sum = total
+    return merged  # type: ignore[no-any-return]
+
+
+def _doubles(parts: Sequence[Any], node: Any) -> Message | None:
+    """A sum of NaN is how readers learn that there are NaNs, among which limits mean nothing."""
+    merged: Any = message_class("DoubleStatistics")()
+    numbers = [getattr(part, name) for part in parts for name in ("minimum", "maximum", "sum")]
+    if not _have_all(parts, "minimum", "maximum", "sum") or any(map(math.isnan, numbers)):
+        return None
+    merged.minimum = min((part.minimum for part in parts), key=_signed)
+    merged.maximum = max((part.maximum for part in parts), key=_signed)
+    merged.sum = sum(part.sum for part in parts)
+    return merged  # type: ignore[no-any-return]
+
+
+def _signed(value: float) -> tuple[float, float]:
+    # Java, and so Hive, orders -0.0 before 0.0.
+    return value, math.copysign(1, value)
+
+
+def _strings(parts: Sequence[Any], node: Any) -> Message | None:
+    """Writers cut long limits: ``lowerBound`` and ``upperBound`` are not values, but nothing lies beyond them."""
+    merged: Any = message_class("StringStatistics")()
+    for exact, bound, choose in (("minimum", "lowerBound", min), ("maximum", "upperBound", max)):
+        if any(part.HasField(exact) == part.HasField(bound) for part in parts):
+            return None
+        values = [getattr(part, exact if part.HasField(exact) else bound) for part in parts]
+        best: bytes = choose(values)
+        is_exact = any(part.HasField(exact) and getattr(part, exact) == best for part in parts)
+        setattr(merged, exact if is_exact else bound, best)
+    total = _sum(parts, "sum", _INT64)
+    if total is not None:
+        merged.sum = total
+    return merged  # type: ignore[no-any-return]
+
+
+def _buckets(parts: Sequence[Any], node: Any) -> Message | None:
+    merged: Any = message_class("BucketStatistics")()
+    lengths = {len(part.count) for part in parts}
+    counts = [sum(numbers) for numbers in zip(*(part.count for part in parts), strict=False)]
+    if len(lengths) != 1 or not counts or any(count not in _UINT64 for count in counts):
+        return None
+    merged.count.extend(counts)
+    return merged  # type: ignore[no-any-return]
+
+
+def _decimals(parts: Sequence[Any], node: Any) -> Message | None:
+    merged: Any = message_class("DecimalStatistics")()
+    if not _have_all(parts, "minimum", "maximum"):
+        return None
+    try:
+        merged.minimum = min((part.minimum for part in parts), key=_decimal)
+        merged.maximum = max((part.maximum for part in parts), key=_decimal)
+        total = reduce(_EXACT.add, (_decimal(part.sum) for part in parts)) if _have_all(parts, "sum") else None
+    except InvalidOperation:
+        return None
+    if total is not None and _fits(total, node):
+        merged.sum = f"{total:f}"
+    return merged  # type: ignore[no-any-return]
+
+
+def _decimal(text: str) -> Decimal:
+    value = _EXACT.create_decimal(text)
+    if not value.is_finite():
+        raise InvalidOperation
+    return value
+
+
+def _fits(total: Decimal, node: Any) -> bool:
+    digits = _DECIMAL64_DIGITS if node.precision <= _DECIMAL64_DIGITS else _DECIMAL_DIGITS
+    return abs(total.scaleb(node.scale, _EXACT)) < 10**digits
+
+
+def _dates(parts: Sequence[Any], node: Any) -> Message | None:
+    merged: Any = message_class("DateStatistics")()
+    if not _limits(parts, merged):
+        return None
+    return merged  # type: ignore[no-any-return]
+
+
+def _binaries(parts: Sequence[Any], node: Any) -> Message | None:
+    merged: Any = message_class("BinaryStatistics")()
+    total = _sum(parts, "sum", _INT64)
+    if total is None:
+        return None
+    merged.sum = total
+    return merged  # type: ignore[no-any-return]
+
+
+def _timestamps(parts: Sequence[Any], node: Any) -> Message | None:
+    """Milliseconds, and below them nanoseconds; a limit that names none reaches over its whole millisecond."""
+    merged: Any = message_class("TimestampStatistics")()
+    given = {tuple(part.HasField(name) for name in (*_LOCAL, *_UTC, *_NANOSECONDS)) for part in parts}
+    has_local, has_utc = (_have_all(parts, *pair) for pair in (_LOCAL, _UTC))
+    whole = {(has_local, has_local, has_utc, has_utc)}
+    if {flags[:4] for flags in given} != whole or not (has_local or has_utc):
+        return None
+    if has_local:
+        _limits(parts, merged)
+    if not has_utc:
+        return None if any(any(flags[4:]) for flags in given) else merged
+    lowest = min(parts, key=lambda part: (part.minimumUtc, part.minimumNanos))
+    highest = max(parts, key=_latest)
+    merged.minimumUtc, merged.maximumUtc = lowest.minimumUtc, highest.maximumUtc
+    if lowest.HasField("minimumNanos"):
+        merged.minimumNanos = lowest.minimumNanos
+    if highest.HasField("maximumNanos"):
+        merged.maximumNanos = highest.maximumNanos
+    return merged  # type: ignore[no-any-return]
+
+
+def _latest(part: Any) -> tuple[int, int]:
+    return part.maximumUtc, part.maximumNanos if part.HasField("maximumNanos") else _NO_NANOSECONDS
+
+
+def _collections(parts: Sequence[Any], node: Any) -> Message | None:
+    merged: Any = message_class("CollectionStatistics")()
+    total = _sum(parts, "totalChildren", _UINT64)
+    if total is None or not _have_all(parts, "minChildren", "maxChildren"):
+        return None
+    merged.minChildren = min(part.minChildren for part in parts)
+    merged.maxChildren = max(part.maxChildren for part in parts)
+    merged.totalChildren = total
+    return merged  # type: ignore[no-any-return]
+
+
+_PARTS: dict[str, Callable[[Sequence[Any], Any], Message | None]] = {
+    "intStatistics": _integers,
+    "doubleStatistics": _doubles,
+    "stringStatistics": _strings,
+    "bucketStatistics": _buckets,
+    "decimalStatistics": _decimals,
+    "dateStatistics": _dates,
+    "binaryStatistics": _binaries,
+    "timestampStatistics": _timestamps,
+    "collectionStatistics": _collections,
+}
