@@ -15,11 +15,15 @@ from airflow_provider_acid.acid.plan import (
     Column,
     CompactionPlan,
     CompactionType,
+    FileFormat,
     OrcOptions,
+    OutputDirectory,
+    OutputKind,
     SourceFile,
 )
 from airflow_provider_acid.filesystem import storage_for
-from airflow_provider_acid.spark_jobs.merge import Merged, merge_bucket
+from airflow_provider_acid.spark_jobs.merge import merge_bucket
+from airflow_provider_acid.spark_jobs.merged import Merged
 
 STAGING = "_staging"
 
@@ -75,7 +79,7 @@ class Partition:
         self.storage = storage_for(str(path))
         self.rows: dict[int, list[SourceFile]] = {}
         self.deletes: list[SourceFile] = []
-        for name in ("attempts", "output"):
+        for name in ("attempts", "output/rows", "output/deletes"):
             (path / STAGING / name).mkdir(parents=True)
 
     def write(
@@ -112,22 +116,26 @@ class Partition:
             reason="test",
             location=str(self.path),
             staging=STAGING,
-            target="base_0001000",
+            format=FileFormat.ACID_ORC,
+            outputs=(OutputDirectory(OutputKind.ROWS, "base_0001000"),),
             columns=tuple(Column(name, kind) for name, kind in zip(self.names, self.types, strict=True)),
             high_water_mark=high_water_mark,
             aborted_write_ids=tuple(aborted),
             directories=(),
+            side_files=(),
             bucketed=False,
             orc=orc or OrcOptions(),
             buckets=tuple(
-                BucketPlan(bucket, tuple(rows), tuple(self.deletes)) for bucket, rows in sorted(self.rows.items())
+                BucketPlan(OutputKind.ROWS, bucket, tuple(rows), tuple(self.deletes))
+                for bucket, rows in sorted(self.rows.items())
             ),
         )
 
     def merge(self, bucket: int = 0, **plan: Any) -> Merged:
         wanted = self.plan(**plan)
         (chosen,) = (part for part in wanted.buckets if part.bucket == bucket)
-        return merge_bucket(self.storage, wanted, chosen, lambda done_bytes: None)
+        (merged,) = merge_bucket(self.storage, wanted, chosen, lambda done_bytes: None)
+        return merged
 
     def attempts(self) -> list[str]:
         return sorted(file.name for file in (self.path / STAGING / "attempts").iterdir())

@@ -8,8 +8,9 @@ import pytest
 
 from airflow_provider_acid.acid.directory import acid_directory
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import Column
-from airflow_provider_acid.acid.planning import major_plan
+from airflow_provider_acid.acid.partition import AttemptNames, PartitionState
+from airflow_provider_acid.acid.plan import Column, CompactionType
+from airflow_provider_acid.acid.planning import plan_compaction
 from airflow_provider_acid.acid.write_ids import TableWriteIds, compactor_list
 from airflow_provider_acid.filesystem import storage_for
 from airflow_provider_acid.spark_jobs.merge import merge_bucket
@@ -74,28 +75,27 @@ def compact(fixture: HiveFixture, partition: Path) -> None:
     directory = acid_directory(storage.list(), write_ids, None, formats)
     if len(directory.current) < 2:
         return
-    plan = major_plan(
-        attempt="attempt",
+    state = PartitionState(
         entity=Entity("default", fixture.name),
         location=str(partition),
         directory=directory,
         write_ids=write_ids,
-        columns=[Column(name, kind) for name, kind in fixture.definition.columns.items()],
+        columns=tuple(Column(name, kind) for name, kind in fixture.definition.columns.items()),
         bucketed=fixture.definition.buckets > 0,
         table_parameters=fixture.definition.properties,
-        staging="_staging",
-        visibility_txn_id=0,
-        reason="test",
     )
+    plan = plan_compaction(state, AttemptNames("attempt", "_staging", 0), CompactionType.MAJOR, "test")
     storage.make_directory("_staging/attempts")
-    storage.make_directory("_staging/output")
+    for output in plan.outputs:
+        storage.make_directory(plan.staged(output.kind))
     for bucket in plan.buckets:
-        merged = merge_bucket(storage, plan, bucket, lambda done_bytes: None)
-        if merged.attempt is not None:
-            storage.publish(merged.attempt, f"_staging/output/{merged.file.name}")
-    storage.write_new("_staging/output/_metadata_acid", b"{}")
+        for merged in merge_bucket(storage, plan, bucket, lambda done_bytes: None):
+            if merged.attempt is not None:
+                storage.publish(merged.attempt, f"{plan.staged(bucket.output)}/{merged.file.name}")
     storage.delete(plan.directories)
-    storage.publish("_staging/output", plan.target)
+    for output in plan.outputs:
+        storage.write_new(f"{plan.staged(output.kind)}/_metadata_acid", b"{}")
+        storage.publish(plan.staged(output.kind), output.target)
 
 
 def by_row_id(rows: object) -> dict[object, object]:

@@ -14,7 +14,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import CompactionPlan
+from airflow_provider_acid.acid.plan import FORMAT_VERSION, CompactionPlan, OutputKind
 from airflow_provider_acid.acid.result import CompactionResult, OutputFile
 from airflow_provider_acid.exceptions import ConfigurationError
 from airflow_provider_acid.filesystem import storage_for
@@ -82,7 +82,7 @@ def run(tmp_path: Path) -> Path:
 
 
 def start(run: Path, partitions: int, idle_timeout_seconds: float = 60) -> None:
-    batch = {"format_version": 1, "partitions": partitions, "idle_timeout_seconds": idle_timeout_seconds}
+    batch = {"format_version": FORMAT_VERSION, "partitions": partitions, "idle_timeout_seconds": idle_timeout_seconds}
     (run / "batch.json").write_text(json.dumps(batch))
 
 
@@ -134,7 +134,7 @@ def test_a_plan_with_a_result_is_not_carried_out_again(run: Path, tmp_path: Path
     (run / "0000.plan.json").write_text(made.plan().to_json())
     (run / "0000.result.json").write_text(CompactionResult("attempt", Entity("db", "t"), None, (), 0.0).to_json())
     assert Driver(SPARK, str(run)).run() == EXIT_DONE
-    assert list((tmp_path / "p" / STAGING / "output").iterdir()) == []
+    assert list((tmp_path / "p" / STAGING / "output/rows").iterdir()) == []
 
 
 def test_the_driver_leaves_when_the_counter_stands_still(run: Path) -> None:
@@ -162,8 +162,10 @@ def test_the_driver_stays_while_the_counter_moves(run: Path, monkeypatch: pytest
 
 
 def test_a_run_directory_of_another_release_is_refused(run: Path) -> None:
-    (run / "batch.json").write_text(json.dumps({"format_version": 2, "partitions": 1, "idle_timeout_seconds": 1}))
-    with pytest.raises(ConfigurationError, match="batch.json: has format version 2"):
+    (run / "batch.json").write_text(
+        json.dumps({"format_version": FORMAT_VERSION + 1, "partitions": 1, "idle_timeout_seconds": 1})
+    )
+    with pytest.raises(ConfigurationError, match=f"batch.json: has format version {FORMAT_VERSION + 1}"):
         RunDirectory(storage_for(str(run))).batch()
 
 
@@ -172,24 +174,24 @@ def test_an_empty_base_has_its_markers(run: Path, tmp_path: Path) -> None:
     found = run_plan(SPARK, made.plan(), str(run), 0)
     assert found.error is None
     assert [(file.rows_in, file.rows_deleted, file.rows_out, file.size_bytes) for file in found.files] == [(4, 4, 0, 0)]
-    output = tmp_path / "p" / STAGING / "output"
+    output = tmp_path / "p" / STAGING / "output/rows"
     assert sorted(file.name for file in output.iterdir()) == ["_metadata_acid", "_orc_acid_version"]
-    assert (output.parent / "result.json").exists()
+    assert (tmp_path / "p" / STAGING / "result.json").exists()
 
 
 def test_output_that_is_there_already_is_not_touched(run: Path, tmp_path: Path) -> None:
     made = partition(tmp_path / "p")
     assert run_plan(SPARK, made.plan(), str(run), 0).error is None
-    before = sorted((tmp_path / "p" / STAGING / "output").iterdir())
+    before = sorted((tmp_path / "p" / STAGING / "output/rows").iterdir())
     assert "holds the output of another run of the same attempt" in str(run_plan(SPARK, made.plan(), str(run), 0).error)
-    assert sorted((tmp_path / "p" / STAGING / "output").iterdir()) == before
+    assert sorted((tmp_path / "p" / STAGING / "output/rows").iterdir()) == before
 
 
 def test_a_staging_directory_that_a_successor_removed_is_not_made_again(run: Path, tmp_path: Path) -> None:
     made = partition(tmp_path / "p")
     shutil.rmtree(tmp_path / "p" / STAGING)
     error = str(run_plan(SPARK, made.plan(), str(run), 0).error)
-    assert "output: does not exist, its attempt was given up" in error
+    assert "output/rows: does not exist, its attempt was given up" in error
     assert not (tmp_path / "p" / STAGING).exists()
 
 
@@ -219,9 +221,10 @@ def test_a_task_that_runs_twice_does_not_double_a_file(run: Path, tmp_path: Path
     monkeypatch.setattr(partition_job, "answer_for", twice)
     found = run_plan(SPARK, CompactionPlan.from_json(document), str(run), 0)
     assert found.error is None
-    output = tmp_path / "p" / STAGING / "output"
+    output = tmp_path / "p" / STAGING / "output/rows"
     assert sorted(file.name for file in output.iterdir()) == ["_metadata_acid", "_orc_acid_version", "bucket_00000"]
-    assert found.files == (OutputFile(0, "bucket_00000", (output / "bucket_00000").stat().st_size, 1, 4, 0, 1, 3),)
+    size = (output / "bucket_00000").stat().st_size
+    assert found.files == (OutputFile(OutputKind.ROWS, 0, "bucket_00000", size, 1, 4, 0, 1, 0, 3),)
 
 
 def test_a_failing_spark_job_is_the_plans_error(run: Path, tmp_path: Path, monkeypatch: Any) -> None:
@@ -235,13 +238,6 @@ def test_a_failing_spark_job_is_the_plans_error(run: Path, tmp_path: Path, monke
     assert error is not None
     assert error.startswith("db.t: its Spark job failed (StorageError: /data: cannot be read). Remedy: ")
     assert not (tmp_path / "p" / STAGING / "result.json").exists()
-
-
-def test_a_minor_compaction_is_refused(run: Path, tmp_path: Path) -> None:
-    document = json.loads(partition(tmp_path / "p").plan().to_json())
-    plan = CompactionPlan.from_json(json.dumps({**document, "type": "minor"}))
-    assert "a minor compaction is not carried out by this release" in str(run_plan(SPARK, plan, str(run), 0).error)
-    assert list((tmp_path / "p" / STAGING / "output").iterdir()) == []
 
 
 def test_executors_need_neither_airflow_nor_pyspark_nor_numpy(tmp_path: Path) -> None:
