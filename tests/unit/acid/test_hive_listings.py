@@ -16,8 +16,9 @@ from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.listing import Listing
 from airflow_provider_acid.acid.names import BaseName, has_hidden_part, parse_directory_name
 from airflow_provider_acid.acid.obsolete import deletable, highest_safe_write_id
-from airflow_provider_acid.acid.plan import CompactionPlan
-from airflow_provider_acid.acid.planning import major_plan, worth_compacting
+from airflow_provider_acid.acid.partition import AttemptNames, CompactionPolicy, PartitionState
+from airflow_provider_acid.acid.plan import CompactionPlan, CompactionType
+from airflow_provider_acid.acid.planning import nothing_for_a_major, plan_compaction
 from airflow_provider_acid.acid.write_ids import (
     TableWriteIds,
     ValidTxnList,
@@ -26,7 +27,6 @@ from airflow_provider_acid.acid.write_ids import (
     compactor_list,
     reader_list,
 )
-from airflow_provider_acid.exceptions import UnsupportedTableError
 from tests.unit.acid.case_files import listing_of, table_write_ids
 from tests.unit.acid.test_obsolete import without
 
@@ -58,10 +58,6 @@ class Partition:
     @property
     def is_full_acid(self) -> bool:
         return not self.table.startswith(("io_", "mm_"))
-
-    @property
-    def is_converted_or_loaded(self) -> bool:
-        return self.table in ("a_conv", "a_conv_part", "a_load")
 
 
 def partitions(state: str) -> dict[str, Partition]:
@@ -121,10 +117,14 @@ def test_after_a_major_compaction_there_is_a_base_and_nothing_else(name: str) ->
     directory = partition.directory(reader_list(partition.write_ids))
     assert directory.obsolete == directory.aborted == directory.invisible == ()
     if directory.base is None:
-        assert worth_compacting(partition.directory(compactor_list(partition.write_ids))) is not None
+        assert nothing_for_a_major_of(partition) is not None
     else:
         assert directory.base.compacted
         assert (directory.deltas, directory.originals) == ((), ())
+
+
+def nothing_for_a_major_of(partition: Partition) -> str | None:
+    return nothing_for_a_major(partition.directory(compactor_list(partition.write_ids)), CompactionPolicy())
 
 
 def output_of(after: Partition) -> Listing:
@@ -157,16 +157,15 @@ def test_the_cleaner_leaves_what_hives_own_cleaner_left(kind: str, name: str) ->
 
 
 def is_worth_a_major(partition: Partition) -> bool:
-    return partition.is_full_acid and worth_compacting(partition.directory(compactor_list(partition.write_ids))) is None
+    return partition.is_full_acid and nothing_for_a_major_of(partition) is None
 
 
 WORTH = [name for name in BEFORE if is_worth_a_major(BEFORE[name])]
 
 
-def plan_of(partition: Partition) -> CompactionPlan:
+def plan_of(partition: Partition, wanted: CompactionType = CompactionType.MAJOR) -> CompactionPlan:
     write_ids = compactor_list(partition.write_ids)
-    return major_plan(
-        attempt="a",
+    state = PartitionState(
         entity=Entity("testing", partition.table),
         location="file:/warehouse/t",
         directory=partition.directory(write_ids),
@@ -174,26 +173,18 @@ def plan_of(partition: Partition) -> CompactionPlan:
         columns=(),
         bucketed="buck" in partition.table,
         table_parameters={},
-        staging="_a",
-        visibility_txn_id=0,
-        reason="major",
     )
+    return plan_compaction(state, AttemptNames("a", "_a", 0), wanted, "asked for")
 
 
-@pytest.mark.parametrize("name", [name for name in WORTH if not BEFORE[name].is_converted_or_loaded])
+@pytest.mark.parametrize("name", WORTH)
 def test_a_major_has_the_name_and_the_buckets_of_hives_own(name: str) -> None:
     plan = plan_of(BEFORE[name])
     after = AFTER_MAJOR[name].directory(reader_list(AFTER_MAJOR[name].write_ids)).base
     assert after is not None
-    assert plan.targets[0] == str(BaseName(after.write_id))
+    assert plan.targets == (str(BaseName(after.write_id)),)
     hive_buckets = {int(file.path.rpartition("bucket_")[2]) for file in after.files}
     assert {bucket.bucket for bucket in plan.buckets} <= hive_buckets
-
-
-@pytest.mark.parametrize("name", [name for name in WORTH if BEFORE[name].is_converted_or_loaded])
-def test_a_major_of_files_without_acid_columns_is_left_to_a_later_release(name: str) -> None:
-    with pytest.raises(UnsupportedTableError, match="later release"):
-        plan_of(BEFORE[name])
 
 
 def test_a_streaming_delta_whose_abort_hive_3_forgot_keeps_it() -> None:

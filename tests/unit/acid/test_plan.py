@@ -17,8 +17,12 @@ from airflow_provider_acid.acid.plan import (
     Column,
     CompactionPlan,
     CompactionType,
+    FileFormat,
     OrcOptions,
+    OutputDirectory,
+    OutputKind,
     SourceFile,
+    SyntheticIds,
 )
 from airflow_provider_acid.acid.result import CompactionResult, OutputFile
 from airflow_provider_acid.exceptions import ConfigurationError
@@ -26,7 +30,11 @@ from airflow_provider_acid.exceptions import ConfigurationError
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 counts = st.integers(0, 2**63 - 1)
 entities = st.builds(Entity, texts, texts, st.none() | texts)
-files = st.lists(st.builds(SourceFile, texts, counts), max_size=3).map(tuple)
+synthetic_ids = st.builds(SyntheticIds, counts, st.integers(0, 2**31 - 1))
+files = st.lists(st.builds(SourceFile, texts, counts, st.none() | counts, st.none() | synthetic_ids), max_size=3).map(
+    tuple
+)
+kinds = st.sampled_from(OutputKind)
 plans = st.builds(
     CompactionPlan,
     attempt=texts,
@@ -35,21 +43,23 @@ plans = st.builds(
     reason=texts,
     location=texts,
     staging=texts,
-    target=texts,
+    format=st.sampled_from(FileFormat),
+    outputs=st.lists(st.builds(OutputDirectory, kinds, texts), max_size=2).map(tuple),
     columns=st.lists(st.builds(Column, texts, texts), max_size=3).map(tuple),
     high_water_mark=counts,
     aborted_write_ids=st.lists(counts, max_size=3).map(tuple),
     directories=st.lists(texts, max_size=3).map(tuple),
+    side_files=files,
     bucketed=st.booleans(),
     orc=st.builds(OrcOptions, texts, counts, counts, counts, st.lists(texts, max_size=2).map(tuple)),
-    buckets=st.lists(st.builds(BucketPlan, st.integers(0, 4095), files, files), max_size=3).map(tuple),
+    buckets=st.lists(st.builds(BucketPlan, kinds, st.integers(0, 4095), files, files), max_size=3).map(tuple),
 )
 results = st.builds(
     CompactionResult,
     attempt=texts,
     entity=entities,
     error=st.none() | texts,
-    files=st.lists(st.builds(OutputFile, counts, texts, *[counts] * 6), max_size=3).map(tuple),
+    files=st.lists(st.builds(OutputFile, kinds, counts, st.none() | texts, *[counts] * 7), max_size=3).map(tuple),
     seconds=st.floats(0, allow_infinity=False),
 )
 
@@ -60,27 +70,33 @@ PLAN = CompactionPlan(
     reason="12 deltas",
     location="file:/wh/orders/ds=2024-01-01",
     staging="_compaction_a1",
-    target="base_0000005_v0000012",
+    format=FileFormat.ACID_ORC,
+    outputs=(OutputDirectory(OutputKind.ROWS, "base_0000005_v0000012"),),
     columns=(Column("id", "bigint"),),
     high_water_mark=5,
     aborted_write_ids=(3,),
     directories=("delta_0000001_0000001_0000", "delete_delta_0000004_0000004_0000"),
+    side_files=(),
     bucketed=True,
     orc=OrcOptions(),
     buckets=(
         BucketPlan(
+            OutputKind.ROWS,
             0,
             (SourceFile("delta_0000001_0000001_0000/bucket_00000", 100),),
             (SourceFile("delete_delta_0000004_0000004_0000/bucket_00000", 10),),
         ),
         BucketPlan(
+            OutputKind.ROWS,
             1,
             (SourceFile("delta_0000001_0000001_0000/bucket_00001", 200),),
             (SourceFile("delete_delta_0000004_0000004_0000/bucket_00000", 10),),
         ),
     ),
 )
-RESULT = CompactionResult("a1", PLAN.entity, None, (OutputFile(0, "bucket_00000", 99, 1, 10, 1, 2, 7),), 1.5)
+RESULT = CompactionResult(
+    "a1", PLAN.entity, None, (OutputFile(OutputKind.ROWS, 0, "bucket_00000", 99, 1, 10, 1, 2, 0, 7),), 1.5
+)
 
 
 @given(plans)
@@ -96,6 +112,7 @@ def test_a_result_is_the_same_after_json(result: CompactionResult) -> None:
 def test_each_count_of_an_output_file_keeps_its_place() -> None:
     (file,) = CompactionResult.from_json(RESULT.to_json()).files
     assert asdict(file) == {
+        "output": OutputKind.ROWS,
         "bucket": 0,
         "name": "bucket_00000",
         "size_bytes": 99,
@@ -103,6 +120,7 @@ def test_each_count_of_an_output_file_keeps_its_place() -> None:
         "rows_in": 10,
         "rows_aborted": 1,
         "rows_deleted": 2,
+        "rows_repeated": 0,
         "rows_out": 7,
     }
 
@@ -126,7 +144,7 @@ def test_a_result_with_a_missing_field_is_refused(name: str) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"type": "rebalance"}, "'rebalance' is no type of compaction"),
+        ({"type": "rebalance"}, "'rebalance' is none of minor, major"),
         ({"bucketed": "false"}, "'bucketed': expected true or false, found str"),
         ({"high_water_mark": True}, "'high_water_mark': expected an integer, found bool"),
         ({"aborted_write_ids": [1, "2"]}, "'aborted_write_ids': expected an integer, found str"),
@@ -156,7 +174,8 @@ def test_a_file_used_by_several_buckets_is_counted_once() -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"attempt": "a2", "staging": "_compaction_a2", "target": "base_0000005_v0000013"},
+        {"attempt": "a2", "staging": "_compaction_a2"},
+        {"outputs": (OutputDirectory(OutputKind.ROWS, "base_0000005_v0000013"),)},
         {"reason": "asked for by a user"},
         {"high_water_mark": 7},
     ],
@@ -178,6 +197,10 @@ def test_finished_output_serves_a_retry_that_merges_the_same(changes: dict[str, 
         {"type": CompactionType.MINOR},
         {"orc": OrcOptions(compression="zstd")},
         {"bucketed": False},
+        {"format": FileFormat.ORC},
+        {"outputs": (OutputDirectory(OutputKind.DELETES, "base_0000005_v0000012"),)},
+        {"outputs": PLAN.outputs * 2},
+        {"side_files": (SourceFile("delta_0000001_0000001_0000/bucket_00000_flush_length", 8),)},
     ],
 )
 def test_finished_output_does_not_serve_a_retry_that_merges_something_else(changes: dict[str, Any]) -> None:

@@ -1,55 +1,98 @@
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from airflow_provider_acid import exceptions
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import Column, CompactionPlan, CompactionType, OrcOptions
-from airflow_provider_acid.acid.planning import major_plan, orc_options, worth_compacting
+from airflow_provider_acid.acid.orc_options import orc_options
+from airflow_provider_acid.acid.partition import AttemptNames, CompactionPolicy, MixedKinds, PartitionState
+from airflow_provider_acid.acid.plan import (
+    Column,
+    CompactionPlan,
+    CompactionType,
+    FileFormat,
+    OrcOptions,
+    OutputKind,
+)
+from airflow_provider_acid.acid.planning import nothing_for_a_major, plan_compaction
 from airflow_provider_acid.exceptions import ConfigurationError, UnsupportedTableError
 from tests.unit.acid.case_files import Case, case_directory, case_write_ids, cases
 
 CASES = cases("plan")
+PLANNED = [name for name, case in CASES.items() if "error" not in case["expect"]]
+
+
+def partition_of(case: Case) -> PartitionState:
+    return PartitionState(
+        entity=Entity("testing", "t", "ds=1"),
+        location="file:/warehouse/t/ds=1",
+        directory=case_directory(case, "compactor"),
+        write_ids=case_write_ids(case, "compactor"),
+        columns=(Column("a", "int"),),
+        bucketed=case.get("bucketed", False),
+        table_parameters={"orc.compress": "SNAPPY"},
+        format=FileFormat(case.get("format", "acid_orc")),
+        flush_lengths=case.get("flush_lengths", {}),
+    )
 
 
 def plan_of(case: Case, **changes: Any) -> CompactionPlan:
+    policy = case.get("policy", {})
     arguments: dict[str, Any] = {
-        "attempt": "a1",
-        "entity": Entity("testing", "t", "ds=1"),
-        "location": "file:/warehouse/t/ds=1",
-        "directory": case_directory(case, "compactor"),
-        "write_ids": case_write_ids(case, "compactor"),
-        "columns": (Column("a", "int"),),
-        "bucketed": case.get("bucketed", False),
-        "table_parameters": {"orc.compress": "SNAPPY"},
-        "staging": "_airflow_a1",
-        "visibility_txn_id": case.get("visibility_txn_id", 0),
-        "reason": "major: asked for",
+        "partition": partition_of(case),
+        "names": AttemptNames("a1", "_airflow_a1", case.get("visibility_txn_id", 0)),
+        "wanted": CompactionType(case.get("wanted", "major")),
+        "reason": "asked for",
+        "policy": CompactionPolicy(**policy | {"mixed": MixedKinds(policy.get("mixed", "under_lock"))}),
     }
-    return major_plan(**arguments | changes)
+    return plan_compaction(**arguments | changes)
 
 
-@pytest.mark.parametrize("name", [name for name, case in CASES.items() if "error" not in case["expect"]])
-def test_a_plan_names_output_and_inputs(name: str) -> None:
-    case = CASES[name]
-    plan = plan_of(case)
-    found = {
-        **asdict(plan),
+def described(plan: CompactionPlan) -> dict[str, object]:
+    """What a case may expect of a plan, by short names; delete events have buckets of their own, ``deletes N``."""
+    return {
+        "type": plan.type.value,
+        "reason": plan.reason,
+        "targets": [output.target for output in plan.outputs],
+        "kinds": [output.kind.value for output in plan.outputs],
+        "high_water_mark": plan.high_water_mark,
         "directories": list(plan.directories),
         "aborted_write_ids": list(plan.aborted_write_ids),
+        "side_files": [file.path for file in plan.side_files],
+        "synthetic": {
+            file.path: [file.synthetic.write_id, file.synthetic.bucket_property]
+            for file in plan.input_files
+            if file.synthetic
+        },
+        "committed_bytes": {
+            file.path: file.committed_bytes for file in plan.input_files if file.committed_bytes is not None
+        },
         "buckets": {
-            str(bucket.bucket): {
+            f"{'deletes ' if bucket.output is OutputKind.DELETES else ''}{bucket.bucket}": {
                 "rows": [file.path for file in bucket.rows],
                 "deletes": [file.path for file in bucket.deletes],
             }
             for bucket in plan.buckets
         },
     }
-    assert {name: found[name] for name in case["expect"]} == case["expect"]
-    assert all(case["files"][file.path] == file.size_bytes for file in plan.input_files)
+
+
+@pytest.mark.parametrize("name", PLANNED)
+def test_a_plan_names_output_and_inputs(name: str) -> None:
+    case = CASES[name]
+    plan = plan_of(case)
+    found = described(plan)
+    assert {field: found[field] for field in case["expect"]} == case["expect"]
+    assert all(case["files"][file.path] == file.size_bytes for file in (*plan.input_files, *plan.side_files))
+
+
+@pytest.mark.parametrize("name", PLANNED)
+def test_a_plan_survives_its_way_to_the_spark_job(name: str) -> None:
+    plan = plan_of(CASES[name])
+    assert CompactionPlan.from_json(plan.to_json()) == plan
 
 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if "error" in case["expect"]])
@@ -68,26 +111,26 @@ def test_a_plan_carries_over_what_it_was_given() -> None:
         attempt="a1",
         entity=Entity("testing", "t", "ds=1"),
         type=CompactionType.MAJOR,
-        reason="major: asked for",
+        reason="asked for",
         location="file:/warehouse/t/ds=1",
         staging="_airflow_a1",
+        format=FileFormat.ACID_ORC,
         columns=(Column("a", "int"),),
         high_water_mark=27,
         orc=OrcOptions(compression="snappy"),
     )
-    assert CompactionPlan.from_json(plan.to_json()) == plan
 
 
 @pytest.mark.parametrize("staging", ["tmp", "base_0000001", "_a/b", ""])
 def test_a_staging_name_that_readers_see_is_refused(staging: str) -> None:
     with pytest.raises(ConfigurationError, match="staging"):
-        plan_of(CASES["W-05-no-base"], staging=staging)
+        plan_of(CASES["W-05-no-base"], names=AttemptNames("a1", staging, 9))
 
 
 def test_a_plan_is_made_from_a_compactors_list_only() -> None:
     case = CASES["W-05-no-base"]
     with pytest.raises(ConfigurationError, match="reader"):
-        plan_of(case, write_ids=case_write_ids(case, "reader"))
+        plan_of(case, partition=replace(partition_of(case), write_ids=case_write_ids(case, "reader")))
 
 
 @pytest.mark.parametrize(
@@ -109,8 +152,8 @@ def test_one_directory_is_not_worth_a_major_on_hive_4(
     case = {"files": files, "write_ids": {"high_water_mark": 2}, "txns": {"high_water_mark": 9}}
     directory = case_directory(case, "compactor")
     for found, expected in (
-        (worth_compacting(directory), hive_4),
-        (worth_compacting(directory, single_delta=True), hive_3),
+        (nothing_for_a_major(directory, CompactionPolicy()), hive_4),
+        (nothing_for_a_major(directory, CompactionPolicy(rewrite_single_delta=True)), hive_3),
     ):
         assert (found is None) == (expected is None), (scenario, found)
         assert (expected or "") in (found or ""), scenario
