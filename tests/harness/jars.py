@@ -1,8 +1,8 @@
-"""The metastore's jars and Derby schema, brought into a cache by Apache Ivy, every file checked by its SHA-256.
+"""Jars and Derby schema of a metastore, brought into a cache by Apache Ivy, every file checked by its SHA-256.
 
 Ivy lies in PySpark's own jars folder and knows Maven Central by itself; a site's mirror is named in the
-environment variable ``ACID_MAVEN_REPOSITORY``. What is brought is listed in ``jars.sha256``: one line per file,
-``sha256  organisation/name/version/file``, so that ``sha256sum -c`` can read it too.
+environment variable ``ACID_MAVEN_REPOSITORY``. What is brought is listed in files like ``jars.sha256``: one line per
+file, ``sha256  organisation/name/version/file``, so that ``sha256sum -c`` can read it too.
 """
 
 from __future__ import annotations
@@ -29,12 +29,32 @@ PARALLEL_DOWNLOADS = 4
 DOWNLOAD_ATTEMPTS = 3
 
 _SCHEMA_FOLDER = "scripts/metastore/upgrade/derby"
-_SCHEMA_FILES = ("hive-schema-4.0.0.derby.sql", "upgrade.order.derby")
+
+
+@dataclass(frozen=True)
+class JarList:
+    """What is downloaded together and cached as one folder.
+
+    :param name: of the cached folder; a digest of the list is added.
+    :param file: the list.
+    :param schema_version: of the Derby schema that a listed tarball holds; None where none is listed.
+    """
+
+    name: str
+    file: Path
+    schema_version: str | None
+
+    @property
+    def schema_files(self) -> frozenset[str]:
+        """What the schema tool reads."""
+        if self.schema_version is None:
+            return frozenset()
+        return frozenset({f"hive-schema-{self.schema_version}.derby.sql", "upgrade.order.derby"})
 
 
 @dataclass(frozen=True)
 class ListedFile:
-    """One file of ``jars.sha256``.
+    """One file of a list.
 
     :param sha256: hexadecimal checksum.
     :param organisation: Maven group id.
@@ -72,35 +92,47 @@ class ListedFile:
         return self.file_name.removeprefix(f"{self.module}-{self.version}")
 
 
-def listed_files() -> list[ListedFile]:
-    """The content of ``jars.sha256``."""
-    lines = (line.split() for line in LIST_FILE.read_text().splitlines())
+def metastore_list() -> JarList:
+    """What the metastore of the harness needs."""
+    return JarList(f"hive-metastore-{HIVE_VERSION}", LIST_FILE, "4.0.0")
+
+
+def listed_files(list_file: Path | None = None) -> list[ListedFile]:
+    """The content of a list; of the metastore's where none is named."""
+    lines = (line.split() for line in (list_file or LIST_FILE).read_text().splitlines())
     return [ListedFile(sha256, *path.split("/")) for sha256, path in lines]
 
 
-def cache_folder() -> Path:
-    """The folder this version of the list is cached in; it exists only when it is complete."""
+def cache_folder(wanted: JarList | None = None) -> Path:
+    """The folder this version of a list (by default the metastore's) is cached in; it exists only when complete."""
+    wanted = wanted or metastore_list()
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    digest = hashlib.sha256(LIST_FILE.read_bytes()).hexdigest()[:12]
-    return base / "airflow-provider-acid" / f"hive-metastore-{HIVE_VERSION}-{digest}"
+    digest = hashlib.sha256(wanted.file.read_bytes()).hexdigest()[:12]
+    return base / "airflow-provider-acid" / f"{wanted.name}-{digest}"
 
 
 def metastore_distribution() -> Path:
+    """The metastore's :func:`distribution`."""
+    return distribution(metastore_list())
+
+
+def distribution(wanted: JarList) -> Path:
     """A folder with ``jars/*.jar`` and ``scripts/metastore/upgrade/derby/``, downloaded where it is not cached yet.
 
     :raises StorageError: a file cannot be downloaded or has another checksum than the committed one.
     :raises ConfigurationError: no Java or no PySpark to download with.
     """
-    complete = cache_folder()
+    complete = cache_folder(wanted)
     if complete.is_dir():
         return complete
     complete.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=complete.parent, prefix=".download-") as temporary:
         download = Path(temporary)
-        _download(listed_files(), download)
-        distribution = download / "distribution"
-        _arrange(listed_files(), download, distribution)
-        publish(distribution, complete)
+        files = listed_files(wanted.file)
+        _download(files, download)
+        arranged = download / "distribution"
+        _arrange(files, download, arranged, wanted.schema_files)
+        publish(arranged, complete)
     return complete
 
 
@@ -172,7 +204,7 @@ def _download_error(failed: dict[Path, list[str]]) -> StorageError:
     messages = "".join((folder / "ivy.log").read_text(errors="replace") for folder in failed)
     reasons = re.findall(r".*(?:not found|FAILED|Exception|ERROR).*", messages)
     return StorageError(
-        "jars of the metastore",
+        "jars of Hive",
         f"no download in {DOWNLOAD_ATTEMPTS} attempts: {'; '.join(reasons[:5]) or messages[-500:]}",
         f"check the network, or name a mirror of Maven Central in {REPOSITORY_VARIABLE}",
     )
@@ -204,7 +236,7 @@ def _check(file: ListedFile, path: Path) -> None:
         )
 
 
-def _arrange(files: list[ListedFile], download: Path, distribution: Path) -> None:
+def _arrange(files: list[ListedFile], download: Path, distribution: Path, schema_files: frozenset[str]) -> None:
     """Jars into one folder; of the tarball only what the schema tool reads."""
     jars = distribution / "jars"
     schema = distribution / _SCHEMA_FOLDER
@@ -215,23 +247,25 @@ def _arrange(files: list[ListedFile], download: Path, distribution: Path) -> Non
         if path.suffix == ".jar":
             path.rename(jars / file.file_name)
         else:
-            _extract_schema(path, schema)
+            _extract_schema(path, schema, schema_files)
 
 
-def _extract_schema(tarball: Path, schema: Path) -> None:
-    missing = set(_SCHEMA_FILES)
+def _extract_schema(tarball: Path, schema: Path, names: frozenset[str]) -> None:
+    missing = set(names)
     with tarfile.open(tarball, "r|gz") as archive:
         for member in archive:
             name = Path(member.name).name
-            content = archive.extractfile(member) if _is_schema_file(member.name) else None
+            content = archive.extractfile(member) if _is_schema_file(member.name, names) else None
             if content is not None:
                 with (schema / name).open("wb") as target:
                     shutil.copyfileobj(content, target)
                 missing.discard(name)
             if not missing:
                 return
-    raise StorageError(str(tarball), f"holds no {', '.join(sorted(missing))}", "correct the version in jars.sha256")
+    raise StorageError(
+        str(tarball), f"holds no {', '.join(sorted(missing))}", "correct the version in the list of jars"
+    )
 
 
-def _is_schema_file(name: str) -> bool:
-    return any(name.endswith(f"/{_SCHEMA_FOLDER}/{file}") for file in _SCHEMA_FILES)
+def _is_schema_file(path: str, names: frozenset[str]) -> bool:
+    return any(path.endswith(f"/{_SCHEMA_FOLDER}/{name}") for name in names)

@@ -1,4 +1,4 @@
-"""A real Hive Metastore 4.0.1 on embedded Derby, started and stopped from Python.
+"""A real Hive Metastore on embedded Derby, 4.0.1 unless said otherwise, started and stopped from Python.
 
 Derby serves one or two clients at a time well; with four and more some commits fail with "Internal error".
 """
@@ -13,6 +13,8 @@ import socket
 import subprocess
 import tempfile
 import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import IO
@@ -33,7 +35,6 @@ STOP_SECONDS = 10
 REAPER_INTERVAL_SECONDS = 1
 
 _METASTORE_CLASS = "org.apache.hadoop.hive.metastore.HiveMetaStore"
-_SCHEMA_TOOL_CLASS = "org.apache.hadoop.hive.metastore.tools.schematool.MetastoreSchemaTool"
 _EVENT_CLEANER = "org.apache.hadoop.hive.metastore.events.EventCleanerTask"
 _JVM_OPTIONS = (
     *("-Xmx512m", "-Xss8m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"),
@@ -52,6 +53,41 @@ logger.DataNucleus.level = ERROR
 """
 
 
+@dataclass(frozen=True)
+class MetastoreProgram:
+    """A version of the metastore.
+
+    :param distribution: brings the folder with its jars and Derby schema.
+    :param java: of a distribution and a folder of settings, the arguments of ``java`` before the main class.
+    :param schema_tool: the main class that creates the schema.
+    :param home_variable: the environment variable in which that tool looks for the distribution.
+    :param settings: beside those that all versions share.
+    """
+
+    distribution: Callable[[], Path]
+    java: Callable[[Path, Path], list[str]]
+    schema_tool: str
+    home_variable: str
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    def command(self, distribution: Path, settings: Path, main_class: str, *arguments: str) -> list[str]:
+        """The command line that runs a main class of the metastore."""
+        return [str(find_java()), *_JVM_OPTIONS, *self.java(distribution, settings), main_class, *arguments]
+
+
+def class_path_of(distribution: Path, settings: Path) -> list[str]:
+    """The settings before all jars, in a stable order."""
+    return ["-cp", os.pathsep.join(map(str, (settings, *sorted((distribution / "jars").glob("*.jar")))))]
+
+
+HIVE_4 = MetastoreProgram(
+    distribution=metastore_distribution,
+    java=class_path_of,
+    schema_tool="org.apache.hadoop.hive.metastore.tools.schematool.MetastoreSchemaTool",
+    home_variable="METASTORE_HOME",
+)
+
+
 class MetastoreServer:
     """One metastore process with its database, warehouse, settings and log below ``work_dir``.
 
@@ -62,11 +98,19 @@ class MetastoreServer:
     :param transaction_timeout_seconds: after so long without a heartbeat a transaction or lock counts as dead.
     :param reaper: whether the metastore aborts dead transactions by itself, looking once a second.
     :param own_cleaner: whether the metastore's own Cleaner deletes what compactions made obsolete.
+    :param program: which version is run.
     """
 
     def __init__(
-        self, work_dir: Path, *, transaction_timeout_seconds: int = 300, reaper: bool, own_cleaner: bool = False
+        self,
+        work_dir: Path,
+        *,
+        transaction_timeout_seconds: int = 300,
+        reaper: bool,
+        own_cleaner: bool = False,
+        program: MetastoreProgram = HIVE_4,
     ) -> None:
+        self._program = program
         self.work_dir = work_dir.resolve()
         self.transaction_timeout_seconds = transaction_timeout_seconds
         self.reaper = reaper
@@ -101,12 +145,12 @@ class MetastoreServer:
         :raises MetastoreUnavailableError: it ended, or does not answer within ``START_SECONDS``;
             nothing is left running.
         """
-        distribution = metastore_distribution()
+        distribution = self._program.distribution()
         self.warehouse.mkdir(parents=True, exist_ok=True)
         self._write_settings()
         if not self._database.exists():
-            shutil.copytree(_initialised_database(distribution), self._database)
-        command = _java_command(distribution, self._settings_folder, _METASTORE_CLASS, "-p", str(self.port))
+            shutil.copytree(_initialised_database(self._program, distribution), self._database)
+        command = self._program.command(distribution, self._settings_folder, _METASTORE_CLASS, "-p", str(self.port))
         with self.log_file.open("ab") as log:
             self._process = _spawn(command, self.work_dir, log)
         try:
@@ -171,6 +215,7 @@ class MetastoreServer:
             "hive.compactor.cleaner.on": _flag(self.own_cleaner),
             "hive.compactor.cleaner.run.interval": "1000ms",
             "metastore.compactor.cleaner.run.interval": "1000ms",
+            **self._program.settings,
         }
 
     def _wait_until_it_answers(self) -> None:
@@ -189,7 +234,7 @@ class MetastoreServer:
     def _end(self, how: signal.Signals) -> None:
         process, self._process = self._process, None
         if process is not None:
-            _end_group(process, how)
+            end_group(process, how)
 
 
 def _answers(port: int) -> bool:
@@ -207,20 +252,20 @@ def _answers(port: int) -> bool:
         transport.close()
 
 
-def _initialised_database(distribution: Path) -> Path:
+def _initialised_database(program: MetastoreProgram, distribution: Path) -> Path:
     """A Derby folder that holds the empty schema, made once and kept beside the jars to be copied from."""
     template = distribution / "derby-initialised"
     if not template.is_dir():
         with tempfile.TemporaryDirectory(dir=distribution, prefix=".schema-") as temporary:
             folder = Path(temporary)
             _write_settings(folder, _database_settings(folder / "derby", create=True))
-            command = _java_command(distribution, folder, _SCHEMA_TOOL_CLASS, "-dbType", "derby", "-initSchema")
+            command = program.command(distribution, folder, program.schema_tool, "-dbType", "derby", "-initSchema")
             with (folder / "schematool.log").open("wb") as log:
-                process = _spawn(command, folder, log, METASTORE_HOME=str(distribution))
+                process = _spawn(command, folder, log, **{program.home_variable: str(distribution)})
             try:
                 failed = process.wait(timeout=START_SECONDS) != 0
             finally:
-                _end_group(process, signal.SIGKILL)
+                end_group(process, signal.SIGKILL)
             if failed:
                 tail = (folder / "schematool.log").read_text(errors="replace")[-1000:]
                 raise MetastoreUnavailableError(
@@ -250,12 +295,6 @@ def _write_settings(folder: Path, settings: dict[str, str]) -> None:
         (folder / name).write_text(_LOGGING)
 
 
-def _java_command(distribution: Path, settings: Path, main_class: str, *arguments: str) -> list[str]:
-    jars = sorted((distribution / "jars").glob("*.jar"))
-    class_path = os.pathsep.join(map(str, (settings, *jars)))
-    return [str(find_java()), *_JVM_OPTIONS, "-cp", class_path, main_class, *arguments]
-
-
 def _spawn(command: list[str], folder: Path, log: IO[bytes], **environment: str) -> subprocess.Popen[bytes]:
     """Starts a process in a group of its own, so that exactly what was started here can be ended."""
     return subprocess.Popen(
@@ -269,7 +308,7 @@ def _spawn(command: list[str], folder: Path, log: IO[bytes], **environment: str)
     )
 
 
-def _end_group(process: subprocess.Popen[bytes], how: signal.Signals) -> None:
+def end_group(process: subprocess.Popen[bytes], how: signal.Signals) -> None:
     """Signals the process's group, and kills it where it has not ended after ``STOP_SECONDS``."""
     for signal_to_send in (how, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError):

@@ -1,0 +1,150 @@
+"""A real Hive SQL engine, 3.1.3 or 4.0.1, with its metastore: one JVM that answers statements.
+
+Hive 3 runs its jobs by Hadoop's local MapReduce, Hive 4 by Tez in local mode; nothing but the two JVMs is needed.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+
+from tests.harness.hive_engine_program import HIVE_3, EngineProgram, engine_program, hive_3_metastore
+from tests.harness.hive_engine_settings import write_engine_settings
+from tests.harness.java import find_java
+from tests.harness.metastore_server import HIVE_4, MetastoreServer, end_group
+
+STATEMENT_SECONDS = 120
+"""After so long without an answer the engine is killed."""
+
+_JVM_OPTIONS = (
+    *("-Xmx1500m", "-Xss8m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"),
+    *("-Duser.timezone=UTC", "-Dlog4j2.disable.jmx=true"),
+)
+
+
+class HiveStatementError(Exception):
+    """Hive refused a statement or failed in it; the message is Hive's stack trace."""
+
+
+class HiveEngine:
+    """A session with Hive, and the metastore it works with.
+
+    As a context manager both are started on entry and stopped on exit.
+
+    :param version: ``3.1.3`` or ``4.0.1``.
+    :param work_dir: folder of everything that belongs to them.
+    """
+
+    def __init__(self, version: str, work_dir: Path) -> None:
+        self.version = version
+        self.work_dir = work_dir.resolve()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._program: EngineProgram = engine_program(version, self.work_dir)
+        of_3 = hive_3_metastore(self._program) if version == HIVE_3 else None
+        self.metastore = MetastoreServer(self.work_dir / "metastore", reaper=False, program=of_3 or HIVE_4)
+
+    def __enter__(self) -> HiveEngine:
+        try:
+            self.metastore.start()
+            self._start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Ends engine and metastore, whatever they are doing."""
+        process, self._process = self._process, None
+        if process is not None:
+            end_group(process, signal.SIGKILL)
+            for stream in (process.stdin, process.stdout):
+                if stream is not None:
+                    stream.close()
+        self.metastore.stop()
+
+    @property
+    def log_file(self) -> Path:
+        """What Hive logs."""
+        return self.work_dir / "hive.log"
+
+    def execute(self, *statements: str) -> list[str]:
+        """Runs statements one after the other; the rows of the last one, columns separated by tabs.
+
+        :raises HiveStatementError: one of them fails; those after it are not run.
+        """
+        rows: list[str] = []
+        for statement in statements:
+            rows = self._ask(statement)
+        return rows
+
+    def set(self, settings: Mapping[str, str]) -> None:
+        """Changes settings of the session, also those that ``SET`` refuses."""
+        for name, value in settings.items():
+            self._ask(f"#conf {name}={value}")
+
+    def call(self, class_name: str, *arguments: str) -> None:
+        """Calls ``run(HiveConf, String[])`` of one of the classes below ``hive-engine``; arguments without blanks."""
+        self._ask(" ".join(("#run", class_name, *arguments)))
+
+    @contextmanager
+    def aborting(self) -> Iterator[None]:
+        """Every statement inside the block does its work and is then rolled back."""
+        self.set({"hive.in.test": "true", "hive.test.rollbacktxn": "true"})
+        try:
+            yield
+        finally:
+            self.set({"hive.in.test": "false", "hive.test.rollbacktxn": "false"})
+
+    def _start(self) -> None:
+        settings = self.work_dir / "conf"
+        write_engine_settings(self.version, settings, self.work_dir, self.metastore)
+        command = [
+            *(str(find_java()), *_JVM_OPTIONS, f"-Djava.io.tmpdir={self.work_dir / 'tmp'}"),
+            *(f"-Dlog4j.configurationFile={settings / 'hive-log4j2.properties'}",),
+            *(*self._program.arguments(settings), "HiveEngine"),
+        ]
+        with (self.work_dir / "engine.out").open("ab") as output:
+            self._process = subprocess.Popen(
+                command,
+                cwd=self.work_dir,
+                env={**os.environ, "HADOOP_HOME": "", "HIVE_CONF_DIR": str(settings), "TZ": "UTC"},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=output,
+                start_new_session=True,
+            )
+        self._answer("start")
+
+    def _ask(self, statement: str) -> list[str]:
+        assert self._process is not None and self._process.stdin is not None, "the engine does not run"
+        self._process.stdin.write(base64.b64encode(statement.encode()) + b"\n")
+        self._process.stdin.flush()
+        return self._answer(statement)
+
+    def _answer(self, statement: str) -> list[str]:
+        process = self._process
+        assert process is not None and process.stdout is not None, "the engine does not run"
+        watchdog = threading.Timer(STATEMENT_SECONDS, process.kill)
+        watchdog.start()
+        try:
+            kind, _, content = process.stdout.readline().decode().strip().partition(" ")
+            if kind == "ok":
+                return [base64.b64decode(process.stdout.readline()).decode() for _ in range(int(content))]
+        finally:
+            watchdog.cancel()
+        if kind == "error":
+            raise HiveStatementError(f"{statement}\n{base64.b64decode(content).decode()}")
+        tail = (self.work_dir / "engine.out").read_text(errors="replace")[-1000:]
+        raise HiveStatementError(f"{statement}\nthe engine ended, or gave no answer in {STATEMENT_SECONDS} s: {tail}")

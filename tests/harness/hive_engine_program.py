@@ -1,0 +1,110 @@
+"""What it takes to run Hive's SQL engine: jars, class path, compiled classes and JVM options of each version."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from airflow_provider_acid.exceptions import ConfigurationError
+from tests.harness.jars import JarList, distribution
+from tests.harness.java import find_java
+from tests.harness.metastore_server import MetastoreProgram
+
+HIVE_3, HIVE_4 = "3.1.3", "4.0.1"
+SOURCES = Path(__file__).with_name("hive-engine")
+
+_DERBY_SCHEMA = {HIVE_3: "3.1.0", HIVE_4: None}
+_FIRST_JAR = {HIVE_3: "guava-", HIVE_4: "hive-exec-"}  # what hive-exec bundles is older, what antlr-runtime holds too
+_LAST_JAR = "reload4j-"  # Tez needs classes of log4j 1; everything else must find log4j 2 before
+_OPEN_PACKAGES = (
+    *("java.io", "java.lang", "java.lang.invoke", "java.lang.ref", "java.lang.reflect", "java.math", "java.net"),
+    *("java.nio", "java.nio.charset", "java.security", "java.text", "java.time", "java.time.format", "java.time.zone"),
+    *("java.util", "java.util.concurrent", "java.util.concurrent.atomic", "java.util.regex", "java.util.stream"),
+    *("jdk.internal.misc", "jdk.internal.ref", "sun.net.dns", "sun.nio.ch", "sun.nio.cs", "sun.security.action"),
+    "sun.util.calendar",
+)
+_JAVA_BASE = [part for package in _OPEN_PACKAGES for part in ("--add-opens", f"java.base/{package}=ALL-UNNAMED")]
+
+
+@dataclass(frozen=True)
+class EngineProgram:
+    """A version of Hive, downloaded and compiled.
+
+    :param classes: folder of what was compiled here.
+    """
+
+    version: str
+    distribution: Path
+    classes: Path
+
+    def arguments(self, settings: Path) -> list[str]:
+        """The arguments of ``java`` before the main class.
+
+        :param settings: folder of the ``*-site.xml`` files.
+        """
+        path = os.pathsep.join(map(str, (settings, self.classes / "main", *_jars(self.version, self.distribution))))
+        if self.version == HIVE_3:
+            return [*_JAVA_BASE, "-cp", str(self.classes / "launcher"), "Launch", path]
+        return [*_JAVA_BASE, "-cp", path]
+
+
+def engine_program(version: str, work_dir: Path) -> EngineProgram:
+    """Downloads a version of Hive where it is not cached, and compiles the few classes of its own.
+
+    :param work_dir: folder that the classes are compiled into.
+    :raises ConfigurationError: there is no Java compiler, or it fails.
+    """
+    folder = distribution(JarList(f"hive-engine-{version}", SOURCES / f"jars-{version}.sha256", _DERBY_SCHEMA[version]))
+    classes = work_dir / "classes"
+    _compile([*(SOURCES / "common").glob("*.java"), *(SOURCES / version / "main").glob("*.java")], folder, classes)
+    if version == HIVE_3:
+        _compile([SOURCES / version / "launcher" / "Launch.java"], folder, classes, "launcher")
+    return EngineProgram(version, folder, classes)
+
+
+def hive_3_metastore(program: EngineProgram) -> MetastoreProgram:
+    """The metastore of Hive 3, which comes with the engine's jars."""
+    return MetastoreProgram(
+        distribution=lambda: program.distribution,
+        java=lambda _, settings: program.arguments(settings),
+        schema_tool="org.apache.hadoop.hive.metastore.tools.MetastoreSchemaTool",
+        home_variable="HIVE_HOME",
+        settings={
+            "hive.metastore.event.db.notification.api.auth": "false",
+            "metastore.stats.fetch.bitvector": "false",
+            "hive.metastore.schema.verification": "true",
+        },
+    )
+
+
+def _jars(version: str, folder: Path) -> list[Path]:
+    def place(jar: Path) -> tuple[int, str]:
+        return (0 if jar.name.startswith(_FIRST_JAR[version]) else 2 if jar.name.startswith(_LAST_JAR) else 1), jar.name
+
+    return sorted((folder / "jars").glob("*.jar"), key=place)
+
+
+def _compile(sources: list[Path], folder: Path, classes: Path, part: str = "main") -> None:
+    target = classes / part
+    target.mkdir(parents=True, exist_ok=True)
+    command = [
+        *(str(_find_compiler()), "-nowarn", "-proc:none", "--release", "17", "-encoding", "UTF-8"),
+        *("-cp", str(folder / "jars" / "*"), "-d", str(target), *map(str, sources)),
+    ]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    if answer.returncode != 0:
+        raise ConfigurationError(str(SOURCES), f"javac fails: {answer.stderr[-2000:]}", "use a JDK 17 or later")
+
+
+def _find_compiler() -> Path:
+    beside = find_java().with_name("javac")
+    if beside.is_file():
+        return beside
+    if found := shutil.which("javac"):
+        return Path(found)
+    raise ConfigurationError(
+        "Java compiler", "there is no javac beside java nor on PATH", "install a JDK 17 or later and set JAVA_HOME"
+    )
