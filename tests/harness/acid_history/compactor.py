@@ -1,0 +1,177 @@
+"""The product's compaction of a history's partition: plan, merge, publish by renames; without a metastore."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from airflow_provider_acid.acid.directory import acid_directory
+from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.partition import AttemptNames, CompactionPolicy, MixedKinds, PartitionState
+from airflow_provider_acid.acid.plan import Column, CompactionPlan, CompactionType
+from airflow_provider_acid.acid.planning import plan_compaction
+from airflow_provider_acid.acid.write_ids import compactor_list
+from airflow_provider_acid.compaction.publication import check_inputs, verify_output
+from airflow_provider_acid.compaction.snapshot import read_base_formats, read_flush_lengths
+from airflow_provider_acid.compaction.staging import open_staging, remove_whole, staging_name
+from airflow_provider_acid.exceptions import RefusedError, UnsupportedTableError
+from airflow_provider_acid.filesystem import storage_for
+from tests.harness.acid_history.metastore import State
+from tests.harness.acid_history.partition import Partition
+from tests.harness.acid_history.published import check_published
+from tests.harness.acid_history.steps import Death
+from tests.harness.plain_job import run_plainly
+
+
+@dataclass(frozen=True)
+class ReadyForCleaning:
+    """A committed compaction, as the metastore's queue remembers it.
+
+    :param next_txn_id: the highest transaction there was at its commit.
+    """
+
+    highest_write_id: int
+    next_txn_id: int
+
+
+@dataclass(frozen=True)
+class _Running:
+    plan: CompactionPlan
+    txn: int
+
+
+class Compactor:
+    """At most one compaction at a time.
+
+    :param published: called after each rename: whether readers without a look at transactions may read.
+    :param readers_are_open: whether anybody else holds a lock on the partition.
+    """
+
+    def __init__(
+        self, partition: Partition, published: Callable[[bool], None], readers_are_open: Callable[[], bool]
+    ) -> None:
+        self._partition = partition
+        self._storage = storage_for(str(partition.folder))
+        self._published = published
+        self._readers_are_open = readers_are_open
+        self._running: _Running | None = None
+        self._attempts = 0
+        self.ready: list[ReadyForCleaning] = []
+        self.done: list[CompactionPlan] = []
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a compaction has its lock, which keeps INSERT OVERWRITE away."""
+        return self._running is not None
+
+    def start(self, wanted: CompactionType) -> str:
+        """Recover, take a snapshot, plan; what came of it, in words."""
+        partition = self._partition
+        if self._running or partition.overwriter:
+            return "cannot start"
+        self._recover()
+        self._attempts += 1
+        txn = partition.metastore.open()
+        before = fingerprint(partition.folder)
+        try:
+            plan = self._plan(wanted, txn)
+        except UnsupportedTableError:
+            raise
+        except RefusedError as error:
+            partition.metastore.end(txn, State.ABORTED)
+            assert fingerprint(partition.folder) == before, "a refusal changed the partition"
+            return f"refused: {error.reason}"
+        open_staging(self._storage, plan)
+        self._running = _Running(plan, txn)
+        return f"transaction {txn}: {plan.reason}; {', '.join(plan.directories)} -> {', '.join(plan.targets)}"
+
+    def finish(self, death: Death) -> str:
+        """Merge and publish what was started."""
+        if self._running is None:
+            return "nothing runs"
+        plan, txn = self._running.plan, self._running.txn
+        metastore = self._partition.metastore
+        result = run_plainly(plan)
+        if result.error and ("not merged yet" in result.error or "not carried out by this release" in result.error):
+            self._running = None
+            metastore.end(txn, State.ABORTED)
+            return f"not yet: {result.error}"
+        assert result.error is None, f"the job failed: {result.error}"
+        verify_output(self._storage, plan, result)
+        check_inputs(self._storage, plan)
+        self._running = None
+        if death is Death.BEFORE_PUBLISHING or not self._may_publish(plan):
+            metastore.end(txn, State.ABORTED)
+            return "died before publishing" if death is Death.BEFORE_PUBLISHING else "gave up: no lock"
+        self._publish(plan)
+        if death is Death.AFTER_PUBLISHING:
+            metastore.end(txn, State.ABORTED)
+            return "published, died before its commit"
+        metastore.end(txn, State.COMMITTED)
+        self.ready.append(ReadyForCleaning(plan.high_water_mark, metastore.txn_high_water_mark))
+        self.done.append(plan)
+        remove_whole(self._storage, plan.staging)
+        return f"published {', '.join(plan.targets)}"
+
+    def _plan(self, wanted: CompactionType, txn: int) -> CompactionPlan:
+        partition, storage = self._partition, self._storage
+        is_hive_4 = partition.kind.hive_version == 4
+        txns = partition.metastore.valid_txns().as_of(txn)
+        write_ids = compactor_list(partition.metastore.valid_write_ids(txns))
+        listing = storage.list()
+        directory = acid_directory(listing, write_ids, txns if is_hive_4 else None, read_base_formats(storage, listing))
+        token = f"{self._attempts:016x}"
+        return plan_compaction(
+            PartitionState(
+                entity=Entity("db", "t"),
+                location=storage.location,
+                directory=directory,
+                write_ids=write_ids,
+                columns=tuple(Column(name, kind) for name, kind in partition.columns.items()),
+                bucketed=partition.kind.buckets > 0,
+                table_parameters={},
+                flush_lengths=read_flush_lengths(storage, directory),
+            ),
+            AttemptNames(token, staging_name(token), txn if is_hive_4 else 0),
+            wanted,
+            "a test",
+            CompactionPolicy(
+                max_deltas=partition.kind.max_deltas, mixed=self._mixed(), rewrite_single_delta=not is_hive_4
+            ),
+        )
+
+    def _mixed(self) -> MixedKinds:
+        kind = self._partition.kind
+        is_promised = kind.hive_version == 4 or kind.mixed is not MixedKinds.LOCK_FREE
+        return kind.mixed if is_promised else MixedKinds.UNDER_LOCK
+
+    def _may_publish(self, plan: CompactionPlan) -> bool:
+        """An exclusive lock waits for all others; here it is not got while there are any."""
+        needs_lock = len(plan.outputs) > 1 and self._mixed() is MixedKinds.UNDER_LOCK
+        return not (needs_lock and (self._readers_are_open() or self._partition.writers))
+
+    def _publish(self, plan: CompactionPlan) -> None:
+        for number, output in enumerate(plan.outputs, start=1):
+            self._storage.publish(plan.staged(output.kind), output.target)
+            check_published(self._partition.folder / output.target)
+            is_complete = number == len(plan.outputs)
+            # Between two renames under an exclusive lock there is no reader at all.
+            if is_complete or self._mixed() is MixedKinds.LOCK_FREE:
+                self._published(is_complete)
+
+    def _recover(self) -> None:
+        """What a new attempt does about dead ones: their transactions are aborted already."""
+        aborted = {f"_v{txn:07d}" for txn in self._partition.metastore.txns(State.ABORTED)}
+        for child in sorted(self._partition.folder.iterdir()):
+            if child.name.startswith("_acid_compaction_") or child.name[-9:] in aborted:
+                remove_whole(self._storage, child.name)
+
+
+def fingerprint(folder: Path) -> dict[str, str]:
+    """Every file below a folder and its content's hash."""
+    return {
+        str(path.relative_to(folder)): sha256(path.read_bytes()).hexdigest() if path.is_file() else "directory"
+        for path in folder.rglob("*")
+    }

@@ -1,0 +1,56 @@
+"""Histories for hypothesis to draw and to shrink."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from airflow_provider_acid.acid.partition import MixedKinds
+from airflow_provider_acid.acid.plan import CompactionType
+from tests.harness.acid_history import steps
+from tests.harness.acid_history.steps import Death, History, Oddity, Outcome, TableKind, What
+
+MIN_STEPS, MAX_STEPS = 10, 24
+
+_picks = st.lists(st.integers(0, 8), min_size=1, max_size=4).map(tuple)
+_outcomes = st.sampled_from([Outcome.COMMIT, Outcome.COMMIT, Outcome.COMMIT, Outcome.ABORT, Outcome.OPEN])
+_types = st.sampled_from(list(CompactionType))
+_deaths = st.sampled_from([Death.NOT, Death.NOT, Death.NOT, *Death])
+
+
+def _writes(kinds: list[What], most: int) -> SearchStrategy[steps.Step]:
+    statements = st.lists(st.builds(steps.Statement, st.sampled_from(kinds), _picks), min_size=1, max_size=most)
+    return st.builds(steps.Write, statements.map(tuple), _outcomes, st.sampled_from([Oddity.NONE, *Oddity]))
+
+
+_overwrites = st.builds(steps.Overwrite, st.lists(st.integers(0, 8), max_size=4).map(tuple), _outcomes, st.booleans())
+_streams = st.builds(steps.Stream, st.lists(_outcomes, min_size=2, max_size=4).map(tuple), _picks, st.booleans())
+_steps: SearchStrategy[steps.Step] = st.one_of(
+    st.just(steps.Pause()),
+    _writes([What.INSERT], 1),
+    _writes([What.INSERT, What.DELETE], 1),
+    _writes([What.DELETE, What.UPDATE], 1),
+    _writes([What.INSERT, What.DELETE, What.UPDATE], 3),
+    _writes([What.LOAD, What.INSERT, What.DELETE], 2),
+    _overwrites | st.builds(steps.AddColumn) | _streams | st.builds(steps.ElsewhereWrite, _outcomes),
+    _streams | st.builds(steps.Begin),
+    st.builds(steps.End, st.integers(0, 3), st.sampled_from([Outcome.COMMIT, Outcome.ABORT])),
+    st.builds(steps.OpenReader) | st.builds(steps.CloseReader, st.integers(0, 2)),
+    st.builds(steps.StartCompaction, _types),
+    st.builds(steps.StartCompaction, _types),
+    st.builds(steps.FinishCompaction, _deaths),
+    st.builds(steps.FinishCompaction, _deaths),
+    st.builds(steps.Clean),
+)
+_tables = st.builds(
+    TableKind,
+    hive_version=st.sampled_from([4, 3]),
+    buckets=st.sampled_from([0, 2]),
+    originals=st.just(()) | st.lists(st.integers(-1, 2), max_size=len(steps.ORIGINAL_FILES)).map(tuple),
+    max_deltas=st.sampled_from([500, 500, 2, 4]),
+    mixed=st.sampled_from(list(MixedKinds)),
+)
+
+histories: SearchStrategy[History] = st.builds(
+    History, _tables, st.lists(_steps, min_size=MIN_STEPS, max_size=MAX_STEPS).map(tuple)
+)

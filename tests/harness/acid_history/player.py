@@ -1,0 +1,212 @@
+"""Plays a history step by step, and compares every state with the truth."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from airflow_provider_acid.acid.plan import CompactionType
+from tests.harness.acid_history import steps
+from tests.harness.acid_history.cleaner import Cleaner
+from tests.harness.acid_history.compactor import Compactor
+from tests.harness.acid_history.metastore import State
+from tests.harness.acid_history.partition import Partition
+from tests.harness.acid_history.readings import OpenSnapshot, Readings
+from tests.harness.acid_history.steps import Death, History, Outcome, Step
+from tests.harness.acid_history.streaming import Streams
+from tests.harness.acid_history.writer import HiveWriter
+
+_MAX_READERS = 3
+_STATES = {Outcome.COMMIT: State.COMMITTED, Outcome.ABORT: State.ABORTED}
+_TO_END_WITH = (
+    steps.StartCompaction(CompactionType.MINOR),
+    steps.FinishCompaction(),
+    steps.Clean(),
+    steps.StartCompaction(CompactionType.MAJOR),
+    steps.FinishCompaction(),
+    steps.Clean(),
+)
+
+
+class HistoryError(AssertionError):
+    """A history went wrong; the message is its script."""
+
+
+def play(history: History, folder: Path) -> Counter[str]:
+    """Play a history in an empty folder.
+
+    After the last step all transactions end, and the partition is compacted once more in both ways and cleaned.
+
+    :returns: how often things happened that a test of histories must not be without.
+    :raises HistoryError: an engine would have read something else than the truth, or something was refused that must
+        not be.
+    """
+    player = _Player(history, folder)
+    try:
+        player.play(history.steps)
+        player.settle()
+    except Exception as error:
+        script = "\n".join(f"  {line}" for line in player.partition.script)
+        files = "\n".join(f"  {path.relative_to(folder)}" for path in sorted(folder.rglob("*")) if path.is_file())
+        raise HistoryError(f"{error}\nscript:\n{script}\nfiles:\n{files}\nreproduce with:\n  {history!r}") from error
+    return player.figures()
+
+
+class _Player:
+    def __init__(self, history: History, folder: Path) -> None:
+        self.partition = Partition(history.table, folder)
+        self._readings = Readings(self.partition)
+        self._writer = HiveWriter(self.partition)
+        self._streams = Streams(self.partition)
+        self._compactor = Compactor(self.partition, self._check_published, lambda: bool(self._readers))
+        self._cleaner = Cleaner(self.partition)
+        self._readers: list[OpenSnapshot] = []
+        self._begun: list[int] = []
+        self._counts: Counter[str] = Counter()
+        self._actions: dict[type[Any], Callable[[Any], str | None]] = {
+            steps.Pause: lambda step: None,
+            steps.Write: self._write,
+            steps.Overwrite: self._overwrite,
+            steps.Stream: self._stream,
+            steps.Begin: self._begin,
+            steps.End: self._end,
+            steps.ElsewhereWrite: self._write_elsewhere,
+            steps.AddColumn: self._add_column,
+            steps.OpenReader: self._open_reader,
+            steps.CloseReader: self._close_reader,
+            steps.StartCompaction: lambda step: self._compactor.start(step.type),
+            steps.FinishCompaction: lambda step: self._compactor.finish(step.death),
+            steps.Clean: lambda step: self._cleaner.clean(self._compactor.ready),
+        }
+
+    def play(self, some: Iterable[Step]) -> None:
+        """Do the steps and look at the partition after each."""
+        self._check()
+        for step in some:
+            self.partition.script.append(str(step))
+            said = self._actions[type(step)](step)
+            if said is not None:
+                self.partition.script.append(f"    {said}")
+                self._counts[type(step).__name__] += 1
+                self._check()
+
+    def settle(self) -> None:
+        """End everything that is open, compact and clean."""
+        self.play([steps.FinishCompaction(Death.NOT)])
+        while self.partition.writers:
+            self.play([steps.End(0, Outcome.COMMIT)])
+        while self._readers:
+            self.play([steps.CloseReader(0)])
+        self.play(_TO_END_WITH)
+
+    def figures(self) -> Counter[str]:
+        """What happened how often."""
+        for plan in self._compactor.done:
+            files = plan.input_files
+            self._counts[f"{plan.type.value} published, {len(plan.outputs)} directories"] += 1
+            self._counts["original files merged"] += any(
+                file.synthetic and not file.synthetic.write_id for file in files
+            )
+            self._counts["LOAD DATA files merged"] += any(file.synthetic and file.synthetic.write_id for file in files)
+            self._counts["flush lengths kept"] += any(file.committed_bytes is not None for file in files)
+            self._counts["aborted write ids dropped"] += bool(plan.aborted_write_ids)
+        self._counts["directories deleted"] += self._cleaner.deleted
+        self._counts["aborted write ids forgotten"] += self._cleaner.forgotten
+        self._counts["readings"] += self._readings.compared
+        return self._counts
+
+    def _check(self) -> None:
+        for reader in (self._readings.now(), *self._readers):
+            self._readings.check(reader)
+
+    def _check_published(self, is_complete: bool) -> None:
+        for reader in (self._readings.now(), *self._readers):
+            self._readings.check(reader, hive_only=not is_complete)
+
+    def _writers_txn(self) -> int:
+        if self._begun:
+            return self._begun.pop(0)
+        txn = self.partition.metastore.open()
+        self.partition.writers.append(txn)
+        return txn
+
+    def _end_as(self, txn: int, outcome: Outcome) -> None:
+        if outcome is not Outcome.OPEN:
+            self.partition.end(txn, _STATES[outcome])
+            self._streams.ended(txn)
+
+    def _write(self, step: steps.Write) -> str | None:
+        if self.partition.overwriter:
+            return None
+        txn = self._writers_txn()
+        write_id = self.partition.metastore.allocate(txn)
+        self._writer.write(step, txn, write_id)
+        self._end_as(txn, step.outcome)
+        return f"transaction {txn}, write id {write_id}"
+
+    def _overwrite(self, step: steps.Overwrite) -> str | None:
+        if self.partition.writers or self._compactor.is_running:
+            return None
+        txn = self._writers_txn()
+        write_id = self.partition.metastore.allocate(txn)
+        self.partition.overwriter = txn
+        self._writer.overwrite(step, write_id)
+        self._end_as(txn, step.outcome)
+        return f"transaction {txn}, write id {write_id}"
+
+    def _stream(self, step: steps.Stream) -> str | None:
+        if self.partition.overwriter:
+            return None
+        metastore = self.partition.metastore
+        txns = [metastore.open() for _ in step.outcomes]
+        self.partition.writers += txns
+        write_ids = {txn: metastore.allocate(txn) for txn in txns}
+        self._streams.open(step, write_ids)
+        for txn, outcome in zip(txns, step.outcomes, strict=True):
+            if outcome is Outcome.OPEN:
+                break
+            self._end_as(txn, outcome)
+        return f"transactions and their write ids {write_ids}"
+
+    def _begin(self, step: steps.Begin) -> str | None:
+        txn = self.partition.metastore.open()
+        self._begun.append(txn)
+        self.partition.writers.append(txn)
+        return f"transaction {txn}"
+
+    def _end(self, step: steps.End) -> str | None:
+        if not self.partition.writers or step.outcome is Outcome.OPEN:
+            return None
+        txn = self._streams.next_open(self.partition.writers[step.which % len(self.partition.writers)])
+        if txn in self._begun:
+            self._begun.remove(txn)
+        self._end_as(txn, step.outcome)
+        return f"transaction {txn}"
+
+    def _write_elsewhere(self, step: steps.ElsewhereWrite) -> str | None:
+        txn = self._writers_txn()
+        write_id = self.partition.metastore.allocate(txn)
+        self._end_as(txn, step.outcome)
+        return f"transaction {txn}, write id {write_id}"
+
+    def _add_column(self, step: steps.AddColumn) -> str | None:
+        if self.partition.writers:
+            return None
+        self.partition.columns[f"added_{len(self.partition.columns)}"] = "int"
+        return f"columns {self.partition.columns}"
+
+    def _open_reader(self, step: steps.OpenReader) -> str | None:
+        if len(self._readers) == _MAX_READERS or self.partition.overwriter:
+            return None
+        reader = self._readings.now(self.partition.metastore.open())
+        self._readers.append(reader)
+        return f"transaction {reader.txn}"
+
+    def _close_reader(self, step: steps.CloseReader) -> str | None:
+        if not self._readers:
+            return None
+        reader = self._readers.pop(step.which % len(self._readers))
+        self.partition.metastore.end(reader.txn, State.COMMITTED)
+        return f"transaction {reader.txn}"

@@ -1,0 +1,203 @@
+"""What can happen to a partition, as values that hypothesis draws and shrinks.
+
+Numbers are picks: they are taken modulo what there is to pick from, so that a step means something in every state. A
+step that makes no sense in a state is left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from airflow_provider_acid.acid.partition import MixedKinds
+from airflow_provider_acid.acid.plan import CompactionType
+
+
+class Outcome(Enum):
+    """How a transaction ends, or that it does not yet."""
+
+    COMMIT = "commit"
+    ABORT = "abort"
+    OPEN = "open"
+
+
+class What(Enum):
+    """What a statement does."""
+
+    INSERT = "insert"
+    DELETE = "delete"
+    UPDATE = "update"
+    LOAD = "load"
+
+
+class Oddity(Enum):
+    """What is special about the files a transaction writes."""
+
+    NONE = "none"
+    EMPTY_FILE = "empty file"
+    RETRIED = "second task attempt"
+    FOREIGN_BUCKET = "deletes in foreign bucket files"
+
+
+class Death(Enum):
+    """Where a compaction dies."""
+
+    NOT = "not"
+    BEFORE_PUBLISHING = "before publishing"
+    AFTER_PUBLISHING = "after publishing"
+
+
+@dataclass(frozen=True)
+class Pause:
+    """Nothing happens; what other steps shrink to."""
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One statement of a transaction.
+
+    :param picks: the bucket of each inserted row, or which visible rows are deleted or updated.
+    """
+
+    what: What
+    picks: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Write:
+    """A transaction of one or more statements."""
+
+    statements: tuple[Statement, ...]
+    outcome: Outcome = Outcome.COMMIT
+    oddity: Oddity = Oddity.NONE
+
+
+@dataclass(frozen=True)
+class Overwrite:
+    """INSERT OVERWRITE, or LOAD DATA OVERWRITE where ``loaded``."""
+
+    picks: tuple[int, ...]
+    outcome: Outcome = Outcome.COMMIT
+    loaded: bool = False
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A streaming writer with a batch of transactions, each inserting rows into the same files.
+
+    :param outcomes: of each transaction; those after the first open one are open, too.
+    :param halted: the writer leaves its side files and uncommitted bytes behind.
+    """
+
+    outcomes: tuple[Outcome, ...]
+    picks: tuple[int, ...]
+    halted: bool = False
+
+
+@dataclass(frozen=True)
+class Begin:
+    """A transaction opens whose writes come later."""
+
+
+@dataclass(frozen=True)
+class End:
+    """An open transaction ends."""
+
+    which: int
+    outcome: Outcome = Outcome.COMMIT
+
+
+@dataclass(frozen=True)
+class ElsewhereWrite:
+    """A transaction writes to another partition of the table."""
+
+    outcome: Outcome = Outcome.COMMIT
+
+
+@dataclass(frozen=True)
+class AddColumn:
+    """ALTER TABLE ADD COLUMNS."""
+
+
+@dataclass(frozen=True)
+class OpenReader:
+    """A query takes its snapshot and keeps reading."""
+
+
+@dataclass(frozen=True)
+class CloseReader:
+    """A query ends."""
+
+    which: int
+
+
+@dataclass(frozen=True)
+class StartCompaction:
+    """A compaction takes its snapshot and makes its plan."""
+
+    type: CompactionType
+
+
+@dataclass(frozen=True)
+class FinishCompaction:
+    """The running compaction merges and publishes."""
+
+    death: Death = Death.NOT
+
+
+@dataclass(frozen=True)
+class Clean:
+    """The cleaner looks at everything that is ready for cleaning."""
+
+
+Step = (
+    Pause
+    | Write
+    | Overwrite
+    | Stream
+    | Begin
+    | End
+    | ElsewhereWrite
+    | AddColumn
+    | OpenReader
+    | CloseReader
+    | StartCompaction
+    | FinishCompaction
+    | Clean
+)
+
+
+@dataclass(frozen=True)
+class TableKind:
+    """The table that a history begins with.
+
+    :param hive_version: 3 or 4.
+    :param buckets: 0 where the table declares none.
+    :param originals: rows in each of :data:`ORIGINAL_FILES`; 0: no such file, -1: a file of 0 bytes.
+    :param max_deltas: most deltas of one minor compaction.
+    """
+
+    hive_version: int
+    buckets: int = 0
+    originals: tuple[int, ...] = ()
+    max_deltas: int = 500
+    mixed: MixedKinds = MixedKinds.UNDER_LOCK
+
+
+ORIGINAL_FILES = (
+    "000000_0",
+    "000000_0_copy_1",
+    "000000_0_copy_2",
+    "000000_0_copy_10",
+    "000001_0",
+    "1/000000_0",
+    "HIVE_UNION_SUBDIR_1/000001_0_copy_1",
+)
+
+
+@dataclass(frozen=True)
+class History:
+    """A table and what happens to it."""
+
+    table: TableKind
+    steps: tuple[Step, ...]
