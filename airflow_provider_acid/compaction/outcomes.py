@@ -85,4 +85,4 @@ class Outcome:
     def to_json(self) -> dict[str, object]:
         """The value as a small JSON object."""
         figures = {name: value for name, value in asdict(self).items() if name != "entity"}
-        return {**asdict(self.entity), **figures, "state": self.state.value}
+        return {**asdict(self.entity), **figures, "state": self.state.value, "targets": list(self.targets)}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from airflow_provider_acid.acid.names import has_hidden_part, is_acid_prefixed, is_hidden, marker_files
 from airflow_provider_acid.acid.plan import CompactionPlan, OutputDirectory
 from airflow_provider_acid.acid.result import CompactionResult, OutputFile
@@ -19,10 +21,10 @@ def verify_output(storage: Storage, plan: CompactionPlan, result: CompactionResu
     """
     if (result.attempt, result.entity) != (plan.attempt, plan.entity):
         raise _rejected(str(plan.entity), f"got the result of attempt {result.attempt} at {result.entity}")
-    planned = sorted((bucket.output, bucket.bucket) for bucket in plan.buckets)
-    told = sorted({(file.output, file.bucket) for file in result.files})
-    if told != planned:
-        raise _rejected(str(plan.entity), f"accounts for the buckets {told}, planned were {planned}")
+    planned = sorted((bucket.output.value, bucket.bucket) for bucket in plan.buckets)
+    told = sorted((file.output.value, file.bucket) for file in result.files)
+    if not plan.format.is_insert_only and told != planned or set(told) != set(planned):
+        raise _rejected(str(plan.entity), f"accounts for {_buckets(told)}, planned were {_buckets(planned)}")
     for output in plan.outputs:
         _verify_directory(storage, plan, result, output)
 
@@ -41,7 +43,10 @@ def _verify_directory(
     if {file.path for file in found.files if is_hidden(file.path)} != marker_files(output.target).keys():
         raise _rejected(subject, "lacks the marker files of an ACID directory, or has others")
     for file in files:
-        _check_counts(join(subject, file.name or f"bucket {file.bucket}"), file)
+        named = join(subject, file.name or f"bucket {file.bucket}")
+        _check_counts(named, file)
+        if not plan.format.is_insert_only and (file.name is None) != (file.rows_out == 0):
+            raise _rejected(named, f"has {file.rows_out} rows; a file is written where there are any, and only there")
 
 
 def _check_counts(subject: str, file: OutputFile) -> None:
@@ -55,6 +60,10 @@ def _check_counts(subject: str, file: OutputFile) -> None:
 
 def _rejected(subject: str, reason: str) -> VerificationError:
     return VerificationError(subject, reason, "look at the Spark application's log; the table was not changed")
+
+
+def _buckets(buckets: Sequence[tuple[str, int]]) -> str:
+    return ", ".join(f"bucket {bucket} of {kind}" for kind, bucket in buckets) or "no buckets"
 
 
 def _names(sizes: dict[str, int]) -> str:

@@ -56,7 +56,11 @@ class TableState:
         definition = self.table.fixture.definition
         for check_visibility in (True, False):
             snapshot = Snapshot(
-                ids.high_water_mark, ids.open, ids.aborted, transactions.open | transactions.aborted, check_visibility
+                ids.high_water_mark,
+                ids.open,
+                ids.aborted,
+                transactions.open | transactions.aborted,
+                check_visibility=check_visibility,
             )
             found = read_table(
                 self.table.location, definition.columns, snapshot, partition_keys=definition.partition_keys

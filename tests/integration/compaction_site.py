@@ -202,7 +202,11 @@ class Site:
         """All rows by the snapshot of this moment."""
         write_ids, txns = self.admin.write_ids(self.database, name), self.admin.transactions()
         snapshot = Snapshot(
-            write_ids.high_water_mark, write_ids.open, write_ids.aborted, txns.open | txns.aborted, check_visibility
+            write_ids.high_water_mark,
+            write_ids.open,
+            write_ids.aborted,
+            txns.open | txns.aborted,
+            check_visibility=check_visibility,
         )
         location = self.admin.table_location(self.database, name)
         return read_table(location, columns, snapshot, partition_keys=list(partition_keys))

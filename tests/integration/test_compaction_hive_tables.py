@@ -79,7 +79,11 @@ def read_now(admin: ThriftAdmin, table: FixtureTable, *, check_visibility: bool 
     write_ids, txns = admin.write_ids(table.database, table.name), admin.transactions()
     definition = table.fixture.definition
     snapshot = Snapshot(
-        write_ids.high_water_mark, write_ids.open, write_ids.aborted, txns.open | txns.aborted, check_visibility
+        write_ids.high_water_mark,
+        write_ids.open,
+        write_ids.aborted,
+        txns.open | txns.aborted,
+        check_visibility=check_visibility,
     )
     rows = read_table(table.location, definition.columns, snapshot, partition_keys=definition.partition_keys)
     return lines(as_hive_prints(row) for row in rows)

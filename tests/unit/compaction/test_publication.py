@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import CompactionPlan
+from airflow_provider_acid.acid.plan import CompactionPlan, OutputKind
 from airflow_provider_acid.acid.result import CompactionResult, OutputFile
 from airflow_provider_acid.compaction.publication import check_inputs, verify_output
 from airflow_provider_acid.compaction.staging import open_staging
@@ -62,14 +62,15 @@ def files(
     [
         (files(lambda file: replace(file, size_bytes=file.size_bytes - 1)), "the job reported bucket_00000"),
         (files(lambda file: replace(file, name="bucket_00009")), "the job reported bucket_00001"),
-        (files(lambda file: replace(file, bucket=1)), "accounts for the buckets [1, 1, 2]"),
-        (files(lambda file: replace(file, bucket=9)), "accounts for the buckets [1, 2, 9]"),
-        (files(lambda file: replace(file, rows_in=2)), "holds 1 rows, but 2 came in, 0 of them aborted and 0 deleted"),
+        (files(lambda file: replace(file, bucket=1)), "accounts for bucket 1 of rows, bucket 1 of rows, bucket 2 of rows, "),
+        (files(lambda file: replace(file, bucket=9)), "accounts for bucket 1 of rows, bucket 2 of rows, bucket 9 of rows, "),
+        (files(lambda file: replace(file, rows_in=2)), "holds 1 rows, but 2 came in, 0 of them aborted, 0 deleted"),
         (files(lambda file: replace(file, rows_aborted=1)), "1 of them aborted"),
         (files(lambda file: replace(file, rows_deleted=0), 2), "holds 0 rows, but 1 came in"),
-        (files(lambda file: replace(file, rows_out=0, rows_deleted=1)), "the job reported bucket_00001"),
-        (lambda result: replace(result, files=result.files[:2]), "accounts for the buckets [0, 1]"),
-        (lambda result: replace(result, files=result.files[1:]), "the job reported bucket_00001"),
+        (files(lambda file: replace(file, rows_out=0, rows_deleted=1)), "bucket_00000: has 0 rows; a file is written"),
+        (files(lambda file: replace(file, rows_in=2, rows_out=1), 2), "bucket 2: has 1 rows; a file is written"),
+        (lambda result: replace(result, files=result.files[:2]), "accounts for bucket 0 of rows, bucket 1 of rows, "),
+        (lambda result: replace(result, files=result.files[1:]), "accounts for bucket 1 of rows, bucket 2 of rows, "),
         (lambda result: replace(result, attempt="another"), "got the result of attempt another"),
         (lambda result: replace(result, entity=Entity("db", "other")), "at db.other"),
     ],
@@ -106,7 +107,7 @@ def write(name: str) -> Callable[[Path], object]:
 )
 def test_an_output_that_is_not_as_reported_is_refused(made: Made, damage: Callable[[Path], object]) -> None:
     storage, plan, result, path = made
-    damage(path / plan.staging / "output")
+    damage(path / plan.staged(OutputKind.ROWS))
     with pytest.raises(VerificationError):
         verify_output(storage, plan, result)
 

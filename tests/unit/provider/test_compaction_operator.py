@@ -151,7 +151,7 @@ def test_outcomes_are_small_and_plain(spark: FakeSpark) -> None:
             "state": "compacted",
             "message": "compacted because",
             "request_id": 7,
-            "target": None,
+            "targets": [],
             "bytes_before": 0,
             "bytes_after": 0,
             "rows": 0,
