@@ -38,6 +38,7 @@ class AcidDirectory:
     :param aborted: directories that hold nothing but the work of aborted transactions.
     :param aborted_write_ids: the write ids of those.
     :param uncompacted_aborts: a directory mixes aborted and other write ids; the aborted ones must stay known.
+    :param partly_aborted: those directories.
     :param invisible: directories of compactions whose transaction is not committed in this snapshot, nor aborted.
     :param directories: every ACID directory of the partition, whatever its state, by path.
     """
@@ -49,6 +50,7 @@ class AcidDirectory:
     aborted: tuple[str, ...] = ()
     aborted_write_ids: frozenset[int] = frozenset()
     uncompacted_aborts: bool = False
+    partly_aborted: tuple[str, ...] = ()
     invisible: tuple[str, ...] = ()
     directories: tuple[BaseDirectory | DeltaDirectory, ...] = field(default=(), repr=False)
 
@@ -110,6 +112,8 @@ def acid_directory(
     write_ids: ValidWriteIdList,
     txns: ValidTxnList | None,
     base_formats: Mapping[str, str] = {},  # noqa: B006 - never changed
+    *,
+    insert_only: bool = False,
 ) -> AcidDirectory:
     """What the snapshot sees of a partition, as ``AcidUtils.getAcidState`` does.
 
@@ -117,13 +121,15 @@ def acid_directory(
     :param txns: decides which compactions are visible; None on Hive 3, which has no such thing.
     :param base_formats: data format that each base's ``_metadata_acid`` file names, by directory name; needed for
         exactly the files that :func:`base_format_files` returns, since a listing does not show content.
+    :param insert_only: whether rows have no ids, so that a compactor cannot drop the aborted ones of an aborted
+        directory and must leave it out whole.
     :raises RefusedError: there is a compacted base, but none that this snapshot may use.
     :raises UnknownNameError: a directory or data format that no rule explains.
     :raises UnsupportedTableError: ACID directories inside a directory that is none, e.g. a partitioned table's root.
     :raises ConfigurationError: ``base_formats`` lacks a base.
     """
     layout = partition_layout(listing, base_formats)
-    state = _State(write_ids, txns)
+    state = _State(write_ids, txns, insert_only)
     for base in sorted(layout.bases, key=lambda base: (base.write_id, base.compacted, base.name.visibility_txn_id)):
         state.see_base(base)
     for delta in layout.deltas:
@@ -141,7 +147,8 @@ def acid_directory(
         obsolete=tuple(sorted(state.obsolete)),
         aborted=tuple(sorted(state.aborted)),
         aborted_write_ids=frozenset(state.aborted_write_ids),
-        uncompacted_aborts=state.uncompacted_aborts,
+        uncompacted_aborts=bool(state.partly_aborted),
+        partly_aborted=tuple(sorted(state.partly_aborted)),
         invisible=tuple(sorted(state.invisible)),
         directories=tuple(sorted((*layout.bases, *layout.deltas), key=lambda directory: directory.path)),
     )
@@ -150,16 +157,17 @@ def acid_directory(
 class _State:
     """What ``getAcidState`` carries along while it looks at one directory after the other."""
 
-    def __init__(self, write_ids: ValidWriteIdList, txns: ValidTxnList | None) -> None:
+    def __init__(self, write_ids: ValidWriteIdList, txns: ValidTxnList | None, insert_only: bool) -> None:
         self.write_ids = write_ids
         self.txns = txns
+        self.insert_only = insert_only
         self.base: BaseDirectory | None = None
         self.oldest_base: BaseDirectory | None = None
         self.working: list[DeltaDirectory] = []
         self.obsolete: list[str] = []
         self.aborted: list[str] = []
         self.aborted_write_ids: set[int] = set()
-        self.uncompacted_aborts = False
+        self.partly_aborted: list[str] = []
         self.invisible: list[str] = []
 
     def see_base(self, base: BaseDirectory) -> None:
@@ -186,7 +194,8 @@ class _State:
             self.aborted.append(delta.path)
             self.aborted_write_ids.update(range(span[0], span[1] + 1))
             return
-        self.uncompacted_aborts |= aborted is not RangeResponse.NONE
+        if aborted is not RangeResponse.NONE:
+            self.partly_aborted.append(delta.path)
         if self.write_ids.is_range_valid(*span) is not RangeResponse.NONE:
             self.working.append(delta)
 
@@ -209,8 +218,8 @@ class _State:
 
     @property
     def _reports_aborts(self) -> bool:
-        # Hive 3's compactor takes aborted deltas as inputs and drops their rows one by one.
-        return self.txns is not None or self.write_ids.view is not WriteIdView.COMPACTOR
+        # Hive 3's compactor takes aborted deltas as inputs and drops their rows one by one, where rows have ids.
+        return self.insert_only or self.txns is not None or self.write_ids.view is not WriteIdView.COMPACTOR
 
     def _is_visible(self, directory: BaseDirectory | DeltaDirectory) -> bool:
         txn_id = directory.name.visibility_txn_id

@@ -6,6 +6,11 @@ from dataclasses import dataclass
 
 from airflow_provider_acid.acid.directory import AcidDirectory, BaseDirectory, DeltaDirectory
 from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.insert_only_planning import (
+    insert_only_buckets,
+    insert_only_obstacle,
+    refuse_insert_only,
+)
 from airflow_provider_acid.acid.minor import (
     Deltas,
     full_acid_obstacle,
@@ -35,7 +40,7 @@ from airflow_provider_acid.acid.sources import (
     side_files,
 )
 from airflow_provider_acid.acid.write_ids import WriteIdView
-from airflow_provider_acid.exceptions import ConfigurationError, RefusedError, UnsupportedTableError
+from airflow_provider_acid.exceptions import ConfigurationError, RefusedError
 
 Directories = tuple[BaseDirectory | DeltaDirectory, ...]
 
@@ -65,17 +70,16 @@ def choose(
     :raises UnsupportedTableError: the partition holds something that is not compacted.
     :raises UnknownNameError: the partition holds a file that no rule explains.
     """
-    if file_format.is_insert_only:
-        raise UnsupportedTableError(str(entity), "is insert-only", "use Hive's own compactor")
-    refuse_unsupported(entity, directory)
+    is_insert_only = file_format.is_insert_only
+    (refuse_insert_only if is_insert_only else refuse_unsupported)(entity, directory)
     if wanted is CompactionType.MAJOR:
         return Choice(wanted, directory.current, nothing=nothing_for_a_major(directory, policy))
     inputs = minor_inputs(directory.deltas, policy.max_deltas)
-    if not (directory.originals or has_raw_files(directory.current)):
+    if is_insert_only or not (directory.originals or has_raw_files(directory.current)):
         nothing = nothing_for_a_minor(directory.deltas)
         if nothing:
             return Choice(wanted, inputs, nothing=nothing)
-    obstacle = full_acid_obstacle(directory, inputs, policy)
+    obstacle = (insert_only_obstacle if is_insert_only else full_acid_obstacle)(directory, inputs, policy)
     if obstacle is None:
         return Choice(wanted, inputs)
     nothing = nothing_for_a_major(directory, policy)
@@ -113,8 +117,6 @@ def plan_compaction(
     choice = choose(partition.entity, partition.directory, partition.format, wanted, policy)
     if choice.nothing:
         raise RefusedError(f"table {partition.entity}", choice.nothing, "nothing needs to be done")
-    is_major = choice.type is CompactionType.MAJOR
-    buckets = _major_buckets(partition, choice.inputs) if is_major else _minor_buckets(partition, choice.inputs)
     return CompactionPlan(
         attempt=names.attempt,
         entity=partition.entity,
@@ -131,7 +133,7 @@ def plan_compaction(
         side_files=side_files(choice.inputs),
         bucketed=partition.bucketed,
         orc=orc_options(partition.table_parameters),
-        buckets=buckets,
+        buckets=_buckets(partition, choice),
     )
 
 
@@ -160,6 +162,14 @@ def _highest_write_id(inputs: Directories) -> int:
     # Not the high-water mark: a repeated run over unchanged input must give the same name.
     known = [part.write_id if isinstance(part, BaseDirectory) else part.name.max_write_id for part in inputs]
     return max(known, default=MINIMUM_WRITE_ID)
+
+
+def _buckets(partition: PartitionState, choice: Choice) -> tuple[BucketPlan, ...]:
+    if partition.format.is_insert_only:
+        return insert_only_buckets(partition, choice.type, choice.inputs)
+    if choice.type is CompactionType.MAJOR:
+        return _major_buckets(partition, choice.inputs)
+    return _minor_buckets(partition, choice.inputs)
 
 
 def _major_buckets(partition: PartitionState, inputs: Directories) -> tuple[BucketPlan, ...]:

@@ -19,7 +19,7 @@ def refuse_unsupported(entity: Entity, directory: AcidDirectory) -> None:
     """
     _refuse_unsupported_files(entity, directory)
     _refuse_half_published(entity, directory)
-    _refuse_overlaps(entity, directory)
+    refuse_overlaps(entity, directory)
 
 
 def _refuse_unsupported_files(entity: Entity, directory: AcidDirectory) -> None:
@@ -38,7 +38,11 @@ def _refuse_unsupported_files(entity: Entity, directory: AcidDirectory) -> None:
         )
 
 
-def _refuse_overlaps(entity: Entity, directory: AcidDirectory) -> None:
+def refuse_overlaps(entity: Entity, directory: AcidDirectory) -> None:
+    """Refuse directories that share write ids.
+
+    :raises UnsupportedTableError: naming two of them.
+    """
     remedy = "let Hive's own compactor handle this partition, or find out what wrote the directories"
     covered = directory.base.write_id if directory.base else 0
     for delta in directory.deltas:

@@ -2,14 +2,46 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-from airflow_provider_acid.compaction.facts import EntityFacts, find_property
+from airflow_provider_acid.acid.plan import FileFormat
+from airflow_provider_acid.compaction.facts import EntityFacts, StorageFormat, find_property, storage_format
 from airflow_provider_acid.exceptions import UnsupportedTableError
-from airflow_provider_acid.metastore.values import DatabaseInfo, TableInfo
+from airflow_provider_acid.metastore.values import DatabaseInfo, PartitionInfo, TableInfo
 
 ORC_INPUT_FORMAT = "org.apache.hadoop.hive.ql.io.orc.OrcInputFormat"
+
+_INSERT_ONLY_FORMATS = {
+    ORC_INPUT_FORMAT: FileFormat.ORC,
+    "org.apache.hadoop.hive.ql.io.parquet.MapredParquetInputFormat": FileFormat.PARQUET,
+    "org.apache.hadoop.mapred.TextInputFormat": FileFormat.TEXT,
+}
+
+_OTHER_FORMATS = (
+    ("avro", "Avro"),
+    ("sequencefile", "SequenceFile"),
+    ("rcfile", "RCFile"),
+    ("json", "JSON"),
+    ("iceberg", "Iceberg"),
+    ("hbase", "HBase"),
+)
+"""Parts of the names of input formats and SerDes, and what users call the format."""
+
+_SERDES_OF_LINES = frozenset(
+    (
+        "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe",
+        "org.apache.hadoop.hive.serde2.OpenCSVSerde",
+        "org.apache.hadoop.hive.serde2.RegexSerDe",
+        "org.apache.hadoop.hive.serde2.MultiDelimitSerDe",
+        "org.apache.hadoop.hive.contrib.serde2.MultiDelimitSerDe",
+    )
+)
+"""SerDes that see one line at a time, so that it does not matter which file a line lies in."""
+
+_ENCODINGS_WITH_LINE_ENDS = re.compile(r"utf-?8|us-ascii|ascii|iso-?8859-?[0-9]+|windows-125[0-8]", re.IGNORECASE)
+"""Encodings in which a byte 10 is a line end and nothing else."""
 
 
 def table_refusal(table: TableInfo, database: DatabaseInfo) -> UnsupportedTableError | None:
@@ -44,20 +76,67 @@ def _table_conditions(table: TableInfo, database: DatabaseInfo) -> Iterator[tupl
         "waits for its first incremental replication (hive.repl.first.inc.pending)",
         "compact it when the replication load has finished",
     )
+    yield _format_condition(table.is_insert_only, storage_format(table, None))
     yield (
-        table.is_insert_only,
-        "is an insert-only table, a kind left to a later release",
-        "use Hive's own compactor for it until then",
-    )
-    yield (
-        table.input_format != ORC_INPUT_FORMAT,
-        f"is stored as {table.input_format}, not ORC",
-        "full ACID tables are stored as ORC; check the table's definition",
+        table.is_insert_only and table.stored_as_directories,
+        *_LIST_BUCKETING,
     )
     yield (
         bool(table.sort_columns),
         "is sorted (SORTED BY), and a merge by row id would break the order",
         "recreate the table without SORTED BY to have it compacted",
+    )
+
+
+_LIST_BUCKETING = (
+    "is skewed and stored as directories (list bucketing), which a merge would flatten",
+    "recreate it without STORED AS DIRECTORIES to have it compacted",
+)
+
+
+def _format_condition(is_insert_only: bool, storage: StorageFormat) -> tuple[bool, str, str]:
+    if not is_insert_only:
+        return (
+            storage.input_format != ORC_INPUT_FORMAT,
+            f"is stored as {storage.input_format}, not ORC",
+            "full ACID tables are stored as ORC; check the table's definition",
+        )
+    format = _INSERT_ONLY_FORMATS.get(storage.input_format)
+    known = format is not None and (format is not FileFormat.TEXT or storage.serde in _SERDES_OF_LINES)
+    classes = f"{storage.input_format} {storage.serde}"
+    name = next((name for part, name in _OTHER_FORMATS if part in classes.lower()), "another format")
+    return (
+        not known,
+        f"is an insert-only table stored as {name} ({classes.strip()}), which is not compacted",
+        "insert-only tables are compacted as ORC, Parquet and text; use Hive's own compactor for it",
+    )
+
+
+def file_format(table: TableInfo, partition: PartitionInfo | None) -> FileFormat:
+    """How the files of a partition, or of an unpartitioned table, are merged; a partition is judged by its own format.
+
+    :raises UnsupportedTableError: its format is not compacted.
+    """
+    storage = storage_format(table, partition)
+    refused, reason, remedy = _format_condition(table.is_insert_only, storage)
+    if refused:
+        name = f"table {table.database}.{table.name}"
+        raise UnsupportedTableError(f"partition {partition.name} of {name}" if partition else name, reason, remedy)
+    if not table.is_insert_only:
+        return FileFormat.ACID_ORC
+    format = _INSERT_ONLY_FORMATS[storage.input_format]
+    return FileFormat.TEXT_APART if format is FileFormat.TEXT and _lines_belong_to_files(storage) else format
+
+
+def _lines_belong_to_files(storage: StorageFormat) -> bool:
+    """Whether text means something else behind the text of another file."""
+    counts = storage.values("skip.header.line.count") + storage.values("skip.footer.line.count")
+    delimiters = storage.values("line.delim")
+    return (
+        any(count.strip() != "0" for count in counts)
+        or any(delimiter not in ("\n", "10") for delimiter in delimiters)
+        or bool(storage.values("textinputformat.record.delimiter"))
+        or not all(map(_ENCODINGS_WITH_LINE_ENDS.fullmatch, storage.values("serialization.encoding")))
     )
 
 
@@ -82,6 +161,9 @@ def check_entity(facts: EntityFacts) -> None:
 def _check_partition(facts: EntityFacts) -> None:
     partition = facts.partition
     assert partition is not None
+    file_format(facts.table, partition)
+    if facts.table.is_insert_only and partition.stored_as_directories:
+        raise UnsupportedTableError(str(facts.entity), *_LIST_BUCKETING)
     if partition.sort_columns:
         raise UnsupportedTableError(
             str(facts.entity), "the partition is sorted (SORTED BY)", "leave it, or rewrite it without SORTED BY"

@@ -36,10 +36,44 @@ class EntityFacts:
         """Whether rows of bucket N lie in files of bucket N only."""
         return self.table.bucket_count > 0
 
+    @property
+    def storage(self) -> StorageFormat:
+        """How the files of the partition, or of the unpartitioned table, are written."""
+        return storage_format(self.table, self.partition)
+
     def property(self, name: str) -> str | None:
         """A property of the partition, else of the table; names are compared without case."""
         own: Mapping[str, str] = self.partition.parameters if self.partition else {}
         return find_property(own, name) or find_property(self.table.parameters, name)
+
+
+@dataclass(frozen=True)
+class StorageFormat:
+    """How files are written: a partition's own description, which ALTER TABLE does not change with its table's.
+
+    :param parameters: of table, partition and SerDe; a reader may take a property from any of them.
+    """
+
+    input_format: str
+    serde: str
+    parameters: tuple[Mapping[str, str], ...]
+    stored_as_directories: bool
+
+    def values(self, name: str) -> tuple[str, ...]:
+        """All values of a property whose name is compared without case."""
+        found = (find_property(parameters, name) for parameters in self.parameters)
+        return tuple(value for value in found if value is not None)
+
+
+def storage_format(table: TableInfo, partition: PartitionInfo | None) -> StorageFormat:
+    """How the files of a partition, or of an unpartitioned table, are written."""
+    own: TableInfo | PartitionInfo = partition or table
+    return StorageFormat(
+        input_format=own.input_format or table.input_format,
+        serde=own.serde.library or table.serde.library,
+        parameters=(table.parameters, table.serde.parameters, own.parameters, own.serde.parameters),
+        stored_as_directories=own.stored_as_directories or table.stored_as_directories,
+    )
 
 
 def find_property(parameters: Mapping[str, str], name: str) -> str | None:

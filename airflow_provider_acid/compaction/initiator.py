@@ -13,12 +13,13 @@ from airflow_provider_acid.acid.plan import CompactionType, FileFormat
 from airflow_provider_acid.acid.planning import choose
 from airflow_provider_acid.acid.thresholds import (
     CompactionDecision,
+    TableKind,
     auto_compaction,
     decide,
 )
 from airflow_provider_acid.acid.write_ids import ValidTxnList, ValidWriteIdList, compactor_list
 from airflow_provider_acid.compaction.aborts import AbortAges, aborted_write_ids
-from airflow_provider_acid.compaction.eligibility import table_refusal
+from airflow_provider_acid.compaction.eligibility import file_format, table_refusal
 from airflow_provider_acid.compaction.outcomes import DuePartition
 from airflow_provider_acid.compaction.recovery import DIED
 from airflow_provider_acid.compaction.selection import TableSelection
@@ -29,7 +30,13 @@ from airflow_provider_acid.filesystem import Storage, storage_for
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.pools import RequestPool
 from airflow_provider_acid.metastore.queue import CompactionQueue
-from airflow_provider_acid.metastore.values import CompactionRow, CompactionState, DatabaseInfo, TableInfo
+from airflow_provider_acid.metastore.values import (
+    CompactionRow,
+    CompactionState,
+    DatabaseInfo,
+    PartitionInfo,
+    TableInfo,
+)
 
 log = logging.getLogger(__name__)
 
@@ -81,10 +88,12 @@ class _View:
     txns: ValidTxnList
     write_ids: ValidWriteIdList
     ages: AbortAges
+    insert_only: bool
 
     def look(self, storage: Storage) -> AcidDirectory:
         listing = storage.list()
-        return acid_directory(listing, self.write_ids, self.txns, read_base_formats(storage, listing))
+        formats = read_base_formats(storage, listing)
+        return acid_directory(listing, self.write_ids, self.txns, formats, insert_only=self.insert_only)
 
 
 class Initiator:
@@ -111,7 +120,8 @@ class Initiator:
             write_ids = {ids.full_table_name: ids for ids in self._client.valid_write_ids(names, str(txns))}
             ages = AbortAges(self._client)
             for table in tables:
-                view = _View(txns, compactor_list(write_ids[table.full_table_name]), ages)
+                of_table = compactor_list(write_ids[table.full_table_name])
+                view = _View(txns, of_table, ages, table.is_insert_only)
                 try:
                     self._evaluate_table(table, view, rows, findings)
                 except (ConfigurationError, ObjectNotFoundError) as error:
@@ -185,10 +195,12 @@ class Initiator:
         findings: _Findings,
     ) -> None:
         thresholds = self._settings.thresholds.for_table(table.parameters)
-        for entity, location in self._locations(table):
+        kind = TableKind.of(table.parameters) or TableKind.FULL_ACID
+        for entity, location, partition in self._locations(table):
             if entity in findings.requested or self._failed_too_often(entity, rows.get(entity, []), findings):
                 continue
             try:
+                files = file_format(table, partition)
                 directory = view.look(storage_for(location))
             except AcidError as error:
                 # One odd partition must not keep the others from being compacted (Hive: testInitiatorFailure).
@@ -196,20 +208,20 @@ class Initiator:
                 log.warning("%s: not evaluated: %s", entity, error)
                 continue
             aborted = view.ages.figures(table.full_table_name, aborted_write_ids(directory, view.write_ids))
-            decision = decide(directory, thresholds, hive_version=4, aborted=aborted)
+            decision = decide(directory, thresholds, hive_version=4, kind=kind, aborted=aborted)
             findings.evaluated.append(Evaluated(entity, decision))
             if decision.type is not None:
-                self._add_due(entity, decision.type, decision, directory, findings)
+                self._add_due(entity, decision.type, decision, directory, files, findings)
 
-    def _locations(self, table: TableInfo) -> Iterator[tuple[Entity, str]]:
+    def _locations(self, table: TableInfo) -> Iterator[tuple[Entity, str, PartitionInfo | None]]:
         if not table.partition_keys:
-            yield Entity(table.database, table.name), table.location
+            yield Entity(table.database, table.name), table.location, None
             return
         names = self._client.get_partition_names(table.database, table.name)
         for start in range(0, len(names), PARTITIONS_PER_CALL):
             batch: Sequence[str] = names[start : start + PARTITIONS_PER_CALL]
             for partition in self._client.get_partitions(table.database, table.name, batch):
-                yield Entity(table.database, table.name, partition.name), partition.location
+                yield Entity(table.database, table.name, partition.name), partition.location, partition
 
     def _failed_too_often(self, entity: Entity, rows: list[CompactionRow], findings: _Findings) -> bool:
         failures = _failures_in_a_row(rows)
@@ -243,10 +255,11 @@ class Initiator:
         type: CompactionType,
         decision: CompactionDecision,
         directory: AcidDirectory,
+        files: FileFormat,
         findings: _Findings,
     ) -> None:
         try:
-            choice = choose(entity, directory, FileFormat.ACID_ORC, type, self._settings.policy)
+            choice = choose(entity, directory, files, type, self._settings.policy)
         except RefusedError as error:
             findings.skipped.append(str(error))
             return

@@ -29,13 +29,19 @@ class Snapshot:
 
 
 def take_snapshot(
-    client: AcidMetastoreClient, full_table_name: str, storage: Storage, own_txn_id: int | None = None
+    client: AcidMetastoreClient,
+    full_table_name: str,
+    storage: Storage,
+    own_txn_id: int | None = None,
+    *,
+    insert_only: bool = False,
 ) -> Snapshot:
     """Look at a partition as Hive's Worker does.
 
     The order matters and is safe: whatever opens or commits in between counts as open.
 
     :param own_txn_id: the compaction's own transaction; it and all later ones are left out of the view.
+    :param insert_only: see :func:`~airflow_provider_acid.acid.directory.acid_directory`.
     """
     txns = current_txns(client)
     if own_txn_id is not None:
@@ -43,7 +49,8 @@ def take_snapshot(
     table_write_ids = client.valid_write_ids([full_table_name], str(txns))[0]
     write_ids = compactor_list(table_write_ids)
     listing = storage.list()
-    directory = acid_directory(listing, write_ids, txns, read_base_formats(storage, listing))
+    formats = read_base_formats(storage, listing)
+    directory = acid_directory(listing, write_ids, txns, formats, insert_only=insert_only)
     return Snapshot(txns, write_ids, listing, directory, read_flush_lengths(storage, directory))
 
 

@@ -17,7 +17,7 @@ from airflow_provider_acid.acid.plan import CompactionPlan, CompactionType
 from airflow_provider_acid.acid.planning import choose, plan_compaction
 from airflow_provider_acid.acid.result import CompactionResult
 from airflow_provider_acid.compaction.attempts import worker_id
-from airflow_provider_acid.compaction.eligibility import check_entity
+from airflow_provider_acid.compaction.eligibility import check_entity, file_format
 from airflow_provider_acid.compaction.facts import EntityFacts, load_facts
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
 from airflow_provider_acid.compaction.publication import check_inputs, verify_output
@@ -212,7 +212,13 @@ class Worker:
         facts = load_facts(self._client, due.entity)
         check_entity(facts)
         storage = storage_for(facts.location)
-        snapshot = take_snapshot(self._client, due.entity.full_table_name, storage, transaction.txn_id)
+        snapshot = take_snapshot(
+            self._client,
+            due.entity.full_table_name,
+            storage,
+            transaction.txn_id,
+            insert_only=facts.table.is_insert_only,
+        )
         partition = _partition_state(facts, snapshot)
         nothing = choose(due.entity, snapshot.directory, partition.format, due.type, self._settings.policy).nothing
         if snapshot.write_ids.high_water_mark <= 0:
@@ -345,6 +351,7 @@ def _partition_state(facts: EntityFacts, snapshot: Snapshot) -> PartitionState:
         columns=facts.columns,
         bucketed=facts.bucketed,
         table_parameters=facts.table.parameters,
+        format=file_format(facts.table, facts.partition),
         flush_lengths=snapshot.flush_lengths,
     )
 

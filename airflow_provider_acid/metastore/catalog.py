@@ -10,7 +10,7 @@ from hmsclient.genthrift.hive_metastore import ttypes
 from airflow_provider_acid.exceptions import ObjectNotFoundError
 from airflow_provider_acid.metastore import structs
 from airflow_provider_acid.metastore.connection import MetastoreConnection
-from airflow_provider_acid.metastore.values import ColumnInfo, DatabaseInfo, PartitionInfo, TableInfo
+from airflow_provider_acid.metastore.values import ColumnInfo, DatabaseInfo, PartitionInfo, SerdeInfo, TableInfo
 
 PARTITIONS_PER_CALL = 1000
 """Partitions asked for at once; Hive's own default for ``metastore.batch.retrieve.max``."""
@@ -115,6 +115,11 @@ def _parameters(parameters: Mapping[str, str] | None) -> dict[str, str]:
     return dict(parameters or {})
 
 
+def _serde(storage: ttypes.StorageDescriptor) -> SerdeInfo:
+    serde = storage.serdeInfo
+    return SerdeInfo(serde.serializationLib or "", _parameters(serde.parameters)) if serde else SerdeInfo()
+
+
 def _table(table: structs.Struct) -> TableInfo:
     storage = table.storage
     return TableInfo(
@@ -132,6 +137,8 @@ def _table(table: structs.Struct) -> TableInfo:
         output_format=storage.outputFormat or "",
         owner=table.owner or "",
         write_id=table.write_id if table.write_id and table.write_id > 0 else None,
+        serde=_serde(storage),
+        stored_as_directories=bool(storage.storedAsSubDirectories),
     )
 
 
@@ -145,4 +152,7 @@ def _partition(name: str, partition: ttypes.Partition) -> PartitionInfo:
         columns=_columns(storage.cols),
         bucket_count=storage.numBuckets if storage.numBuckets is not None else -1,
         sort_columns=tuple(order.col for order in storage.sortCols or ()),
+        input_format=storage.inputFormat or "",
+        serde=_serde(storage),
+        stored_as_directories=bool(storage.storedAsSubDirectories),
     )

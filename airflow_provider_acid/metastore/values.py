@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from airflow_provider_acid.acid.entity import Entity
@@ -76,11 +76,24 @@ class DatabaseInfo:
 
 
 @dataclass(frozen=True)
+class SerdeInfo:
+    """How rows are taken from and made into files.
+
+    :param library: name of the Java class.
+    :param parameters: SERDEPROPERTIES; delimiters and encoding of text are among them.
+    """
+
+    library: str = ""
+    parameters: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class TableInfo:
     """A table as the metastore describes it, never translated for a weaker client.
 
     :param bucket_count: declared number of buckets; -1 or 0 where the table declares none.
     :param write_id: write id of the last change of the table's metadata; None where the server does not say.
+    :param stored_as_directories: list bucketing: SKEWED BY … STORED AS DIRECTORIES.
     """
 
     database: str
@@ -97,6 +110,8 @@ class TableInfo:
     output_format: str
     owner: str
     write_id: int | None = None
+    serde: SerdeInfo = SerdeInfo()
+    stored_as_directories: bool = False
 
     @property
     def full_table_name(self) -> str:
@@ -125,7 +140,10 @@ class TableInfo:
 
 @dataclass(frozen=True)
 class PartitionInfo:
-    """A partition; ``name`` is spelled as the metastore spells it (values escaped, case kept)."""
+    """A partition; ``name`` is spelled as the metastore spells it (values escaped, case kept).
+
+    :param input_format: the partition's own, which ALTER TABLE does not change with the table's.
+    """
 
     name: str
     values: tuple[str, ...]
@@ -134,6 +152,9 @@ class PartitionInfo:
     columns: tuple[ColumnInfo, ...]
     bucket_count: int
     sort_columns: tuple[str, ...]
+    input_format: str = ""
+    serde: SerdeInfo = SerdeInfo()
+    stored_as_directories: bool = False
 
 
 @dataclass(frozen=True)

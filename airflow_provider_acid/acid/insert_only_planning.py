@@ -1,0 +1,123 @@
+"""What an insert-only (micromanaged) partition adds to planning: which files go where, and what is refused.
+
+Its directories hold plain files, whose rows have no ids: a directory is valid as a whole or not at all. Rules: Hive's
+``MmMajorQueryCompactor``, ``MmMinorQueryCompactor`` and ``HiveInputFormat.processForWriteIds``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from airflow_provider_acid.acid.directory import AcidDirectory, BaseDirectory, DeltaDirectory
+from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.listing import FileEntry
+from airflow_provider_acid.acid.minor import Deltas, output_range, range_obstacle
+from airflow_provider_acid.acid.names import is_acid_prefixed
+from airflow_provider_acid.acid.partition import CompactionPolicy, PartitionState
+from airflow_provider_acid.acid.plan import BucketPlan, CompactionType, OutputKind, SourceFile
+from airflow_provider_acid.acid.refusals import refuse_overlaps
+from airflow_provider_acid.acid.write_ids import RangeResponse
+from airflow_provider_acid.exceptions import ConfigurationError, UnknownNameError, UnsupportedTableError
+
+_NUMBERED = re.compile(r"([0-9]{1,18})_")
+
+_FOREIGN = "find out what wrote it and move it out of the table"
+
+
+def refuse_insert_only(entity: Entity, directory: AcidDirectory) -> None:
+    """Refuse an insert-only partition that cannot be compacted, whichever way.
+
+    :raises UnsupportedTableError: delete deltas, ACID directories inside others, directories that overlap, or one
+        that mixes the rows of aborted and of other transactions.
+    """
+    for delta in directory.delete_deltas:
+        raise UnsupportedTableError(
+            f"{delta.path} of table {entity}", "is a delete delta in an insert-only table", _FOREIGN
+        )
+    for path in directory.nested_directories:
+        if is_acid_prefixed(path.rpartition("/")[2]):
+            raise UnsupportedTableError(f"{path} of table {entity}", "is an ACID directory inside another", _FOREIGN)
+    for delta in directory.deltas:
+        # A compaction left aborted rows out of what it wrote; in any other directory nobody can tell which they are.
+        if delta.path in directory.partly_aborted and not delta.name.visibility_txn_id:
+            raise UnsupportedTableError(
+                f"{delta.path} of table {entity}",
+                "spans aborted and other write ids, and its rows do not say whose they are",
+                "compact it once the aborted transactions are cleaned, or find out what wrote it",
+            )
+    refuse_overlaps(entity, directory)
+
+
+def insert_only_obstacle(directory: AcidDirectory, inputs: Deltas, policy: CompactionPolicy) -> str | None:
+    """Why these deltas of an insert-only partition cannot be merged into one range; None where they can.
+
+    Original files and the base are none of a minor's business and stay as they are.
+    """
+    if inputs and len(set(output_range(inputs))) == 1:
+        return f"all deltas are of write id {output_range(inputs)[0]}, which is no range"
+    return range_obstacle(directory, inputs, policy)
+
+
+def insert_only_buckets(
+    partition: PartitionState, type: CompactionType, inputs: Sequence[BaseDirectory | DeltaDirectory]
+) -> tuple[BucketPlan, ...]:
+    """The files of the inputs, and of a major without a base also the original files, by the number in their names.
+
+    :param inputs: base first, then deltas in Hive's order.
+    :raises UnsupportedTableError: a file of a bucketed table whose name does not say its bucket.
+    :raises ConfigurationError: an input is aborted, so the directory was not read as an insert-only one.
+    """
+    _check_no_aborted(partition, inputs)
+    files = [file for directory in inputs for file in _by_path(directory.files)]
+    if type is CompactionType.MAJOR:
+        files = [*_by_path(partition.directory.originals), *files]
+    found: dict[int, list[SourceFile]] = defaultdict(list)
+    for file in files:
+        found[_bucket(partition, file)].append(SourceFile(file.path, file.size_bytes))
+    kept = _without_empty_files(found, partition.bucketed)
+    return tuple(BucketPlan(OutputKind.ROWS, bucket, kept[bucket], ()) for bucket in sorted(kept))
+
+
+def _check_no_aborted(partition: PartitionState, inputs: Iterable[BaseDirectory | DeltaDirectory]) -> None:
+    for part in inputs:
+        if isinstance(part, DeltaDirectory):
+            aborted = partition.write_ids.is_range_aborted(part.name.min_write_id, part.name.max_write_id)
+            if aborted is RangeResponse.ALL:
+                raise ConfigurationError(
+                    f"{part.path} of table {partition.entity}",
+                    "is aborted, but among the inputs of an insert-only table",
+                    "call acid_directory with insert_only=True",
+                )
+
+
+def _by_path(files: Iterable[FileEntry]) -> list[FileEntry]:
+    return sorted(files, key=lambda file: file.path)
+
+
+def _bucket(partition: PartitionState, file: FileEntry) -> int:
+    """The number before the first ``_``; any writer's files may share one where the table declares no buckets."""
+    match = _NUMBERED.match(file.path.rpartition("/")[2])
+    if match is not None:
+        return int(match[1])
+    if partition.bucketed:
+        raise UnknownNameError(
+            f"{file.path} of table {partition.entity}",
+            "has no bucket number in its name (as in 000000_0), but the table is bucketed",
+            _FOREIGN,
+        )
+    return 0
+
+
+def _without_empty_files(
+    found: Mapping[int, Sequence[SourceFile]], bucketed: bool
+) -> dict[int, tuple[SourceFile, ...]]:
+    """Files of 0 bytes hold no rows in any format.
+
+    A bucketed table keeps one for a bucket that has no other file: readers may count on one file per bucket.
+    """
+    kept = {bucket: tuple(file for file in files if file.size_bytes) for bucket, files in found.items()}
+    if bucketed:
+        return {bucket: files or (found[bucket][0],) for bucket, files in kept.items()}
+    return {bucket: files for bucket, files in kept.items() if files}
