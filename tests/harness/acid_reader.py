@@ -142,6 +142,16 @@ def live_directories(folder: Path, snapshot: Snapshot) -> list[Path]:
     return sorted(directory.path for directory in _live(folder, snapshot))
 
 
+def live_files(folder: Path, snapshot: Snapshot) -> list[Path]:
+    """The data files of a partition that a reader opens, by path."""
+    live = _live(folder, snapshot)
+    has_base = any(directory.kind == "base" for directory in live)
+    files = [] if has_base else _original_files(folder)
+    for directory in live:
+        files += _data_files(directory.path) + _raw_files(directory.path)
+    return sorted(files)
+
+
 def _read_partition(folder: Path, location: Path, columns: Mapping[str, str], snapshot: Snapshot) -> Iterator[Row]:
     live = _live(folder, snapshot)
     deletes = _Deletes((directory for directory in live if directory.kind == "delete_delta"), snapshot)

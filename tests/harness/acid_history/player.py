@@ -76,7 +76,7 @@ class _Player:
             steps.AddColumn: self._add_column,
             steps.OpenReader: self._open_reader,
             steps.CloseReader: self._close_reader,
-            steps.StartCompaction: lambda step: self._compactor.start(step.type),
+            steps.StartCompaction: self._start_compaction,
             steps.FinishCompaction: lambda step: self._compactor.finish(step.death),
             steps.Clean: lambda step: self._cleaner.clean(self._compactor.ready),
         }
@@ -190,6 +190,12 @@ class _Player:
         write_id = self.partition.metastore.allocate(txn)
         self._end_as(txn, step.outcome)
         return f"transaction {txn}, write id {write_id}"
+
+    def _start_compaction(self, step: steps.StartCompaction) -> str:
+        said = self._compactor.start(step.type)
+        if said.startswith("refused"):
+            self._counts["refused"] += 1
+        return said
 
     def _add_column(self, step: steps.AddColumn) -> str | None:
         if self.partition.writers:

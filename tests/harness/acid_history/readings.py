@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from tests.harness.acid_history.partition import Partition
-from tests.harness.acid_reader import NotEnoughHistoryError, Snapshot, read_table
+from tests.harness.acid_reader import NotEnoughHistoryError, Snapshot, live_files, read_table
 
 
 @dataclass(frozen=True)
@@ -15,11 +16,13 @@ class OpenSnapshot:
 
     :param txn: its transaction; 0 for one that starts right now.
     :param committed: the write ids it must see, which is the truth behind the snapshot.
+    :param files: what it opens when it lists the partition right away, as it reads them later.
     """
 
     txn: int
     snapshot: Snapshot
     committed: Collection[int]
+    files: tuple[Path, ...]
 
 
 class Readings:
@@ -32,7 +35,9 @@ class Readings:
     def now(self, txn: int = 0) -> OpenSnapshot:
         """A snapshot of this moment."""
         metastore = self._partition.metastore
-        return OpenSnapshot(txn, metastore.reader_snapshot(), metastore.committed_write_ids())
+        snapshot = metastore.reader_snapshot()
+        files = tuple(live_files(self._partition.folder, snapshot)) if txn else ()
+        return OpenSnapshot(txn, snapshot, metastore.committed_write_ids(), files)
 
     def check(self, reader: OpenSnapshot, *, hive_only: bool = False) -> None:
         """All engines read the truth.
@@ -40,6 +45,8 @@ class Readings:
         :param hive_only: leave out the engines that do not check a compaction's transaction.
         :raises AssertionError: one of them does not.
         """
+        gone = [str(file.relative_to(self._partition.folder)) for file in reader.files if not file.exists()]
+        assert not gone, f"the query of transaction {reader.txn} still reads {gone}"
         expected = self._partition.rows_for(reader.committed)
         for engine, snapshot in self._engines(reader.snapshot, hive_only):
             self.compared += 1
