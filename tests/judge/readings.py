@@ -1,0 +1,34 @@
+"""How a table is read: every way Hive has of doing it."""
+
+from __future__ import annotations
+
+from tests.harness.hive_engine import HiveEngine
+
+FETCH, JOB = "more", "none"
+WAYS = {
+    "row mode, fetch task": (False, FETCH),
+    "vectorised, fetch task": (True, FETCH),
+    "row mode, job": (False, JOB),
+    "vectorised, job": (True, JOB),
+}
+
+
+def read(hive: HiveEngine, table: str, columns: str, way: str = "row mode, fetch task") -> list[str]:
+    """All rows as Hive prints them, sorted."""
+    vectorised, conversion = WAYS[way]
+    return sorted(
+        hive.execute(
+            f"set hive.vectorized.execution.enabled={str(vectorised).lower()}",
+            f"set hive.fetch.task.conversion={conversion}",
+            f"select {columns} from {table}",
+        )
+    )
+
+
+def check_every_way(hive: HiveEngine, table: str, columns: str, expected: list[str], when: str) -> None:
+    """Every way of reading finds the same rows.
+
+    :raises AssertionError: one does not; the message names it and the table's files.
+    """
+    for way in WAYS:
+        assert read(hive, table, columns, way) == expected, f"{table}, {when}, {way}"
