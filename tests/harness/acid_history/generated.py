@@ -25,32 +25,46 @@ def _writes(kinds: list[What], most: int) -> SearchStrategy[steps.Step]:
 
 _overwrites = st.builds(steps.Overwrite, st.lists(st.integers(0, 8), max_size=4).map(tuple), _outcomes, st.booleans())
 _streams = st.builds(steps.Stream, st.lists(_outcomes, min_size=2, max_size=4).map(tuple), _picks, st.booleans())
-_steps: SearchStrategy[steps.Step] = st.one_of(
+_COMMON: tuple[SearchStrategy[steps.Step], ...] = (
     st.just(steps.Pause()),
     _writes([What.INSERT], 1),
-    _writes([What.INSERT, What.DELETE], 1),
+    _writes([What.DELETE, What.UPDATE], 1),
     _writes([What.DELETE, What.UPDATE], 1),
     _writes([What.INSERT, What.DELETE, What.UPDATE], 3),
-    _writes([What.LOAD, What.INSERT, What.DELETE], 2),
-    _overwrites | st.builds(steps.AddColumn) | _streams | st.builds(steps.ElsewhereWrite, _outcomes),
-    _streams | st.builds(steps.Begin),
     st.builds(steps.End, st.integers(0, 3), st.sampled_from([Outcome.COMMIT, Outcome.ABORT])),
     st.builds(steps.OpenReader) | st.builds(steps.CloseReader, st.integers(0, 2)),
     st.builds(steps.StartCompaction, _types),
-    st.builds(steps.StartCompaction, _types),
     st.builds(steps.FinishCompaction, _deaths),
+    st.builds(steps.StartCompaction, _types),
     st.builds(steps.FinishCompaction, _deaths),
     st.builds(steps.Clean),
 )
+_RARE: tuple[SearchStrategy[steps.Step], ...] = (
+    _writes([What.LOAD, What.INSERT, What.DELETE], 2),
+    _overwrites,
+    _streams,
+    st.builds(steps.AddColumn),
+    st.builds(steps.ElsewhereWrite, _outcomes) | st.builds(steps.Begin),
+)
+"""Each history has only some of these, so that what stands in another's way is not always there."""
+
+_originals = st.lists(st.integers(-1, 2), min_size=1, max_size=len(steps.ORIGINAL_FILES)).map(tuple)
 _tables = st.builds(
     TableKind,
     hive_version=st.sampled_from([4, 3]),
     buckets=st.sampled_from([0, 2]),
-    originals=st.just(()) | st.lists(st.integers(-1, 2), max_size=len(steps.ORIGINAL_FILES)).map(tuple),
-    max_deltas=st.sampled_from([500, 500, 2, 4]),
-    mixed=st.sampled_from(list(MixedKinds)),
+    originals=st.just(()) | st.just(()) | _originals,
+    max_deltas=st.sampled_from([500, 500, 3, 5]),
+    mixed=st.sampled_from([MixedKinds.UNDER_LOCK, *MixedKinds]),
 )
 
-histories: SearchStrategy[History] = st.builds(
-    History, _tables, st.lists(_steps, min_size=MIN_STEPS, max_size=MAX_STEPS).map(tuple)
-)
+
+@st.composite
+def _histories(draw: st.DrawFn) -> History:
+    table = draw(_tables)
+    rare = draw(st.sets(st.integers(0, len(_RARE) - 1), max_size=3))
+    step = st.one_of(*_COMMON, *(_RARE[place] for place in sorted(rare)))
+    return History(table, tuple(draw(st.lists(step, min_size=MIN_STEPS, max_size=MAX_STEPS))))
+
+
+histories: SearchStrategy[History] = _histories()
