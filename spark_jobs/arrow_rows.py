@@ -18,7 +18,7 @@ from airflow_provider_acid.acid.plan import OrcOptions
 from airflow_provider_acid.exceptions import CorruptFileError
 from airflow_provider_acid.spark_jobs.orc_schema import TIMESTAMPS, Kind, OrcType
 from airflow_provider_acid.spark_jobs.sealed_output import SealedOutput, StripeKeys
-from airflow_provider_acid.spark_jobs.source_files import SourceReader
+from airflow_provider_acid.spark_jobs.source_files import KEY_FIELDS, SourceReader
 
 _BATCH_ROWS = 1024
 
@@ -75,8 +75,8 @@ def is_exact(source: SourceReader, target_row: OrcType) -> bool:
     return source.writer_time_zones() <= UTC_NAMES
 
 
-class ArrowRows:
-    """Writes a bucket's rows with pyarrow.
+class ArrowFile:
+    """An ACID file written with pyarrow.
 
     :param schema: type of the output; char and varchar are written as strings.
     """
@@ -86,11 +86,14 @@ class ArrowRows:
     def __init__(
         self, name: str, output: SealedOutput, schema: OrcType, options: OrcOptions, bloom_filter_ids: set[int]
     ) -> None:
-        self._row = schema.children[5]
-        self._types = [_arrow_type(child) for child in self._row.children]
-        self._output = output
-        self._has_timestamps = any(node.kind in TIMESTAMPS for node in self._row.walk())
+        row = schema.children[5]
+        self.types = [_arrow_type(child) for child in row.children]
         self.keys = StripeKeys(name, _BATCH_ROWS, across_calls=False)
+        self._output = output
+        self._has_timestamps = any(node.kind in TIMESTAMPS for node in row.walk())
+        self._row_fields = [pa.field(f"c{number}", kind) for number, kind in enumerate(self.types)]
+        kinds = (pa.int32(), pa.int64(), pa.int32(), pa.int64(), pa.int64(), pa.struct(self._row_fields))
+        self._schema = pa.schema([pa.field(f"c{number}", kind) for number, kind in enumerate(kinds)])
         self._writer = orc.ORCWriter(
             pa.PythonFile(output, mode="w"),
             batch_size=_BATCH_ROWS,
@@ -102,7 +105,28 @@ class ArrowRows:
             bloom_filter_columns=sorted(bloom_filter_ids) or None,
         )
         # The writer takes its schema from the first table, also where no row follows.
-        self._write(pa.RecordBatch.from_arrays(self._empty(), schema=self._schema()))
+        self._writer.write(self._schema.empty_table())
+
+    def append(self, ids: pa.RecordBatch, columns: list[pa.Array[Any]], is_null: pa.Array[Any] | None = None) -> None:
+        """Write rows.
+
+        :param ids: the five columns before the row.
+        :param columns: of the row, in the types of the output.
+        :param is_null: where the row itself is NULL.
+        """
+        rows = pa.StructArray.from_arrays(columns, fields=self._row_fields, mask=is_null)
+        batch = pa.RecordBatch.from_arrays([*ids.columns, rows], schema=self._schema)
+        self._writer.write(pa.Table.from_batches([batch]))
+        self.keys.add(ids)
+
+    def close(self) -> None:
+        """Write the last stripe and the tail into the held end of the output."""
+        self._output.hold()
+        self._writer.close()
+
+
+class ArrowRows(ArrowFile):
+    """Writes a bucket's rows with pyarrow."""
 
     def write(self, source: SourceReader, stripe: int, batch: pa.RecordBatch, mask: pa.Array[Any] | None) -> None:
         """Write the rows of a stripe that stay.
@@ -117,37 +141,14 @@ class ArrowRows:
         columns = [rows.field(number) for number in range(rows.type.num_fields)]
         brought = [
             column if column.type == kind else column.cast(kind)
-            for column, kind in zip(columns, self._types, strict=False)
+            for column, kind in zip(columns, self.types, strict=False)
         ]
-        for kind in self._types[len(columns) :]:
+        for kind in self.types[len(columns) :]:
             missing: Any = kind
             brought.append(pa.nulls(len(rows), missing))
         if self._has_timestamps and not all(_writable(column) for column in brought):
             raise NotExactError(source.name)
-        keys = [chosen.column(number) for number in range(5)]
-        self._write(pa.RecordBatch.from_arrays([*keys, self._struct(brought)], schema=self._schema()))
-        self.keys.add(chosen)
-
-    def close(self) -> None:
-        """Write the last stripe and the tail into the held end of the output."""
-        self._output.hold()
-        self._writer.close()
-
-    def _write(self, batch: pa.RecordBatch) -> None:
-        self._writer.write(pa.Table.from_batches([batch]))
-
-    def _schema(self) -> pa.Schema:
-        kinds = (pa.int32(), pa.int64(), pa.int32(), pa.int64(), pa.int64(), pa.struct(self._row_fields()))
-        return pa.schema([pa.field(f"c{number}", kind) for number, kind in enumerate(kinds)])
-
-    def _row_fields(self) -> list[pa.Field[Any]]:
-        return [pa.field(f"c{number}", kind) for number, kind in enumerate(self._types)]
-
-    def _struct(self, columns: list[pa.Array[Any]]) -> pa.Array[Any]:
-        return pa.StructArray.from_arrays(columns, fields=self._row_fields())
-
-    def _empty(self) -> list[pa.Array[Any]]:
-        return [pa.array([], field.type) for field in self._schema()]
+        self.append(chosen.select(KEY_FIELDS), brought)
 
 
 def _arrow_type(node: OrcType) -> pa.DataType:

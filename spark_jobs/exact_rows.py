@@ -123,7 +123,7 @@ class ExactRows:
     def _rows(self, source: SourceReader, stripe: int, expected: int) -> Iterator[tuple[Any, ...]]:
         convert, seen = self._convert, 0
         with damage_named(source.name):
-            for *key, row in self._reader.read_stripe(stripe):
+            for *key, row in source.events(stripe, self._reader.read_stripe(stripe)):
                 if row is None:
                     raise CorruptFileError(
                         source.name, "holds an insert without a row", "restore the file from a backup"

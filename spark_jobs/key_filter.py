@@ -15,50 +15,27 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_acid.exceptions import CorruptFileError, UnsupportedTableError
-
-INSERT, UPDATE, DELETE = 0, 1, 2
-
-_STATEMENT_BITS = 12
-_STATEMENT_MASK = (1 << _STATEMENT_BITS) - 1
-_WRITER_SHIFT = 16
-_WRITER_MASK = 0xFFF
-_RESERVED_MASK = 0x1000F000
-_VERSION_SHIFT = 29
-# write id and statement share 63 bits
-_MAX_WRITE_ID = 1 << (62 - _STATEMENT_BITS)
-
-_DAMAGED = "restore the file from a backup, or ask whoever wrote it; nothing was changed"
-
-Key = tuple[int, int, int]
-
-
-@dataclass(frozen=True)
-class Visibility:
-    """Which write ids' events count.
-
-    :param high_water_mark: events with a higher write id are dropped.
-    :param aborted: events with one of these write ids are dropped.
-    """
-
-    high_water_mark: int
-    aborted: pa.Array[Any]
-
-    @classmethod
-    def of(cls, high_water_mark: int, aborted_write_ids: Iterable[int]) -> Visibility:
-        """Prepare the set of aborted write ids."""
-        return cls(high_water_mark, pa.array(list(aborted_write_ids), pa.int64()))
-
-    def valid(self, write_ids: pa.Array[Any]) -> pa.Array[Any]:
-        """A mask of the events that count."""
-        below = pc.less_equal(write_ids, pa.scalar(self.high_water_mark, pa.int64()))
-        return pc.and_(below, pc.invert(pc.is_in(write_ids, value_set=self.aborted)))
+from airflow_provider_acid.spark_jobs.acid_keys import (
+    DAMAGED,
+    INSERT,
+    Key,
+    Visibility,
+    check_ids,
+    check_operation,
+    count,
+    key_at,
+    one_array,
+    pairs_of,
+    value_of,
+    writers_of,
+)
 
 
 @dataclass(frozen=True)
 class DeletedKeys:
     """The keys of deleted rows of one bucket: ascending, each once.
 
-    :param pairs: write id and statement in one number; see :func:`_pairs`.
+    :param pairs: write id and statement in one number; see :func:`pairs_of`.
     """
 
     pairs: pa.Array[Any]
@@ -69,26 +46,20 @@ class DeletedKeys:
 
     def between(self, low: int, high: int) -> DeletedKeys:
         """The part whose pairs lie in ``low``..``high``."""
-        start = bisect_left(self.pairs, low, key=_value)
-        end = bisect_right(self.pairs, high, key=_value)
+        start = bisect_left(self.pairs, low, key=value_of)
+        end = bisect_right(self.pairs, high, key=value_of)
         return DeletedKeys(self.pairs.slice(start, end - start), self.row_ids.slice(start, end - start))
 
 
-def deleted_keys(batches: Iterable[tuple[str, pa.RecordBatch]], bucket: int, visibility: Visibility) -> DeletedKeys:
+def deleted_keys(batches: Iterable[pa.RecordBatch], visibility: Visibility) -> DeletedKeys:
     """Collect the valid delete events of one bucket.
 
-    :param batches: file name and ACID columns of every piece of every delete file.
-    :raises CorruptFileError: a delete file holds an event that is no delete.
-    :raises UnsupportedTableError: a bucket property is not of Hive 3's form.
+    :param batches: their ids; checked, and of this bucket's rows only.
     """
     pairs, row_ids = [], []
-    for name, batch in batches:
-        _check_operation(name, batch, DELETE)
-        _check_bucket_form(name, batch)
-        writers = _writers(batch.column("bucket"))
-        mine = pc.equal(writers, pa.scalar(bucket, writers.type))
-        chosen = batch.filter(pc.and_(mine, visibility.valid(batch.column("currentTransaction"))))
-        pairs.append(_pairs(chosen))
+    for batch in batches:
+        chosen = batch.filter(visibility.valid(batch.column("currentTransaction")))
+        pairs.append(pairs_of(chosen))
         row_ids.append(chosen.column("rowId"))
     columns = [pa.chunked_array(pairs, pa.int64()), pa.chunked_array(row_ids, pa.int64())]
     return _sorted_once(pa.Table.from_arrays(columns, names=["pair", "row_id"]))
@@ -97,7 +68,7 @@ def deleted_keys(batches: Iterable[tuple[str, pa.RecordBatch]], bucket: int, vis
 def _sorted_once(table: pa.Table) -> DeletedKeys:
     ordered = table.take(pc.sort_indices(table, sort_keys=[("pair", "ascending"), ("row_id", "ascending")]))
     columns = ordered.combine_chunks()
-    pairs, row_ids = (_one_array(columns.column(name)) for name in ("pair", "row_id"))
+    pairs, row_ids = (one_array(columns.column(name)) for name in ("pair", "row_id"))
     if len(pairs) > 1:
         differs = pc.or_(pc.not_equal(pairs[1:], pairs[:-1]), pc.not_equal(row_ids[1:], row_ids[:-1]))
         first = pa.concat_arrays([pa.array([True]), differs])
@@ -139,17 +110,17 @@ class KeyFilter:
         self._check(name, batch)
         valid = self._visibility.valid(batch.column("currentTransaction"))
         deleted = pc.and_(valid, self._is_deleted(batch))
-        rows_aborted, rows_deleted = _count(pc.invert(valid)), _count(deleted)
+        rows_aborted, rows_deleted = count(pc.invert(valid)), count(deleted)
         mask = None if rows_aborted + rows_deleted == 0 else pc.and_not(valid, deleted)
         return Kept(mask, rows_aborted, rows_deleted)
 
     def _check(self, name: str, batch: pa.RecordBatch) -> None:
-        _check_operation(name, batch, INSERT)
-        _check_bucket_form(name, batch)
-        for writer in pc.unique(_writers(batch.column("bucket"))).to_pylist():
+        check_operation(name, batch, INSERT)
+        check_ids(name, batch)
+        for writer in pc.unique(writers_of(batch.column("bucket"))).to_pylist():
             if writer != self._bucket:
-                raise CorruptFileError(name, f"holds a row of bucket {writer}, not {self._bucket}", _DAMAGED)
-        if _count(pc.not_equal(batch.column("originalTransaction"), batch.column("currentTransaction"))):
+                raise CorruptFileError(name, f"holds a row of bucket {writer}, not {self._bucket}", DAMAGED)
+        if count(pc.not_equal(batch.column("originalTransaction"), batch.column("currentTransaction"))):
             raise UnsupportedTableError(
                 name,
                 "holds an insert whose two write ids differ, which ACID version 2 does not write",
@@ -158,7 +129,7 @@ class KeyFilter:
         self._check_order(name, batch)
 
     def _check_order(self, name: str, batch: pa.RecordBatch) -> None:
-        pairs, row_ids = _pairs(batch), batch.column("rowId")
+        pairs, row_ids = pairs_of(batch), batch.column("rowId")
         ascends = pc.or_(
             pc.greater(pairs[1:], pairs[:-1]),
             pc.and_(pc.equal(pairs[1:], pairs[:-1]), pc.greater(row_ids[1:], row_ids[:-1])),
@@ -166,7 +137,7 @@ class KeyFilter:
         first = key_at(batch, 0)
         if self._last is not None and first <= self._last:
             raise _out_of_order(name, first, self._last, self._last_name)
-        if _count(ascends) != len(ascends):
+        if count(ascends) != len(ascends):
             place = pc.index(ascends, False).as_py()
             raise _out_of_order(name, key_at(batch, place + 1), key_at(batch, place), name)
         self._last, self._last_name = key_at(batch, batch.num_rows - 1), name
@@ -174,13 +145,7 @@ class KeyFilter:
     def _is_deleted(self, batch: pa.RecordBatch) -> pa.Array[Any]:
         if len(self._deleted) == 0:
             return _nothing(batch.num_rows)
-        return _match(_pairs(batch), batch.column("rowId"), self._deleted)
-
-
-def key_at(batch: pa.RecordBatch, row: int) -> Key:
-    """The key of one row."""
-    owid, bucket, row_id = (batch.column(name)[row].as_py() for name in ("originalTransaction", "bucket", "rowId"))
-    return owid, bucket, row_id
+        return _match(pairs_of(batch), batch.column("rowId"), self._deleted)
 
 
 def _match(pairs: pa.Array[Any], row_ids: pa.Array[Any], deleted: DeletedKeys) -> pa.Array[Any]:
@@ -212,48 +177,6 @@ def _packed(pairs: pa.Array[Any], row_ids: pa.Array[Any], low: int, row_id_bits:
     return pc.add(pc.shift_left(distance, pa.scalar(row_id_bits, pa.int64())), row_ids)
 
 
-def _pairs(batch: pa.RecordBatch) -> pa.Array[Any]:
-    """Write id and statement id as one number; among rows of one writer it orders as (write id, bucket property)."""
-    statements = pc.bit_wise_and(pc.cast(batch.column("bucket"), pa.int64()), pa.scalar(_STATEMENT_MASK, pa.int64()))
-    shifted = pc.shift_left(batch.column("originalTransaction"), pa.scalar(_STATEMENT_BITS, pa.int64()))
-    return pc.bit_wise_or(shifted, statements)
-
-
-def _writers(properties: pa.Array[Any]) -> pa.Array[Any]:
-    shifted = pc.shift_right(properties, pa.scalar(_WRITER_SHIFT, pa.int32()))
-    return pc.bit_wise_and(shifted, pa.scalar(_WRITER_MASK, pa.int32()))
-
-
-def _check_operation(name: str, batch: pa.RecordBatch, expected: int) -> None:
-    for operation in pc.unique(batch.column("operation")).to_pylist():
-        if operation == UPDATE:
-            raise UnsupportedTableError(
-                name, "holds update events of ACID version 1", "compact the table once with the Hive that wrote it"
-            )
-        if operation != expected:
-            wanted = "deletes" if expected == DELETE else "inserts"
-            raise CorruptFileError(name, f"holds operation {operation} among {wanted}", _DAMAGED)
-
-
-def _check_bucket_form(name: str, batch: pa.RecordBatch) -> None:
-    for column in ("originalTransaction", "bucket", "rowId", "currentTransaction"):
-        if batch.column(column).null_count:
-            raise CorruptFileError(name, f"holds a row without {column}", _DAMAGED)
-    for scalar in pc.unique(batch.column("bucket")):
-        value = _value(scalar)
-        if value >> _VERSION_SHIFT != 1 or value & _RESERVED_MASK:
-            raise UnsupportedTableError(
-                name,
-                f"holds the bucket property {value}, which is not of Hive 3's form",
-                "compact the table once with the Hive that wrote it",
-            )
-    if batch.num_rows:
-        low, high = (pc.min_max(batch.column("originalTransaction"))[end].as_py() for end in ("min", "max"))
-        lowest_row_id = pc.min(batch.column("rowId")).as_py()
-        if low < 0 or high >= _MAX_WRITE_ID or lowest_row_id < 0:
-            raise CorruptFileError(name, f"holds write ids {low} to {high}, row ids from {lowest_row_id}", _DAMAGED)
-
-
 def _out_of_order(name: str, key: Key, before: Key, before_name: str) -> CorruptFileError:
     where = "itself" if before_name == name else before_name
     return CorruptFileError(
@@ -263,20 +186,5 @@ def _out_of_order(name: str, key: Key, before: Key, before_name: str) -> Corrupt
     )
 
 
-def _value(scalar: pa.Scalar[Any]) -> int:
-    value: int = scalar.as_py()
-    return value
-
-
 def _nothing(rows: int) -> pa.Array[Any]:
     return pa.repeat(pa.scalar(False), rows)
-
-
-def _count(mask: pa.Array[Any]) -> int:
-    count: int = pc.sum(mask).as_py() or 0
-    return count
-
-
-def _one_array(column: pa.ChunkedArray[Any]) -> pa.Array[Any]:
-    chunks = column.chunks
-    return chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks) if chunks else pa.array([], column.type)

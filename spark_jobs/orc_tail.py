@@ -75,19 +75,6 @@ class OrcTail:
     calendar: int
     tail_bytes: int
 
-    def values_by_column(self) -> tuple[int, ...] | None:
-        """Values that are not NULL, by statistics, of each of the table's columns; None where there are none.
-
-        The root's sixth child is ``row``; its children are the table's columns.
-        """
-        if len(self.statistics) != sum(1 for _ in self.schema.walk()):
-            return None
-        counts, column = [], len(self.schema.children) + 1
-        for child in self.schema.children[-1].children:
-            counts.append(self.statistics[column].values)
-            column += sum(1 for _ in child.walk())
-        return tuple(counts)
-
 
 def read_tail(file: BinaryIO, name: str) -> OrcTail:
     """Read and check a file's tail.

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 from airflow_provider_acid.exceptions import StorageError, VerificationError
-from airflow_provider_acid.spark_jobs.key_filter import Key, key_at
+from airflow_provider_acid.spark_jobs.acid_keys import DELETE, INSERT, UPDATE, Key, key_at
 from airflow_provider_acid.spark_jobs.orc_schema import OrcType
 from airflow_provider_acid.spark_jobs.orc_tail import KEY_INDEX, STATS, VERSION, reseal, stripe_rows
 
@@ -61,16 +61,13 @@ class SealedOutput(io.RawIOBase):
         """Rows of each stripe, once the writer is closed."""
         return stripe_rows(bytes(self._held or b""))
 
-    def seal(self, schema: OrcType, key_index: Sequence[Key], rows: int, calendar: int) -> None:
+    def seal(self, schema: OrcType, key_index: Sequence[Key], operation: int, rows: int, calendar: int) -> None:
         """Write the held end with Hive's types, footer keys and calendar.
 
         :param key_index: the last key of every stripe.
+        :param operation: of every row.
         """
-        metadata = {
-            KEY_INDEX: key_index_text(key_index).encode(),
-            STATS: f"{rows},0,0".encode(),
-            VERSION: b"2",
-        }
+        metadata = acid_metadata(key_index, operation, rows)
         self._file.write(reseal(bytes(self._held or b""), schema, metadata, calendar))
         self._held = bytearray()
 
@@ -91,6 +88,16 @@ def sealed_output(name: str, file: BinaryIO) -> Iterator[SealedOutput]:
         raise StorageError(name, f"cannot be written ({reason})", "check free space and permissions") from error
     finally:
         output.abandon()
+
+
+def acid_metadata(key_index: Sequence[Key], operation: int, rows: int) -> dict[str, bytes]:
+    """Hive's footer keys; readers of Hive 3 skip delete files that say they hold no deletes."""
+    counts = (rows if operation == counted else 0 for counted in (INSERT, UPDATE, DELETE))
+    return {
+        KEY_INDEX: key_index_text(key_index).encode(),
+        STATS: ",".join(map(str, counts)).encode(),
+        VERSION: b"2",
+    }
 
 
 def key_index_text(keys: Sequence[Key]) -> str:

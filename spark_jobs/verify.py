@@ -3,46 +3,52 @@
 from __future__ import annotations
 
 import zoneinfo
+from collections.abc import Callable
 from dataclasses import dataclass
+
+import pyarrow as pa
 
 from airflow_provider_acid.acid.plan import OrcOptions, SourceFile
 from airflow_provider_acid.exceptions import AcidError, VerificationError
 from airflow_provider_acid.filesystem import Storage, join
+from airflow_provider_acid.spark_jobs.acid_keys import Key, key_at
 from airflow_provider_acid.spark_jobs.exact_rows import exact_reader
-from airflow_provider_acid.spark_jobs.key_filter import Key, KeyFilter, key_at
+from airflow_provider_acid.spark_jobs.key_filter import KeyFilter
 from airflow_provider_acid.spark_jobs.orc_schema import OrcType
-from airflow_provider_acid.spark_jobs.orc_tail import KEY_INDEX, STATS, VERSION, OrcTail
-from airflow_provider_acid.spark_jobs.sealed_output import key_index_text
+from airflow_provider_acid.spark_jobs.orc_tail import OrcTail
+from airflow_provider_acid.spark_jobs.sealed_output import acid_metadata
 from airflow_provider_acid.spark_jobs.source_files import KEY_FIELDS, SourceReader, damage_named, open_source
 
-_REMEDY = "report this with the versions of pyarrow and pyorc; nothing was published"
+REPORT = "report this with the versions of pyarrow and pyorc; nothing was published"
 
 
 @dataclass(frozen=True)
 class Expected:
     """What an output must hold.
 
+    :param operation: of every row.
     :param rows: by the sources' footers, less the rows the filter dropped.
     :param values: by the sources' footers, how many values each of the table's first columns holds; None where the
         footers cannot say it.
     :param last_keys: of every stripe.
-    :param reads_in_arrow: whether Arrow holds every value, so that it may read the file back.
-    :param zone: the zone in which the file counts timestamps.
     """
 
     schema: OrcType
+    operation: int
     rows: int
     values: tuple[int, ...] | None
     last_keys: tuple[Key, ...]
     calendar: int
-    reads_in_arrow: bool
-    zone: str
 
 
-def verify_output(storage: Storage, path: str, options: OrcOptions, expected: Expected, filter_again: KeyFilter) -> int:
+StripeCheck = Callable[[SourceReader, int], pa.RecordBatch]
+"""Reads a stripe, checks it, and gives back the ids of its rows."""
+
+
+def verify_output(storage: Storage, path: str, options: OrcOptions, expected: Expected, check: StripeCheck) -> int:
     """Check a written file and read every row of it.
 
-    :param filter_again: a new filter of the same bucket; it must find nothing to drop, and the keys in order.
+    :param check: of one stripe after the other.
     :returns: the file's size in bytes.
     :raises VerificationError: the file does not hold what it must.
     """
@@ -52,22 +58,19 @@ def verify_output(storage: Storage, path: str, options: OrcOptions, expected: Ex
     try:
         with open_source(storage, SourceFile(path, size)) as reader:
             if reader is None:
-                raise VerificationError(name, "is empty", _REMEDY)
+                raise VerificationError(name, "is empty", REPORT)
             _check_tail(name, reader.tail, options, expected)
-            _read_back(reader, expected, filter_again)
+            _check_values(name, reader.values_by_column(), expected.values)
+            _read_back(reader, expected, check)
     except VerificationError:
         raise
     except AcidError as error:
-        raise VerificationError(name, f"cannot be read back ({error.reason})", _REMEDY) from error
+        raise VerificationError(name, f"cannot be read back ({error.reason})", REPORT) from error
     return size
 
 
 def _check_tail(name: str, tail: OrcTail, options: OrcOptions, expected: Expected) -> None:
-    metadata = {
-        KEY_INDEX: key_index_text(expected.last_keys).encode(),
-        STATS: f"{expected.rows},0,0".encode(),
-        VERSION: b"2",
-    }
+    metadata = acid_metadata(expected.last_keys, expected.operation, expected.rows)
     facts: tuple[tuple[str, object, object], ...] = (
         ("schema", str(tail.schema), str(expected.schema)),
         ("rows", tail.rows, expected.rows),
@@ -82,8 +85,7 @@ def _check_tail(name: str, tail: OrcTail, options: OrcOptions, expected: Expecte
     )
     for fact, found, wanted in facts:
         if found != wanted:
-            raise VerificationError(name, f"its {fact} should be {wanted}, not {found}", _REMEDY)
-    _check_values(name, tail.values_by_column(), expected.values)
+            raise VerificationError(name, f"its {fact} should be {wanted}, not {found}", REPORT)
 
 
 def _check_values(name: str, found: tuple[int, ...] | None, wanted: tuple[int, ...] | None) -> None:
@@ -92,31 +94,50 @@ def _check_values(name: str, found: tuple[int, ...] | None, wanted: tuple[int, .
     # Columns that none of the sources has are NULL throughout.
     padded = wanted + (0,) * (len(found) - len(wanted))
     if found != padded:
-        raise VerificationError(name, f"its columns hold {found} values, the sources {padded}", _REMEDY)
+        raise VerificationError(name, f"its columns hold {found} values, the sources {padded}", REPORT)
 
 
-def _read_back(reader: SourceReader, expected: Expected, filter_again: KeyFilter) -> None:
-    rows = None if expected.reads_in_arrow else exact_reader(reader, zoneinfo.ZoneInfo(expected.zone))
+def _read_back(reader: SourceReader, expected: Expected, check: StripeCheck) -> None:
     write_ids: list[int] = []
     for stripe, wanted in enumerate(expected.last_keys):
-        batch = reader.read_stripe(stripe, None if rows is None else KEY_FIELDS)
-        kept = filter_again.apply(reader.name, batch)
-        if kept.rows_aborted or kept.rows_deleted:
-            raise VerificationError(
-                reader.name, f"holds {kept.rows_aborted} aborted and {kept.rows_deleted} deleted rows", _REMEDY
-            )
+        batch = check(reader, stripe)
         last = key_at(batch, batch.num_rows - 1)
         if last != wanted:
-            raise VerificationError(reader.name, f"its stripe {stripe} ends with {last}, not {wanted}", _REMEDY)
-        if rows is not None:
-            with damage_named(reader.name):
-                read = sum(1 for _ in rows.read_stripe(stripe))
-            if read != batch.num_rows:
-                raise VerificationError(
-                    reader.name, f"has {read} rows in stripe {stripe}, not {batch.num_rows}", _REMEDY
-                )
+            raise VerificationError(reader.name, f"its stripe {stripe} ends with {last}, not {wanted}", REPORT)
         write_ids += (key_at(batch, 0)[0], last[0])
     # Column 2 is originalTransaction; Hive and Trino prune by its statistics.
     statistics = reader.tail.statistics[2]
     if (statistics.minimum, statistics.maximum) != (min(write_ids), max(write_ids)):
-        raise VerificationError(reader.name, "its statistics do not fit its write ids", _REMEDY)
+        raise VerificationError(reader.name, "its statistics do not fit its write ids", REPORT)
+
+
+class RowsCheck:
+    """Reads rows back, the way they were written.
+
+    :param filter_again: a new filter of the same bucket; it must find nothing to drop, and the keys in order.
+    :param zone: the zone in which the file counts timestamps; None where Arrow holds every value and may read it.
+    """
+
+    def __init__(self, filter_again: KeyFilter, zone: str | None) -> None:
+        self._filter_again = filter_again
+        self._zone = zone
+
+    def __call__(self, reader: SourceReader, stripe: int) -> pa.RecordBatch:
+        """Check one stripe.
+
+        :raises VerificationError: it holds rows that should be gone, or cannot be read whole.
+        """
+        batch = reader.read_stripe(stripe, None if self._zone is None else KEY_FIELDS)
+        kept = self._filter_again.apply(reader.name, batch)
+        if kept.rows_aborted or kept.rows_deleted:
+            raise VerificationError(
+                reader.name, f"holds {kept.rows_aborted} aborted and {kept.rows_deleted} deleted rows", REPORT
+            )
+        if self._zone is not None:
+            with damage_named(reader.name):
+                rows = sum(1 for _ in exact_reader(reader, zoneinfo.ZoneInfo(self._zone)).read_stripe(stripe))
+            if rows != batch.num_rows:
+                raise VerificationError(
+                    reader.name, f"has {rows} rows in stripe {stripe}, not {batch.num_rows}", REPORT
+                )
+        return batch

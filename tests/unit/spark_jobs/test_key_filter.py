@@ -6,13 +6,14 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_acid.spark_jobs.key_filter import KeyFilter, Visibility, deleted_keys
+from airflow_provider_acid.spark_jobs.acid_keys import Visibility
+from airflow_provider_acid.spark_jobs.key_filter import KeyFilter, deleted_keys
 from tests.unit.spark_jobs.acid_files import bucket_property
 
 write_ids = st.sampled_from([1, 2, 3, 500, 10_000_001, 2**40])
 row_ids = st.one_of(st.integers(0, 12), st.sampled_from([2**20, 2**33, 2**47]))
 keys = st.tuples(write_ids, st.integers(0, 3), row_ids)
-deletes = st.tuples(keys, st.integers(0, 1), st.sampled_from([10, 11, 12, 13]))
+deletes = st.tuples(keys, st.sampled_from([10, 11, 12, 13]))
 
 ABORTED, HIGH_WATER_MARK = [2, 11], 2**40
 
@@ -26,14 +27,12 @@ def batch(events: list[tuple[int, int, int, int, int]]) -> pa.RecordBatch:
 
 @given(st.sets(keys, max_size=40), st.lists(deletes, max_size=40), st.integers(1, 7))
 def test_the_filter_keeps_what_the_rules_keep(
-    rows: set[tuple[int, int, int]], events: list[tuple[tuple[int, int, int], int, int]], piece_rows: int
+    rows: set[tuple[int, int, int]], events: list[tuple[tuple[int, int, int], int]], piece_rows: int
 ) -> None:
     visibility = Visibility.of(HIGH_WATER_MARK, ABORTED)
-    delete_batches = [
-        ("deletes", batch([(2, key[0], bucket_property(bucket, key[1]), key[2], by)])) for key, bucket, by in events
-    ]
-    key_filter = KeyFilter(0, visibility, deleted_keys(delete_batches, 0, visibility))
-    valid_deletes = {key for key, bucket, by in events if bucket == 0 and by not in ABORTED}
+    delete_batches = [batch([(2, key[0], bucket_property(0, key[1]), key[2], by)]) for key, by in events]
+    key_filter = KeyFilter(0, visibility, deleted_keys(delete_batches, visibility))
+    valid_deletes = {key for key, by in events if by not in ABORTED}
     ascending = sorted(rows)
     kept, aborted, deleted = [], 0, 0
     for start in range(0, len(ascending), piece_rows):

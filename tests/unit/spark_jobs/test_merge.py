@@ -15,8 +15,7 @@ import pytest
 
 from airflow_provider_acid.acid.plan import OrcOptions, SourceFile
 from airflow_provider_acid.exceptions import AcidError, CorruptFileError, StorageError, UnsupportedTableError
-from airflow_provider_acid.spark_jobs import exact_rows
-from airflow_provider_acid.spark_jobs import merge as merge_module
+from airflow_provider_acid.spark_jobs import exact_rows, merge_sources
 from airflow_provider_acid.spark_jobs.orc_tail import read_tail
 from tests.unit.spark_jobs.acid_files import STAGING, Partition, bucket_property, delete, insert
 
@@ -197,7 +196,7 @@ def test_damage_that_only_the_exact_way_meets_is_refused_by_name(
         def read_stripe(self, stripe: int) -> list[Any]:
             raise RuntimeError("Data error in ZlibDecompressionStream::NextDecompress")
 
-    monkeypatch.setattr(merge_module, "is_exact", lambda source, target: False)
+    monkeypatch.setattr(merge_sources, "is_exact", lambda source, target: False)
     monkeypatch.setattr(exact_rows, "exact_reader", lambda source, zone: Damaged())
     partition.write("delta_0000001_0000001_0000", noise(1, 3))
     with pytest.raises(CorruptFileError, match="delta_0000001_0000001_0000/bucket_00000: cannot be read exactly"):
@@ -233,7 +232,7 @@ REFUSED = {
 def test_a_file_that_breaks_a_rule_is_refused(
     partition: Partition, case: str, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(merge_module, "is_exact", lambda source, target: way == "arrow")
+    monkeypatch.setattr(merge_sources, "is_exact", lambda source, target: way == "arrow")
     events, error, text = REFUSED[case]
     partition.write("delta_0000001_0000001_0000", events)
     with pytest.raises(error, match=f"bucket_00000: .*{text}"):
@@ -268,7 +267,7 @@ def test_a_file_without_acid_columns_is_refused(partition: Partition) -> None:
     with (folder / "bucket_00000").open("wb") as file, pyorc.Writer(file, "struct<a:int>") as writer:
         writer.write((1,))
     partition.add(folder.name)
-    with pytest.raises(UnsupportedTableError, match="has not the six columns of an ACID file"):
+    with pytest.raises(UnsupportedTableError, match="has not the six columns of one"):
         partition.merge()
 
 
@@ -278,7 +277,7 @@ def test_a_full_disk_is_an_error_and_not_the_end_of_the_process(
     partition: Partition, room_bytes: int, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """ORC's writers end the process when a write fails in their destructors."""
-    monkeypatch.setattr(merge_module, "is_exact", lambda source, target: way == "arrow")
+    monkeypatch.setattr(merge_sources, "is_exact", lambda source, target: way == "arrow")
     create = partition.storage.create
 
     class Full(io.BytesIO):

@@ -12,7 +12,7 @@ import pytest
 
 from airflow_provider_acid.acid.plan import OrcOptions
 from airflow_provider_acid.exceptions import UnsupportedTableError
-from airflow_provider_acid.spark_jobs import merge as merge_module
+from airflow_provider_acid.spark_jobs import merge_rows, merge_sources
 from airflow_provider_acid.spark_jobs.exact_rows import ExactRows
 from airflow_provider_acid.spark_jobs.orc_tail import read_tail, reseal
 from tests.unit.spark_jobs.acid_files import Partition, bucket_property, delete, insert, read_events
@@ -86,9 +86,9 @@ def test_values_and_nulls_at_every_level_stay(
     kind: str, way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if way == "exact":
-        monkeypatch.setattr(merge_module, "is_exact", lambda source, target: False)
+        monkeypatch.setattr(merge_sources, "is_exact", lambda source, target: False)
     else:
-        monkeypatch.setattr(merge_module, "ExactRows", None)
+        monkeypatch.setattr(merge_rows, "ExactRows", None)
     partition = Partition(tmp_path, (kind, "int"))
     rows = [insert(1, row_id, maybe(VALUES[kind]), row_id) for row_id in range(ROWS)]
     partition.write("delta_0000001_0000001_0000", rows[: ROWS // 2])
@@ -144,7 +144,7 @@ def test_timestamps_that_statistics_hide_from_arrow_take_the_exact_way(tmp_path:
     partition = Partition(tmp_path, ("timestamp",))
     rows = [insert(1, 0, (1_000_000, 1)), insert(1, 1, (-100, 500_000_000))]
     partition.write("delta_0000001_0000001_0000", rows)
-    monkeypatch.setattr(merge_module, "is_exact", lambda source, target: True)
+    monkeypatch.setattr(merge_sources, "is_exact", lambda source, target: True)
     assert partition.read(partition.merge()) == rows
 
 
@@ -210,7 +210,7 @@ def test_columns_of_older_files_become_what_the_table_has_now(
 def test_a_nested_column_of_another_type_takes_the_exact_way(
     was: str, becomes: str, value: Any, expected: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(merge_module, "ArrowRows", None)
+    monkeypatch.setattr(merge_rows, "ArrowRows", None)
     partition = Partition(tmp_path, (becomes,))
     partition.write("delta_0000001_0000001_0000", [insert(1, 0, value)], types=(was,))
     assert merged_values(partition) == [(expected,)]
@@ -247,7 +247,7 @@ def test_a_column_type_that_is_not_supported_is_refused_by_name(kind: str, tmp_p
 
 @pytest.mark.parametrize("way", ["arrow", "exact"])
 def test_columns_may_be_called_like_those_of_acid(way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(merge_module, "is_exact", lambda source, target: way == "arrow")
+    monkeypatch.setattr(merge_sources, "is_exact", lambda source, target: way == "arrow")
     partition = Partition(tmp_path, ("string", "string", "struct<bucket:string,rowid:string>"))
     partition.names = ["operation", "row", "bucket"]
     rows = [insert(1, 0, "a", None, ("b", "c"))]

@@ -12,8 +12,7 @@ import pytest
 
 from airflow_provider_acid.acid.plan import OrcOptions
 from airflow_provider_acid.exceptions import VerificationError
-from airflow_provider_acid.spark_jobs import merge as merge_module
-from airflow_provider_acid.spark_jobs import sealed_output
+from airflow_provider_acid.spark_jobs import merge_rows, sealed_output
 from airflow_provider_acid.spark_jobs.arrow_rows import ArrowRows
 from airflow_provider_acid.spark_jobs.exact_rows import ExactRows
 from airflow_provider_acid.spark_jobs.key_filter import Kept, KeyFilter
@@ -54,17 +53,17 @@ def losing_values(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing was deleted, and a value becomes NULL on its way to the writer."""
     import pyarrow as pa
 
-    monkeypatch.setattr(merge_module, "delete_events", lambda storage, sources: iter(()))
-    struct, rows = ArrowRows._struct, ExactRows._rows
+    monkeypatch.setattr(merge_rows, "events_of_bucket", lambda *arguments: iter(()))
+    append, rows = ArrowRows.append, ExactRows._rows
 
-    def lose(self: Any, columns: list[Any]) -> Any:
-        return struct(self, [pa.concat_arrays([pa.nulls(1, column.type), column[1:]]) for column in columns])
+    def lose(self: Any, ids: Any, columns: list[Any]) -> None:
+        append(self, ids, [pa.concat_arrays([pa.nulls(1, column.type), column[1:]]) for column in columns])
 
     def lose_exactly(self: Any, *arguments: Any) -> Any:
         for *key, row in rows(self, *arguments):
             yield (*key, row if key[3] else (None,))
 
-    monkeypatch.setattr(ArrowRows, "_struct", lose)
+    monkeypatch.setattr(ArrowRows, "append", lose)
     monkeypatch.setattr(ExactRows, "_rows", lose_exactly)
 
 
@@ -86,8 +85,14 @@ def sealing(change: Callable[[dict[str, Any]], None]) -> Callable[[pytest.Monkey
     def apply(monkeypatch: pytest.MonkeyPatch) -> None:
         seal = SealedOutput.seal
 
-        def wrong(self: SealedOutput, schema: Any, key_index: Any, rows: int, calendar: int) -> None:
-            given = {"schema": schema, "key_index": key_index, "rows": rows, "calendar": calendar}
+        def wrong(self: SealedOutput, schema: Any, key_index: Any, operation: int, rows: int, calendar: int) -> None:
+            given = {
+                "schema": schema,
+                "key_index": key_index,
+                "operation": operation,
+                "rows": rows,
+                "calendar": calendar,
+            }
             change(given)
             seal(self, **given)
 
@@ -162,11 +167,11 @@ def test_a_wrong_output_is_found(fault: str, partition: Partition, monkeypatch: 
 
 
 def test_an_output_of_another_compression_is_found(partition: Partition, monkeypatch: pytest.MonkeyPatch) -> None:
-    expect: Callable[..., int] = vars(merge_module)["verify_output"]
+    expect: Callable[..., int] = vars(merge_rows)["verify_output"]
 
     def expect_zstd(storage: Any, path: str, options: OrcOptions, *more: Any) -> int:
         return expect(storage, path, replace(options, compression="zstd"), *more)
 
-    monkeypatch.setattr(merge_module, "verify_output", expect_zstd)
+    monkeypatch.setattr(merge_rows, "verify_output", expect_zstd)
     with pytest.raises(VerificationError, match="compression should be zstd, not zlib"):
         partition.merge()

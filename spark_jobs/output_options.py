@@ -1,0 +1,35 @@
+"""How an output is written, in the words of ORC's writers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from airflow_provider_acid.acid.plan import OrcOptions
+from airflow_provider_acid.spark_jobs.orc_schema import INTEGERS, Kind, OrcType
+
+# ORC's C++ writer, below both pyarrow and pyorc, fills its compression blocks from memory blocks of this size.
+_MEMORY_BLOCK_BYTES = 65_536
+
+
+def writable(options: OrcOptions) -> OrcOptions:
+    """The options as ORC's C++ writer takes them: none of this changes what a reader sees.
+
+    A table without row index gets one, because Trino fails on files that say their stride is 0.
+    """
+    blocks = -(-options.compression_block_bytes // _MEMORY_BLOCK_BYTES)
+    return replace(
+        options,
+        compression_block_bytes=blocks * _MEMORY_BLOCK_BYTES,
+        row_index_stride=options.row_index_stride or OrcOptions.row_index_stride,
+    )
+
+
+def bloom_filter_ids(schema: OrcType, columns: tuple[str, ...]) -> set[int]:
+    """Column ids of the wanted filters, for the types whose hashes are the same in every implementation of ORC."""
+    wanted, ids = {name.lower() for name in columns}, set()
+    column_id = 7
+    for name, child in zip(schema.children[5].names, schema.children[5].children, strict=True):
+        if name.lower() in wanted and child.kind in (*INTEGERS, Kind.STRING):
+            ids.add(column_id)
+        column_id += sum(1 for _ in child.walk())
+    return ids
