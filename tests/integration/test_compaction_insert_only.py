@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 import gzip
-import json
-from collections.abc import Callable, Iterable, Mapping
-from io import BytesIO
 from pathlib import Path
-from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as parquet
-import pyorc
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.plan import CompactionType
-from airflow_provider_acid.compaction.cleaner import CleaningState
-from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
-from airflow_provider_acid.compaction.steps import Step, StepListener, ignore_steps
-from tests.harness.acid_reader import Snapshot
+from airflow_provider_acid.compaction.outcomes import OutcomeState
+from airflow_provider_acid.compaction.steps import Step
 from tests.harness.hive_tables import FixtureTable, register
 from tests.harness.insert_only_reader import read_table
-from tests.harness.thrift_admin import ThriftAdmin
-from tests.integration.compaction_site import AcidTable, Site, StepRecorder, Write, fingerprint
+from tests.integration.compaction_site import Site, StepRecorder, fingerprint
+from tests.integration.insert_only_tables import (
+    FORMATS,
+    HIVE,
+    InsertOnly,
+    compact,
+    compacted,
+    lines,
+    orc_file,
+    snapshot_of,
+    text_file,
+    unsuffixed,
+)
 
 MINOR, MAJOR = CompactionType.MINOR, CompactionType.MAJOR
 
@@ -42,24 +44,6 @@ NOTHING = {
 """One directory, or one delta beside a base: there is nothing to merge."""
 
 
-def lines(rows: Iterable[Mapping[str, object]]) -> list[str]:
-    """Rows in a form that can be compared, whatever file they are in."""
-    return sorted(
-        json.dumps({name: value for name, value in row.items() if name != "file"}, sort_keys=True) for row in rows
-    )
-
-
-def snapshot_of(admin: ThriftAdmin, database: str, name: str, *, check_visibility: bool = True) -> Snapshot:
-    write_ids, txns = admin.write_ids(database, name), admin.transactions()
-    return Snapshot(
-        write_ids.high_water_mark,
-        write_ids.open,
-        write_ids.aborted,
-        txns.open | txns.aborted,
-        check_visibility=check_visibility,
-    )
-
-
 def read_fixture(site: Site, table: FixtureTable, *, check_visibility: bool = True) -> list[str]:
     definition = table.fixture.definition
     return lines(
@@ -71,20 +55,6 @@ def read_fixture(site: Site, table: FixtureTable, *, check_visibility: bool = Tr
             partition_keys=definition.partition_keys,
         )
     )
-
-
-def compact(site: Site, entity: Entity, type: CompactionType, on_step: StepListener = ignore_steps) -> Outcome:
-    return site.compact(DuePartition(entity, type, "test", None), on_step=on_step)
-
-
-def compacted(site: Site, entity: Entity, type: CompactionType, on_step: StepListener = ignore_steps) -> str:
-    """Compacts and cleans; the name of the directory that was made."""
-    outcome = compact(site, entity, type, on_step)
-    assert outcome.state is OutcomeState.COMPACTED, outcome
-    (target,) = outcome.targets
-    (cleaning,) = site.clean(entity, on_step=on_step)
-    assert cleaning.state is CleaningState.CLEANED, cleaning
-    return target
 
 
 @pytest.mark.parametrize(("version", "name", "type"), CASES)
@@ -109,103 +79,6 @@ def test_readers_see_hives_rows_at_every_step(site: Site, version: str, name: st
         assert {child.name for child in folder.iterdir()} == {target} | bases
         assert {Step.PUBLISHED, Step.COMMITTED, Step.FILES_DELETED, Step.MARKED_CLEANED} <= set(recorder.steps)
     read_both_ways(Step.MARKED_CLEANED)
-
-
-def orc_file(values: Iterable[int], schema: str = "struct<v:bigint>") -> bytes:
-    output = BytesIO()
-    with pyorc.Writer(output, schema) as writer:
-        writer.writerows([(value, *([f"s{value}"] if "s:string" in schema else [])) for value in values])
-    return output.getvalue()
-
-
-def parquet_file(values: Iterable[int]) -> bytes:
-    output = BytesIO()
-    parquet.write_table(pa.table({"v": pa.array(values, pa.int64())}), output)
-    return output.getvalue()
-
-
-def text_file(values: Iterable[int]) -> bytes:
-    return "".join(f"{value}\n" for value in values).encode()
-
-
-HIVE = "org.apache.hadoop.hive."
-FORMATS: dict[str, tuple[str, str, Callable[[Iterable[int]], bytes]]] = {
-    "ORC": (HIVE + "ql.io.orc.OrcInputFormat", HIVE + "ql.io.orc.OrcSerde", orc_file),
-    "Parquet": (
-        HIVE + "ql.io.parquet.MapredParquetInputFormat",
-        HIVE + "ql.io.parquet.serde.ParquetHiveSerDe",
-        parquet_file,
-    ),
-    "text": ("org.apache.hadoop.mapred.TextInputFormat", HIVE + "serde2.lazy.LazySimpleSerDe", text_file),
-}
-
-
-class InsertOnly:
-    """An insert-only table ``t`` with the one column ``v bigint``; text unless told otherwise."""
-
-    def __init__(
-        self, site: Site, format: str = "text", *, columns: Mapping[str, str] | None = None, **changes: object
-    ):
-        self.input_format, serde, self.file = FORMATS[format]
-        self.site, self.columns = site, columns or {"v": "bigint"}
-        properties = {"transactional_properties": "insert_only", **changes.pop("properties", {})}  # type: ignore[dict-item]
-        self.table: AcidTable = site.table(
-            properties=properties, input_format=self.input_format, serde=serde, columns=self.columns, **changes
-        )
-
-    def write(
-        self, *values: int, partition: str | None = None, name: str = "000000_0", overwrite: bool = False
-    ) -> Write:
-        """Files of a transaction that is left open."""
-        write = self.table.write(partition)
-        self.put(write, {"000000_0": self.file(values)}, partition, overwrite=overwrite)
-        return write
-
-    def put(
-        self, write: Write, files: Mapping[str, bytes], partition: str | None = None, *, overwrite: bool = False
-    ) -> None:
-        directory = f"base_{write.id:07d}" if overwrite else f"delta_{write.id:07d}_{write.id:07d}_0000"
-        for name, content in files.items():
-            file = self.table.folder(partition) / directory / name
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_bytes(content)
-
-    def insert(self, *values: int, partition: str | None = None) -> None:
-        self.write(*values, partition=partition).commit()
-
-    def overwrite(self, *values: int, partition: str | None = None) -> None:
-        self.write(*values, partition=partition, overwrite=True).commit()
-
-    def values(self) -> list[int]:
-        rows = read_table(
-            self.table.location,
-            self.input_format,
-            self.columns,
-            snapshot_of(self.site.admin, self.site.database, "t"),
-            partition_keys=self.table.partition_keys,
-        )
-        return sorted(int(str(row["v"])) for row in rows)
-
-    def compact(self, type: CompactionType, partition: str | None = None) -> str:
-        """Compacts and cleans; what readers see stays the same."""
-        before = self.values()
-        target = compacted(self.site, self.table.entity(partition), type)
-        assert self.values() == before
-        return target
-
-    def refuses_to_merge(self, type: CompactionType, partition: str | None = None) -> None:
-        """Asks in vain; not a byte below the table changes."""
-        before = fingerprint(self.table.location)
-        outcome = compact(self.site, self.table.entity(partition), type)
-        assert outcome.state is OutcomeState.NOTHING_TO_MERGE, outcome
-        assert fingerprint(self.table.location) == before
-
-    def files(self, directory: str) -> list[str]:
-        return sorted(file.name for file in (self.table.location / directory).iterdir() if file.name[0] not in "_.")
-
-
-def unsuffixed(name: str) -> str:
-    return name.partition("_v")[0]
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -383,9 +256,7 @@ def test_m_11_files_from_before_a_column_was_added_keep_to_themselves(site: Site
         write.commit()
     target = table.compact(MINOR)
     assert table.files(target) == ["000000_0", "000000_0_copy_1"]
-    rows = read_table(
-        table.table.location, table.input_format, table.columns, snapshot_of(site.admin, site.database, "t")
-    )
+    rows = table.rows()
     assert sorted((row["v"], row["s"]) for row in rows) == [("0", None), ("1", "s1"), ("2", None), ("3", "s3")]
 
 
@@ -461,13 +332,9 @@ def test_lines_that_lack_their_end_and_compressed_text_stay_what_they_are(site: 
         write = table.table.write()
         table.put(write, files)
         write.commit()
-    rows = read_table(
-        table.table.location, table.input_format, table.columns, snapshot_of(site.admin, site.database, "t")
-    )
+    rows = table.rows()
     target = compacted(site, table.table.entity(), MAJOR)
-    again = read_table(
-        table.table.location, table.input_format, table.columns, snapshot_of(site.admin, site.database, "t")
-    )
+    again = table.rows()
     assert lines(again) == lines(rows)
     assert len(rows) == 9
     assert table.files(target) == ["000000_0", "000001_0", "000001_0_copy_1", "000002_0.gz", "000002_0_copy_1.gz"]

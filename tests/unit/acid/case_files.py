@@ -71,4 +71,10 @@ def case_txns(case: Case) -> ValidTxnList | None:
 
 
 def case_directory(case: Case, view: str) -> AcidDirectory:
-    return acid_directory(case_listing(case), case_write_ids(case, view), case_txns(case), case.get("base_formats", {}))
+    return acid_directory(
+        case_listing(case),
+        case_write_ids(case, view),
+        case_txns(case),
+        case.get("base_formats", {}),
+        insert_only=case.get("format", "acid_orc") != "acid_orc",
+    )
