@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from airflow_provider_acid.acid.listing import FileEntry, Listing
+from airflow_provider_acid.acid.listing import FileEntry, Listing, hive_path_order
 from airflow_provider_acid.acid.names import (
     COMPACTED,
     DATA_FORMATS,
@@ -67,7 +67,7 @@ class DeltaDirectory:
 class PartitionLayout:
     """The visible content of a partition's directory.
 
-    :param original_files: files that are in no ACID directory, in the order of their paths.
+    :param original_files: files that are in no ACID directory, in Hive's order of their paths.
     :param original_directories: directories right below the partition that are no ACID directories.
     """
 
@@ -170,7 +170,7 @@ def _originals(listing: Listing, others: Iterable[str]) -> tuple[FileEntry, ...]
         for file in listing.files
         if not has_hidden_part(file.path) and ("/" not in file.path or file.path.partition("/")[0] in tops)
     )
-    return tuple(sorted(found, key=lambda file: file.path))
+    return tuple(sorted(found, key=lambda file: hive_path_order(file.path)))
 
 
 def _bytes_directly_in(directory: BaseDirectory | DeltaDirectory) -> int:

@@ -9,6 +9,7 @@ from airflow_provider_acid.acid.directory import AcidDirectory, BaseDirectory, D
 from airflow_provider_acid.acid.names import NO_STATEMENT, DeltaName
 from airflow_provider_acid.acid.partition import CompactionPolicy, MixedKinds
 from airflow_provider_acid.acid.sources import has_raw_files
+from airflow_provider_acid.acid.unseen import is_doubled_beside, uncommitted_deltas
 
 Deltas = tuple[DeltaDirectory, ...]
 
@@ -41,12 +42,20 @@ def minor_inputs(deltas: Sequence[DeltaDirectory], max_deltas: int) -> Deltas:
     return tuple(chosen)
 
 
+def needs_a_base(directory: AcidDirectory) -> str | None:
+    """Why a full-ACID partition is better off with a base than with fewer deltas; None where it is not.
+
+    Hive 4's Initiator asks for a major in these cases, and its minor refuses them.
+    """
+    if directory.originals:
+        return "it has original files, which become ACID rows in a base only"
+    if has_raw_files(directory.deltas):
+        return "it has deltas without ACID columns (LOAD DATA)"
+    return None
+
+
 def full_acid_obstacle(directory: AcidDirectory, inputs: Deltas, policy: CompactionPolicy) -> str | None:
     """Why these deltas of a full-ACID partition cannot, or must not, be merged into one range; None where they can."""
-    if directory.originals:
-        return "it has original files, whose rows only a base can hold"
-    if has_raw_files(directory.current):
-        return "it has files without ACID columns (LOAD DATA)"
     kinds = {delta.name.is_delete for delta in inputs}
     if len(kinds) == 2 and policy.mixed is MixedKinds.NEVER:
         return "inserts and deletes take two renames, and the publish lock is switched off"
@@ -60,11 +69,14 @@ def range_obstacle(directory: AcidDirectory, inputs: Deltas, policy: CompactionP
     first, last = output_range(inputs)
     if first == last:
         # Readers compare statement ids only while directories carry them (isQualifiedDeleteDeltaForSplit).
-        return f"all deltas are of write id {first}, and deletes within one write id are told by their statements"
+        return f"its deltas are of write id {first} alone, within which statements tell deletes from what they delete"
     for other in directory.directories:
         if not isinstance(other, BaseDirectory) and _is_output_of(other.name, first, last):
-            # Two directories of one range that differ in their visibility are both read (HIVE-29210).
-            return f"{other.path} holds the same range of write ids"
+            return f"{other.path} has their range of write ids already"
+    for delta in uncommitted_deltas(directory):
+        if is_doubled_beside(delta, first, last):
+            # Trino would read both, and so would Hive once both are committed (HIVE-29210).
+            return f"{delta.path}, of a compaction that is not committed, would be read beside it"
     return None
 
 

@@ -10,8 +10,11 @@ from collections.abc import Iterable, Mapping
 
 from airflow_provider_acid.acid.directory import AcidDirectory, BaseDirectory, DeltaDirectory, acid_directory
 from airflow_provider_acid.acid.listing import Listing
+from airflow_provider_acid.acid.refusals import half_published, half_published_error
 from airflow_provider_acid.acid.write_ids import LONG_MAX, ValidTxnList, ValidWriteIdList, WriteIdView
 from airflow_provider_acid.exceptions import ConfigurationError
+
+_NOTHING = (1, 0)
 
 
 def deletable(
@@ -27,12 +30,16 @@ def deletable(
         None on Hive 3.
     :return: paths relative to the partition, sorted.
     :raises ConfigurationError: ``write_ids`` is no cleaner's list.
+    :raises UnsupportedTableError: a minor compaction was published by half; deleting would make that final.
     :raises AcidError: as :func:`~airflow_provider_acid.acid.directory.acid_directory` does; nothing is deletable then.
     """
     if write_ids.view is not WriteIdView.CLEANER:
         raise ConfigurationError("a cleaner", f"was given the list of a {write_ids.view.value}", "use cleaner_list")
     directory = acid_directory(listing, write_ids, txns, base_formats)
-    return tuple(sorted({*directory.obsolete, *directory.aborted}))
+    found = half_published(directory)
+    if found:
+        raise half_published_error(str(write_ids.full_table_name), found)
+    return _obsolete_or_aborted(directory)
 
 
 def leftovers(
@@ -48,7 +55,7 @@ def leftovers(
     :param highest_write_id: the compaction's highest write id.
     """
     write_ids = ValidWriteIdList(full_table_name, highest_write_id, view=WriteIdView.CLEANER)
-    return deletable(listing, write_ids, ValidTxnList(LONG_MAX), base_formats)
+    return _obsolete_or_aborted(acid_directory(listing, write_ids, ValidTxnList(LONG_MAX), base_formats))
 
 
 def highest_safe_write_id(directory_after: AcidDirectory, aborted: Iterable[int], highest: int) -> int | None:
@@ -72,8 +79,16 @@ def highest_safe_write_id(directory_after: AcidDirectory, aborted: Iterable[int]
     return safe if safe > 0 else None
 
 
+def _obsolete_or_aborted(directory: AcidDirectory) -> tuple[str, ...]:
+    return tuple(sorted({*directory.obsolete, *directory.aborted}))
+
+
 def _span_of_rows(directory: BaseDirectory | DeltaDirectory) -> tuple[int, int]:
-    if isinstance(directory, DeltaDirectory):
-        return directory.name.min_write_id, directory.name.max_write_id
-    # A compaction drops aborted rows one by one; an overwrite's base holds nothing but its own write id.
-    return (1, 0) if directory.compacted else (directory.write_id, directory.write_id)
+    """Write ids whose rows may lie in a directory; a compaction drops aborted rows one by one."""
+    if isinstance(directory, BaseDirectory):
+        # An overwrite's base holds nothing but its own write id.
+        return _NOTHING if directory.compacted else (directory.write_id, directory.write_id)
+    if directory.name.visibility_txn_id:
+        return _NOTHING
+    # On Hive 3, a compaction's delta has the same name as a streamed one, which keeps aborted rows.
+    return directory.name.min_write_id, directory.name.max_write_id

@@ -15,6 +15,7 @@ from airflow_provider_acid.acid.minor import (
     Deltas,
     full_acid_obstacle,
     minor_inputs,
+    needs_a_base,
     nothing_for_a_minor,
     output_range,
 )
@@ -34,11 +35,11 @@ from airflow_provider_acid.acid.refusals import refuse_unsupported
 from airflow_provider_acid.acid.sources import (
     FilesByBucket,
     directory_files,
-    has_raw_files,
     in_key_order,
     original_files,
     side_files,
 )
+from airflow_provider_acid.acid.unseen import covering_write_id
 from airflow_provider_acid.acid.write_ids import WriteIdView
 from airflow_provider_acid.exceptions import ConfigurationError, RefusedError
 
@@ -75,11 +76,12 @@ def choose(
     if wanted is CompactionType.MAJOR:
         return Choice(wanted, directory.current, nothing=nothing_for_a_major(directory, policy))
     inputs = minor_inputs(directory.deltas, policy.max_deltas)
-    if is_insert_only or not (directory.originals or has_raw_files(directory.current)):
+    obstacle = None if is_insert_only else needs_a_base(directory)
+    if obstacle is None:
         nothing = nothing_for_a_minor(directory.deltas)
         if nothing:
             return Choice(wanted, inputs, nothing=nothing)
-    obstacle = (insert_only_obstacle if is_insert_only else full_acid_obstacle)(directory, inputs, policy)
+        obstacle = (insert_only_obstacle if is_insert_only else full_acid_obstacle)(directory, inputs, policy)
     if obstacle is None:
         return Choice(wanted, inputs)
     nothing = nothing_for_a_major(directory, policy)
@@ -110,7 +112,7 @@ def plan_compaction(
     :param reason: one sentence that says why it is compacted.
     :raises UnsupportedTableError: the partition holds something that is not compacted.
     :raises UnknownNameError: the partition holds a file that no rule explains.
-    :raises RefusedError: there is nothing to merge.
+    :raises RefusedError: there is nothing to merge, or not yet.
     :raises ConfigurationError: the write ids are not a compactor's, or the staging name is not hidden.
     """
     _check_arguments(partition, names)
@@ -125,7 +127,7 @@ def plan_compaction(
         location=partition.location,
         staging=names.staging,
         format=partition.format,
-        outputs=_outputs(choice, names.visibility_txn_id),
+        outputs=_outputs(partition, choice, names.visibility_txn_id),
         columns=partition.columns,
         high_water_mark=partition.write_ids.high_water_mark,
         aborted_write_ids=partition.write_ids.aborted,
@@ -145,10 +147,10 @@ def _check_arguments(partition: PartitionState, names: AttemptNames) -> None:
         raise ConfigurationError(f"staging name {names.staging!r}", "is visible to readers", "let it start with '_'")
 
 
-def _outputs(choice: Choice, visibility_txn_id: int) -> tuple[OutputDirectory, ...]:
+def _outputs(partition: PartitionState, choice: Choice, visibility_txn_id: int) -> tuple[OutputDirectory, ...]:
     deltas = _deltas(choice.inputs)
     if choice.type is CompactionType.MAJOR:
-        base = BaseName(_highest_write_id(choice.inputs), visibility_txn_id)
+        base = BaseName(_base_write_id(partition, choice.inputs), visibility_txn_id)
         return (OutputDirectory(OutputKind.ROWS, str(base)),)
     first, last = output_range(deltas)
     return tuple(
@@ -158,10 +160,18 @@ def _outputs(choice: Choice, visibility_txn_id: int) -> tuple[OutputDirectory, .
     )
 
 
-def _highest_write_id(inputs: Directories) -> int:
+def _base_write_id(partition: PartitionState, inputs: Directories) -> int:
     # Not the high-water mark: a repeated run over unchanged input must give the same name.
     known = [part.write_id if isinstance(part, BaseDirectory) else part.name.max_write_id for part in inputs]
-    return max(known, default=MINIMUM_WRITE_ID)
+    write_id = covering_write_id(partition.directory, max(known, default=MINIMUM_WRITE_ID))
+    if write_id > partition.write_ids.high_water_mark:
+        raise RefusedError(
+            f"table {partition.entity}",
+            f"has the output of an uncommitted compaction up to write id {write_id}, above the high-water mark "
+            f"{partition.write_ids.high_water_mark}, which would be read beside a new base",
+            "try again when the open transactions have ended",
+        )
+    return write_id
 
 
 def _buckets(partition: PartitionState, choice: Choice) -> tuple[BucketPlan, ...]:

@@ -8,6 +8,7 @@ from itertools import pairwise
 from airflow_provider_acid.acid.directory import AcidDirectory, DeltaDirectory
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.names import NO_STATEMENT, DeltaName, parse_directory_name
+from airflow_provider_acid.acid.unseen import deltas_above
 from airflow_provider_acid.exceptions import UnknownNameError, UnsupportedTableError
 
 
@@ -18,7 +19,9 @@ def refuse_unsupported(entity: Entity, directory: AcidDirectory) -> None:
     :raises UnknownNameError: the partition holds a file that no rule explains.
     """
     _refuse_unsupported_files(entity, directory)
-    _refuse_half_published(entity, directory)
+    found = half_published(directory)
+    if found:
+        raise half_published_error(str(entity), found)
     refuse_overlaps(entity, directory)
 
 
@@ -57,6 +60,14 @@ def refuse_overlaps(entity: Entity, directory: AcidDirectory) -> None:
             raise UnsupportedTableError(
                 f"{other.path} of table {entity}", f"overlaps {one.path}, and rows of both would be read", remedy
             )
+    highest = max([covered, *(delta.name.max_write_id for delta in directory.deltas)])
+    for delta in deltas_above(directory):
+        if delta.name.min_write_id <= highest:
+            raise UnsupportedTableError(
+                f"{delta.path} of table {entity}",
+                f"begins below write id {highest}, up to which there are other directories, and is still written to",
+                remedy,
+            )
 
 
 def _refuse_twins(entity: Entity, one: DeltaDirectory, other: DeltaDirectory) -> None:
@@ -69,8 +80,13 @@ def _refuse_twins(entity: Entity, one: DeltaDirectory, other: DeltaDirectory) ->
         )
 
 
-def _refuse_half_published(entity: Entity, directory: AcidDirectory) -> None:
-    """A minor compaction publishes two directories; between the two, one kind hides sources of the other."""
+def half_published(directory: AcidDirectory) -> tuple[str, str] | None:
+    """A compacted delta, and one of the other kind that it hides although its own twin is missing.
+
+    A minor compaction publishes two directories; between the two, one kind hides sources of the other.
+
+    :return: both paths; None where there is nothing of the sort.
+    """
     names = {delta.name for delta in directory.deltas}
     kinds_by_range = {(_range(name), name.is_delete) for name in names}
     for delta in directory.deltas:
@@ -79,11 +95,21 @@ def _refuse_half_published(entity: Entity, directory: AcidDirectory) -> None:
         for path in directory.obsolete:
             hidden = parse_directory_name(path) if "/" not in path else None
             if isinstance(hidden, DeltaName) and _is_hidden_by(hidden, delta.name):
-                raise UnsupportedTableError(
-                    f"{delta.path} of table {entity}",
-                    f"hides {path}, which holds the other kind of data: a minor compaction was published by half",
-                    "let Hive repeat the minor compaction of this partition, or restore the other directory",
-                )
+                return delta.path, path
+    return None
+
+
+def half_published_error(subject: str, found: tuple[str, str]) -> UnsupportedTableError:
+    """The error that names what :func:`half_published` found.
+
+    :param subject: table or partition.
+    """
+    return UnsupportedTableError(
+        f"{found[0]} of table {subject}",
+        f"hides {found[1]}, which holds the other kind of data: a minor compaction was published by half",
+        "run the compaction operator on it, which first completes or undoes what an attempt of its own left; "
+        "where it was another program's, restore the missing directory, or move this one out of the table",
+    )
 
 
 def _is_hidden_by(hidden: DeltaName, delta: DeltaName) -> bool:

@@ -18,7 +18,7 @@ from airflow_provider_acid.acid.names import (
 )
 from airflow_provider_acid.acid.partition import PartitionState
 from airflow_provider_acid.acid.plan import SourceFile, SyntheticIds
-from airflow_provider_acid.exceptions import UnknownNameError, UnsupportedTableError
+from airflow_provider_acid.exceptions import ConfigurationError, RefusedError, UnknownNameError, UnsupportedTableError
 
 FilesByBucket = Mapping[int, tuple[SourceFile, ...]]
 
@@ -45,15 +45,16 @@ def original_files(partition: PartitionState) -> FilesByBucket:
 def directory_files(partition: PartitionState, directories: Iterable[BaseDirectory | DeltaDirectory]) -> FilesByBucket:
     """Data files of a base and deltas, given in the order of their keys.
 
-    A file of 0 bytes is no ORC file and holds no rows; Hive skips it, too.
+    A file of 0 bytes is no ORC file and holds no rows; Hive skips it, too. So does one of which nothing is committed.
 
     :raises UnsupportedTableError: a bucket number that row ids cannot express, two files of one number, files with
         and without ACID columns in one directory, or the latter where Hive would not take them for such.
+    :raises RefusedError: a streamed file is shorter than what its writer committed.
     """
     found: dict[int, list[SourceFile]] = defaultdict(list)
     for directory in directories:
         for bucket, file in _files_of(partition, directory):
-            if file.size_bytes:
+            if file.size_bytes and file.committed_bytes != 0:
                 found[bucket].append(file)
     return _frozen(found)
 
@@ -124,8 +125,25 @@ def _acid_files(partition: PartitionState, files: Iterable[FileEntry]) -> Iterat
             )
         by_bucket[name.bucket] = file
     for bucket, file in sorted(by_bucket.items()):
-        committed_bytes = partition.flush_lengths.get(file.path + _FLUSH_LENGTH)
-        yield bucket, SourceFile(file.path, file.size_bytes, committed_bytes)
+        yield bucket, SourceFile(file.path, file.size_bytes, _committed_bytes(partition, file))
+
+
+def _committed_bytes(partition: PartitionState, file: FileEntry) -> int | None:
+    side_file = file.path + _FLUSH_LENGTH
+    if side_file not in partition.directory.flush_length_files:
+        return None
+    if side_file not in partition.flush_lengths:
+        raise ConfigurationError(
+            f"flush_lengths lacks {side_file}", "which says how much of the file is committed", "read every side file"
+        )
+    committed_bytes = partition.flush_lengths[side_file]
+    if committed_bytes > file.size_bytes:
+        raise RefusedError(
+            f"{file.path} of table {partition.entity}",
+            f"has {file.size_bytes} bytes, but {committed_bytes} are committed by its side file",
+            "try again when its writer has closed it or its lease was recovered; if it stays so, the file is damaged",
+        )
+    return committed_bytes
 
 
 def _synthetic(file: FileEntry, write_id: int, bucket: int, statement: int) -> SourceFile:

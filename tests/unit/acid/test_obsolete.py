@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from airflow_provider_acid import exceptions
 from airflow_provider_acid.acid.directory import acid_directory
 from airflow_provider_acid.acid.listing import Listing
 from airflow_provider_acid.acid.obsolete import deletable, highest_safe_write_id, leftovers
@@ -9,6 +10,7 @@ from airflow_provider_acid.exceptions import ConfigurationError
 from tests.unit.acid.case_files import Case, case_listing, case_txns, case_write_ids, cases, listing_of
 
 CASES = cases("cleaning")
+CLEANED = [name for name, case in CASES.items() if "error" not in case]
 
 
 def without(listing: Listing, deleted: tuple[str, ...]) -> Listing:
@@ -25,17 +27,26 @@ def deleted_by(case: Case, listing: Listing) -> tuple[str, ...]:
     return deletable(listing, case_write_ids(case, "cleaner"), case_txns(case), case.get("base_formats", {}))
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", CLEANED)
 def test_exactly_the_obsolete_and_aborted_is_deleted(name: str) -> None:
     case = CASES[name]
     assert list(deleted_by(case, case_listing(case))) == case["deleted"]
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", CLEANED)
 def test_a_second_clean_finds_nothing(name: str) -> None:
     case = CASES[name]
     listing = case_listing(case)
     assert deleted_by(case, without(listing, deleted_by(case, listing))) == ()
+
+
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if "error" in case])
+def test_nothing_is_deleted_where_that_would_make_damage_final(name: str) -> None:
+    case = CASES[name]
+    with pytest.raises(getattr(exceptions, case["error"])) as refused:
+        deleted_by(case, case_listing(case))
+    for text in case["mentions"]:
+        assert text in str(refused.value)
 
 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if "safe" in case])
