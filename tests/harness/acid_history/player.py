@@ -21,11 +21,9 @@ from tests.harness.acid_history.writer import HiveWriter
 _MAX_READERS = 3
 _STATES = {Outcome.COMMIT: State.COMMITTED, Outcome.ABORT: State.ABORTED}
 _TO_END_WITH = (
-    steps.StartCompaction(CompactionType.MINOR),
-    steps.FinishCompaction(),
+    steps.Compact(CompactionType.MINOR),
     steps.Clean(),
-    steps.StartCompaction(CompactionType.MAJOR),
-    steps.FinishCompaction(),
+    steps.Compact(CompactionType.MAJOR),
     steps.Clean(),
 )
 
@@ -76,6 +74,7 @@ class _Player:
             steps.AddColumn: self._add_column,
             steps.OpenReader: self._open_reader,
             steps.CloseReader: self._close_reader,
+            steps.Compact: self._compact,
             steps.StartCompaction: self._start_compaction,
             steps.FinishCompaction: lambda step: self._compactor.finish(step.death),
             steps.Clean: lambda step: self._cleaner.clean(self._compactor.ready),
@@ -190,6 +189,10 @@ class _Player:
         write_id = self.partition.metastore.allocate(txn)
         self._end_as(txn, step.outcome)
         return f"transaction {txn}, write id {write_id}"
+
+    def _compact(self, step: steps.Compact) -> str:
+        started = self._start_compaction(steps.StartCompaction(step.type))
+        return f"{started}; {self._compactor.finish(step.death)}"
 
     def _start_compaction(self, step: steps.StartCompaction) -> str:
         said = self._compactor.start(step.type)

@@ -132,8 +132,16 @@ class CloseReader:
 
 
 @dataclass(frozen=True)
+class Compact:
+    """A compaction from its beginning to its end."""
+
+    type: CompactionType
+    death: Death = Death.NOT
+
+
+@dataclass(frozen=True)
 class StartCompaction:
-    """A compaction takes its snapshot and makes its plan."""
+    """A compaction takes its snapshot and makes its plan; other things happen before it ends."""
 
     type: CompactionType
 
@@ -161,6 +169,7 @@ Step = (
     | AddColumn
     | OpenReader
     | CloseReader
+    | Compact
     | StartCompaction
     | FinishCompaction
     | Clean
