@@ -24,19 +24,28 @@ def _writes(kinds: list[What], most: int) -> SearchStrategy[steps.Step]:
 
 
 _overwrites = st.builds(steps.Overwrite, st.lists(st.integers(0, 8), max_size=4).map(tuple), _outcomes, st.booleans())
-_streams = st.builds(steps.Stream, st.lists(_outcomes, min_size=2, max_size=4).map(tuple), _picks, st.booleans())
+_streams = st.builds(
+    steps.Stream,
+    st.lists(st.sampled_from([Outcome.COMMIT, *Outcome]), min_size=2, max_size=4).map(tuple),
+    _picks,
+    st.booleans(),
+)
 _COMMON: tuple[SearchStrategy[steps.Step], ...] = (
     st.just(steps.Pause()),
+    _writes([What.INSERT], 1),
     _writes([What.INSERT], 1),
     _writes([What.DELETE, What.UPDATE], 1),
     _writes([What.DELETE, What.UPDATE], 1),
     _writes([What.INSERT, What.DELETE, What.UPDATE], 3),
     st.builds(steps.End, st.integers(0, 3), st.sampled_from([Outcome.COMMIT, Outcome.ABORT])),
-    st.builds(steps.OpenReader) | st.builds(steps.CloseReader, st.integers(0, 2)),
+    st.builds(steps.OpenReader),
+    st.builds(steps.CloseReader, st.integers(0, 2)),
+    st.builds(steps.Compact, _types, _deaths),
+    st.builds(steps.Compact, _types, _deaths),
+    st.builds(steps.Compact, _types, _deaths),
     st.builds(steps.StartCompaction, _types),
     st.builds(steps.FinishCompaction, _deaths),
-    st.builds(steps.StartCompaction, _types),
-    st.builds(steps.FinishCompaction, _deaths),
+    st.builds(steps.Clean),
     st.builds(steps.Clean),
 )
 _RARE: tuple[SearchStrategy[steps.Step], ...] = (
