@@ -145,7 +145,7 @@ def _decimals(parts: Sequence[Any], node: Any) -> Message | None:
     except InvalidOperation:
         return None
     if total is not None and _fits(total, node):
-        merged.sum = f"{total:f}"
+        merged.sum = _plain(total)
     return merged  # type: ignore[no-any-return]
 
 
@@ -154,6 +154,11 @@ def _decimal(text: str) -> Decimal:
     if not value.is_finite():
         raise InvalidOperation
     return value
+
+
+def _plain(value: Decimal) -> str:
+    text = f"{value:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def _fits(total: Decimal, node: Any) -> bool:
