@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
+from typing import IO
 
 from tests.harness.hive_engine_program import HIVE_3, EngineProgram, engine_program, hive_3_metastore
 from tests.harness.hive_engine_settings import write_engine_settings
@@ -119,7 +120,7 @@ class HiveEngine:
             self._process = subprocess.Popen(
                 command,
                 cwd=self.work_dir,
-                env={**os.environ, "HADOOP_HOME": "", "HIVE_CONF_DIR": str(settings), "TZ": "UTC"},
+                env={**os.environ, "HADOOP_HOME": "", "HIVE_CONF_DIR": str(settings), "TZ": "UTC", "LC_ALL": "C.UTF-8"},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=output,
@@ -128,23 +129,33 @@ class HiveEngine:
         self._answer("start")
 
     def _ask(self, statement: str) -> list[str]:
-        assert self._process is not None and self._process.stdin is not None, "the engine does not run"
-        self._process.stdin.write(base64.b64encode(statement.encode()) + b"\n")
-        self._process.stdin.flush()
+        requests, _ = self._streams()
+        requests.write(base64.b64encode(statement.encode()) + b"\n")
+        requests.flush()
         return self._answer(statement)
 
     def _answer(self, statement: str) -> list[str]:
-        process = self._process
-        assert process is not None and process.stdout is not None, "the engine does not run"
-        watchdog = threading.Timer(STATEMENT_SECONDS, process.kill)
+        _, answers = self._streams()
+        watchdog = threading.Timer(STATEMENT_SECONDS, self._kill)
         watchdog.start()
         try:
-            kind, _, content = process.stdout.readline().decode().strip().partition(" ")
+            kind, _, content = answers.readline().decode().strip().partition(" ")
             if kind == "ok":
-                return [base64.b64decode(process.stdout.readline()).decode() for _ in range(int(content))]
+                return [base64.b64decode(answers.readline()).decode() for _ in range(int(content))]
         finally:
             watchdog.cancel()
         if kind == "error":
             raise HiveStatementError(f"{statement}\n{base64.b64decode(content).decode()}")
         tail = (self.work_dir / "engine.out").read_text(errors="replace")[-1000:]
         raise HiveStatementError(f"{statement}\nthe engine ended, or gave no answer in {STATEMENT_SECONDS} s: {tail}")
+
+    def _streams(self) -> tuple[IO[bytes], IO[bytes]]:
+        process = self._process
+        assert process is not None, "the engine does not run"
+        assert process.stdin is not None
+        assert process.stdout is not None
+        return process.stdin, process.stdout
+
+    def _kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()

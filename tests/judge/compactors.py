@@ -16,10 +16,11 @@ from airflow_provider_acid.acid.plan import CompactionPlan, CompactionType
 from airflow_provider_acid.acid.planning import plan_compaction
 from airflow_provider_acid.acid.write_ids import TableWriteIds, cleaner_list, compactor_list
 from airflow_provider_acid.compaction.cleaner import CleaningState
+from airflow_provider_acid.compaction.eligibility import check_entity, file_format
 from airflow_provider_acid.compaction.facts import load_facts
 from airflow_provider_acid.compaction.outcomes import DuePartition, OutcomeState
 from airflow_provider_acid.compaction.publication import check_inputs, verify_output
-from airflow_provider_acid.compaction.snapshot import current_txns, read_base_formats
+from airflow_provider_acid.compaction.snapshot import current_txns, read_base_formats, read_flush_lengths
 from airflow_provider_acid.compaction.staging import open_staging, remove_whole, staging_name
 from airflow_provider_acid.exceptions import RefusedError
 from airflow_provider_acid.filesystem import storage_for
@@ -109,10 +110,14 @@ class QuietTables:
 
     def _plan(self, entity: Entity, kind: CompactionType) -> CompactionPlan:
         facts = load_facts(self.client, entity)
+        check_entity(facts)
         storage = storage_for(facts.location)
         listing = storage.list()
         write_ids = compactor_list(self._write_ids(entity))
-        directory = acid_directory(listing, write_ids, None, read_base_formats(storage, listing))
+        file_kind = file_format(facts.table, facts.partition)
+        directory = acid_directory(
+            listing, write_ids, None, read_base_formats(storage, listing), insert_only=file_kind.is_insert_only
+        )
         partition = PartitionState(
             entity=entity,
             location=facts.location,
@@ -121,6 +126,8 @@ class QuietTables:
             columns=facts.columns,
             bucketed=facts.bucketed,
             table_parameters=facts.table.parameters,
+            format=file_kind,
+            flush_lengths=read_flush_lengths(storage, directory),
         )
         attempt = uuid4().hex[:16]
         return plan_compaction(partition, AttemptNames(attempt, staging_name(attempt), 0), kind, "the judge")

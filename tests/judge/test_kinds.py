@@ -13,10 +13,14 @@ from tests.judge.kinds import KINDS, TableKind
 from tests.judge.readings import check_every_way, read
 from tests.judge.statements import run
 
-CASES = [(version, kind) for kind in KINDS for version in kind.versions]
+CASES = [
+    pytest.param(version, kind, id=f"hive_{version[0]}-{kind.name}", marks=pytest.mark.xdist_group(version))
+    for kind in KINDS
+    for version in kind.versions
+]
 
 
-@pytest.mark.parametrize(("version", "kind"), CASES, ids=[f"{kind.name}-{version}" for version, kind in CASES])
+@pytest.mark.parametrize(("version", "kind"), CASES)
 def test_hive_reads_the_same_rows_whenever_this_project_compacts(
     start_hive: StartHive, version: str, kind: TableKind
 ) -> None:
