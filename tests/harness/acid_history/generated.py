@@ -30,6 +30,7 @@ _streams = st.builds(
     _picks,
     st.booleans(),
 )
+_compactions = st.builds(steps.Compact, _types, _deaths)
 _COMMON: tuple[SearchStrategy[steps.Step], ...] = (
     st.just(steps.Pause()),
     _writes([What.INSERT], 1),
@@ -40,9 +41,9 @@ _COMMON: tuple[SearchStrategy[steps.Step], ...] = (
     st.builds(steps.End, st.integers(0, 3), st.sampled_from([Outcome.COMMIT, Outcome.ABORT])),
     st.builds(steps.OpenReader),
     st.builds(steps.CloseReader, st.integers(0, 2)),
-    st.builds(steps.Compact, _types, _deaths),
-    st.builds(steps.Compact, _types, _deaths),
-    st.builds(steps.Compact, _types, _deaths),
+    _compactions,
+    _compactions,
+    _compactions,
     st.builds(steps.StartCompaction, _types),
     st.builds(steps.FinishCompaction, _deaths),
     st.builds(steps.Clean),
@@ -72,8 +73,14 @@ _tables = st.builds(
 def _histories(draw: st.DrawFn) -> History:
     table = draw(_tables)
     rare = draw(st.sets(st.integers(0, len(_RARE) - 1), max_size=3))
-    step = st.one_of(*_COMMON, *(_RARE[place] for place in sorted(rare)))
-    return History(table, tuple(draw(st.lists(step, min_size=MIN_STEPS, max_size=MAX_STEPS))))
+    step = _any_of(*_COMMON, *(_RARE[place] for place in sorted(rare) for _ in range(2)))
+    beginning = draw(st.lists(_writes([What.INSERT], 1), max_size=3))
+    return History(table, (*beginning, *draw(st.lists(step, min_size=MIN_STEPS, max_size=MAX_STEPS))))
+
+
+def _any_of(*choices: SearchStrategy[steps.Step]) -> SearchStrategy[steps.Step]:
+    """Unlike ``one_of``, which drops equal ones, so that nothing could be drawn more often than other things."""
+    return st.integers(0, len(choices) - 1).flatmap(lambda place: choices[place])
 
 
 histories: SearchStrategy[History] = _histories()
