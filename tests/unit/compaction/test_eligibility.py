@@ -7,10 +7,11 @@ from dataclasses import replace
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.compaction.eligibility import ORC_INPUT_FORMAT, check_entity, table_refusal
+from airflow_provider_acid.acid.plan import FileFormat
+from airflow_provider_acid.compaction.eligibility import ORC_INPUT_FORMAT, check_entity, file_format, table_refusal
 from airflow_provider_acid.compaction.facts import EntityFacts
 from airflow_provider_acid.exceptions import UnsupportedTableError
-from airflow_provider_acid.metastore.values import ColumnInfo, DatabaseInfo, PartitionInfo, TableInfo
+from airflow_provider_acid.metastore.values import ColumnInfo, DatabaseInfo, PartitionInfo, SerdeInfo, TableInfo
 
 DATABASE = DatabaseInfo("db", {}, "file:/w/db.db")
 TABLE = TableInfo(
@@ -29,6 +30,10 @@ TABLE = TableInfo(
     owner="hive",
 )
 PARTITION = PartitionInfo("p=1", ("1",), "file:/w/db.db/t/p=1", {}, (), -1, ())
+HIVE = "org.apache.hadoop.hive."
+PARQUET = HIVE + "ql.io.parquet.MapredParquetInputFormat"
+TEXT = "org.apache.hadoop.mapred.TextInputFormat"
+LINES = SerdeInfo(HIVE + "serde2.lazy.LazySimpleSerDe")
 
 
 def facts(
@@ -37,8 +42,13 @@ def facts(
     return EntityFacts(Entity("db", "t", "p=1"), database, table, partition)
 
 
-def with_property(name: str, value: str) -> TableInfo:
-    return replace(TABLE, parameters={**TABLE.parameters, name: value})
+def with_property(name: str, value: str, table: TableInfo = TABLE) -> TableInfo:
+    return replace(table, parameters={**table.parameters, name: value})
+
+
+def insert_only(input_format: str, serde: SerdeInfo = LINES) -> TableInfo:
+    table = with_property("transactional_properties", "insert_only")
+    return replace(table, input_format=input_format, serde=serde)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +58,22 @@ def with_property(name: str, value: str) -> TableInfo:
         (with_property("EXTERNAL", "TRUE"), DATABASE, "is an external table"),
         (replace(TABLE, parameters={}), DATABASE, "is not an ACID table"),
         (with_property("transactional", "false"), DATABASE, "is not an ACID table"),
-        (with_property("transactional_properties", "insert_only"), DATABASE, "is an insert-only table"),
+        (insert_only(HIVE + "ql.io.avro.AvroContainerInputFormat"), DATABASE, "is an insert-only table stored as Avro"),
+        (
+            insert_only("org.apache.hadoop.mapred.SequenceFileInputFormat"),
+            DATABASE,
+            "is an insert-only table stored as SequenceFile",
+        ),
+        (insert_only(HIVE + "ql.io.RCFileInputFormat"), DATABASE, "is an insert-only table stored as RCFile"),
+        (insert_only(TEXT, SerdeInfo(HIVE + "serde2.JsonSerDe")), DATABASE, "is an insert-only table stored as JSON"),
+        (
+            insert_only(TEXT, SerdeInfo("com.example.Own")),
+            DATABASE,
+            "stored as another format (org.apache.hadoop.mapred.T",
+        ),
+        (insert_only("com.example.Own"), DATABASE, "is an insert-only table stored as another format (com.example.Own"),
+        (replace(insert_only(TEXT), stored_as_directories=True), DATABASE, "is skewed and stored as directories"),
+        (replace(insert_only(TEXT), sort_columns=("v",)), DATABASE, "is sorted (SORTED BY)"),
         (replace(TABLE, input_format="TextInputFormat"), DATABASE, "is stored as TextInputFormat, not ORC"),
         (replace(TABLE, sort_columns=("v",)), DATABASE, "is sorted (SORTED BY)"),
         (TABLE, replace(DATABASE, parameters={"repl.source.for": "1"}), "its database is a replication source"),
@@ -76,6 +101,10 @@ def test_a_table_that_is_not_compacted_is_refused_by_name(
         (with_property("NO_CLEANUP", "TRUE"), PARTITION, "no_cleanup"),
         (TABLE, replace(PARTITION, parameters={"NO_CLEANUP": "True"}), "no_cleanup"),
         (TABLE, replace(PARTITION, sort_columns=("v",)), "the partition is sorted"),
+        (TABLE, replace(PARTITION, input_format=TEXT), f"is stored as {TEXT}, not ORC"),
+        (insert_only(TEXT), replace(PARTITION, input_format="com.example.Own"), "stored as another format"),
+        (insert_only(TEXT), replace(PARTITION, serde=SerdeInfo(HIVE + "serde2.JsonSerDe")), "stored as JSON"),
+        (insert_only(TEXT), replace(PARTITION, stored_as_directories=True), "is skewed and stored as directories"),
         (TABLE, replace(PARTITION, location="hdfs://nn/w/p=1"), "on another store than its table"),
         (TABLE, replace(PARTITION, location="file:/w/db.db/t/../other"), "by way of '..'"),
     ],
@@ -84,7 +113,7 @@ def test_a_partition_that_is_not_compacted_is_refused_by_name(
     table: TableInfo, partition: PartitionInfo, reason: str
 ) -> None:
     assert table_refusal(table, DATABASE) is None
-    with pytest.raises(UnsupportedTableError, match=r"^db\.t/p=1: .*Remedy: ") as raised:
+    with pytest.raises(UnsupportedTableError, match=r"^(db\.t/p=1|partition p=1 of table db\.t): .*Remedy: ") as raised:
         check_entity(facts(table, partition=partition))
     assert reason in str(raised.value)
 
@@ -97,6 +126,10 @@ def test_a_partition_that_is_not_compacted_is_refused_by_name(
         with_property("no_cleanup", "false"),
         with_property("repl.source.for", "only the database's counts"),
         replace(TABLE, bucket_count=4),
+        insert_only(ORC_INPUT_FORMAT),
+        insert_only(PARQUET),
+        insert_only(TEXT),
+        replace(TABLE, stored_as_directories=True),
     ],
 )
 def test_everything_else_is_compacted(table: TableInfo) -> None:
@@ -116,3 +149,56 @@ def test_facts_speak_of_the_partition_where_there_is_one() -> None:
     assert [(column.name, column.type) for column in facts().columns] == [("V", "bigint")]
     assert not facts().bucketed
     assert facts(replace(TABLE, bucket_count=4)).bucketed
+
+
+@pytest.mark.parametrize(
+    ("table", "partition", "expected"),
+    [
+        (TABLE, None, FileFormat.ACID_ORC),
+        (TABLE, PARTITION, FileFormat.ACID_ORC),
+        (insert_only(ORC_INPUT_FORMAT), None, FileFormat.ORC),
+        (insert_only(PARQUET), None, FileFormat.PARQUET),
+        (insert_only(TEXT), None, FileFormat.TEXT),
+        (insert_only(TEXT, SerdeInfo(HIVE + "serde2.OpenCSVSerde")), None, FileFormat.TEXT),
+        (insert_only(TEXT), replace(PARTITION, input_format=PARQUET), FileFormat.PARQUET),
+        (insert_only(PARQUET), replace(PARTITION, input_format=TEXT, serde=LINES), FileFormat.TEXT),
+        (insert_only(ORC_INPUT_FORMAT), replace(PARTITION, input_format=ORC_INPUT_FORMAT), FileFormat.ORC),
+    ],
+)
+def test_a_partition_is_judged_by_its_own_format(
+    table: TableInfo, partition: PartitionInfo | None, expected: FileFormat
+) -> None:
+    assert file_format(table, partition) is expected
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "apart"),
+    [
+        ("skip.header.line.count", "1", True),
+        ("Skip.Header.Line.Count", "2", True),
+        ("skip.header.line.count", "0", False),
+        ("skip.footer.line.count", "1", True),
+        ("line.delim", "\n", False),
+        ("line.delim", "10", False),
+        ("line.delim", "|", True),
+        ("textinputformat.record.delimiter", "\n", True),
+        ("serialization.encoding", "UTF-8", False),
+        ("serialization.encoding", "ISO-8859-15", False),
+        ("serialization.encoding", "windows-1252", False),
+        ("serialization.encoding", "UTF-16", True),
+        ("serialization.encoding", "utf-16le", True),
+        ("serialization.encoding", "GBK", True),
+        ("field.delim", ",", False),
+        ("escape.delim", "\\", False),
+    ],
+)
+def test_text_is_put_together_only_where_lines_mean_the_same_in_any_file(name: str, value: str, apart: bool) -> None:
+    expected = FileFormat.TEXT_APART if apart else FileFormat.TEXT
+    of_serde = SerdeInfo(LINES.library, {name: value})
+    assert file_format(with_property(name, value, insert_only(TEXT)), None) is expected
+    assert file_format(insert_only(TEXT, of_serde), None) is expected
+    assert file_format(insert_only(TEXT), replace(PARTITION, parameters={name: value})) is expected
+    assert file_format(insert_only(TEXT), replace(PARTITION, serde=of_serde)) is expected
+    # A property of the table stays a danger, whatever the partition says.
+    contradicted = replace(PARTITION, parameters={name: "0"}) if name.lower().startswith("skip") else PARTITION
+    assert file_format(with_property(name, value, insert_only(TEXT)), contradicted) is expected
