@@ -69,7 +69,7 @@ def insert_only(input_format: str, serde: SerdeInfo = LINES) -> TableInfo:
         (
             insert_only(TEXT, SerdeInfo("com.example.Own")),
             DATABASE,
-            "stored as another format (org.apache.hadoop.mapred.T",
+            "is an insert-only table stored as another format (org.apache.hadoop.mapred.T",
         ),
         (insert_only("com.example.Own"), DATABASE, "is an insert-only table stored as another format (com.example.Own"),
         (replace(insert_only(TEXT), stored_as_directories=True), DATABASE, "is skewed and stored as directories"),
