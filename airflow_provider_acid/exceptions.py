@@ -46,6 +46,10 @@ class StorageError(AcidError):
     """The warehouse's storage refused, lost or cannot do what was asked."""
 
 
+class HalfPublishedError(StorageError):
+    """One of two directories is published, and neither could the other be, nor the one be taken back."""
+
+
 class NameTakenError(StorageError):
     """The name a result was to be published under exists already."""
 

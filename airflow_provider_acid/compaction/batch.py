@@ -13,11 +13,12 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 
-from airflow_provider_acid.acid.result import CompactionResult
+from airflow_provider_acid.compaction.active import ActiveCompaction, AwaitsLock
+from airflow_provider_acid.compaction.finishing import Finished
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
 from airflow_provider_acid.compaction.progress import Progress
 from airflow_provider_acid.compaction.run_directory import RunDirectory
-from airflow_provider_acid.compaction.worker import ActiveCompaction, Worker
+from airflow_provider_acid.compaction.worker import Worker
 from airflow_provider_acid.exceptions import AcidError, SparkJobError
 
 log = logging.getLogger(__name__)
@@ -26,11 +27,14 @@ WorkerFactory = Callable[[], AbstractContextManager[Worker]]
 """Opens a worker (and its metastore connection) in the thread that calls it."""
 
 RunDirectoryFactory = Callable[[ActiveCompaction, int], RunDirectory]
-"""Makes the run directory when the first plan of the given number of items is there."""
+"""Makes the run directory, for the given number of items, when the first plan is there."""
 
 
 class CompactionBatch:
     """Compacts a list of partitions while one Spark application runs.
+
+    Each has two numbers in the run directory: its place in the list, and a spare one for the major compaction that
+    takes the place of a minor whose lock was not granted.
 
     :param max_active: how many partitions may be claimed and in a transaction at the same time.
     :param worker_timeout_seconds: a partition that takes longer is abandoned, before the metastore takes its claim
@@ -56,6 +60,9 @@ class CompactionBatch:
         self._worker_timeout_seconds = worker_timeout_seconds
         self._poll_seconds = poll_seconds
         self._active: dict[int, ActiveCompaction] = {}
+        self._waiting: dict[int, AwaitsLock] = {}
+        self._handed_over: set[int] = set()
+        self._skipped: set[int] = set()
         self._outcomes: dict[int, Outcome] = {}
         self._run: RunDirectory | None = None
         self._progress = Progress()
@@ -114,68 +121,105 @@ class CompactionBatch:
     def _run_all(self, worker: Worker) -> None:
         while not self._stopped.is_set():
             self._begin_next(worker)
-            if not self._active and not self._pending:
+            if not self._active and not self._waiting and not self._pending:
                 return
             ended = self._application_ended.is_set()
             self._collect(worker)
+            self._resume_waiting(worker)
             if ended:
-                self._abandon_all(worker, "the Spark application ended without a result for this partition")
+                self._abandon_active(worker, "the Spark application ended without a result for this partition")
                 self._leave_pending("the Spark application ended before this partition was begun")
-                return
-            self._application_ended.wait(self._poll_seconds)
+            # What only waits for a lock needs the application no more.
+            (self._stopped if ended else self._application_ended).wait(self._poll_seconds)
         self._abandon_all(worker, "the task was stopped")
         self._leave_pending("the task was stopped before this partition was begun")
 
     def _begin_next(self, worker: Worker) -> None:
-        while self._pending and len(self._active) < self._max_active and not self._stopped.is_set():
-            index, due = self._pending.popleft()
+        while self._pending and self._in_transaction < self._max_active and not self._stopped.is_set():
+            item, due = self._pending.popleft()
             begun = worker.begin(due)
-            if isinstance(begun, ActiveCompaction) and begun.adopted is not None:
-                begun = worker.finish(begun, begun.adopted)
             if isinstance(begun, Outcome):
-                self._end(index, begun)
-                continue
-            self._hand_over(worker, index, begun)
+                self._end(item, begun)
+            elif begun.adopted is not None:
+                self._settle(item, worker.finish(begun, begun.adopted))
+            else:
+                self._hand_over(worker, item, begun)
         if self._run is not None:
             self._planned.set()
 
-    def _hand_over(self, worker: Worker, index: int, begun: ActiveCompaction) -> None:
-        self._active[index] = begun
+    @property
+    def _in_transaction(self) -> int:
+        return len(self._active) + len(self._waiting)
+
+    def _hand_over(self, worker: Worker, item: int, begun: ActiveCompaction) -> None:
+        self._active[item] = begun
         try:
             if self._run is None:
-                self._run = self._make_run_directory(begun, self._count)
-                for done in self._outcomes:
-                    self._run.put_skip(done)
-            self._run.put_plan(index, begun.plan)
+                self._run = self._make_run_directory(begun, 2 * self._count)
+                for skipped in sorted(self._skipped):
+                    self._run.put_skip(skipped)
+            self._run.put_plan(item, begun.plan)
+            self._handed_over.add(item)
         except AcidError as error:
-            del self._active[index]
-            self._end(index, worker.abandon(begun, str(error)))
+            del self._active[item]
+            self._end(item, worker.abandon(begun, str(error)))
             return
         self._progress.began(begun.plan)
 
-    def _end(self, index: int, outcome: Outcome) -> None:
-        self._outcomes[index] = outcome
+    def _settle(self, item: int, finished: Finished) -> None:
+        """Keep what came of an item, or have it wait, or begun anew under its spare number."""
+        if isinstance(finished, AwaitsLock):
+            self._waiting[item] = finished
+        elif isinstance(finished, DuePartition):
+            log.info("%s: %s", finished.entity, finished.reason)
+            self._skip(item)
+            self._pending.appendleft((self._spare(item), finished))
+        else:
+            self._end(item, finished)
+
+    def _end(self, item: int, outcome: Outcome) -> None:
+        self._keep(item, outcome)
+        self._skip(item)
+        self._skip(self._spare(item))
+
+    def _keep(self, item: int, outcome: Outcome) -> None:
+        self._outcomes[item % self._count] = outcome
         self._progress.ended(outcome)
+
+    def _spare(self, item: int) -> int:
+        """The number under which an item is begun anew where its first plan cannot be published."""
+        return item % self._count + self._count
+
+    def _skip(self, item: int) -> None:
+        """Tell the application not to wait for a plan of this number, unless it got one."""
+        if item in self._handed_over or item in self._skipped:
+            return
+        self._skipped.add(item)
         if self._run is not None:
-            self._run.put_skip(index)
+            self._run.put_skip(item)
 
     def _collect(self, worker: Worker) -> None:
         if self._run is None:
             return
         self._run.beat()
         results, bytes_done = self._run.poll()
-        for index, done in bytes_done.items():
-            if index in self._active:
-                self._progress.advanced(self._active[index].entity, done)
-        for index, result in results.items():
-            self._finish(worker, index, result)
-        for index, active in list(self._active.items()):
+        for item, done in bytes_done.items():
+            if item in self._active:
+                self._progress.advanced(self._active[item].entity, done)
+        for item, result in results.items():
+            active = self._active.pop(item, None)
+            if active is not None:
+                self._settle(item, worker.finish(active, result))
+        for item, active in list(self._active.items()):
             try:
                 self._check_time(active)
                 active.transaction.check()
             except AcidError as error:
-                self._outcomes[index] = worker.abandon(self._active.pop(index), str(error))
-                self._progress.ended(self._outcomes[index])
+                self._end(item, worker.abandon(self._active.pop(item), str(error)))
+
+    def _resume_waiting(self, worker: Worker) -> None:
+        for item in list(self._waiting):
+            self._settle(item, worker.resume(self._waiting.pop(item)))
 
     def _check_time(self, active: ActiveCompaction) -> None:
         seconds = time.monotonic() - active.begun_monotonic
@@ -186,22 +230,21 @@ class CompactionBatch:
                 "give the Spark application more cores, or raise [hive_acid] worker_timeout and Hive's own alike",
             )
 
-    def _finish(self, worker: Worker, index: int, result: CompactionResult) -> None:
-        active = self._active.pop(index, None)
-        if active is not None:
-            self._outcomes[index] = worker.finish(active, result)
-            self._progress.ended(self._outcomes[index])
-
     def _abandon_all(self, worker: Worker, message: str) -> None:
+        self._abandon_active(worker, message)
+        while self._waiting:
+            item, waiting = self._waiting.popitem()
+            self._keep(item, worker.abandon(waiting.active, message))
+
+    def _abandon_active(self, worker: Worker, message: str) -> None:
         while self._active:
-            index, active = self._active.popitem()
-            self._outcomes[index] = worker.abandon(active, message)
-            self._progress.ended(self._outcomes[index])
+            item, active = self._active.popitem()
+            self._keep(item, worker.abandon(active, message))
 
     def _leave_pending(self, message: str) -> None:
         while self._pending:
-            index, due = self._pending.popleft()
-            self._outcomes[index] = Outcome(due.entity, OutcomeState.FAILED, message)
+            item, due = self._pending.popleft()
+            self._outcomes[item % self._count] = Outcome(due.entity, OutcomeState.FAILED, message)
 
     def _remove_run(self, run: RunDirectory) -> None:
         # The application still polls until it sees the last answer; it needs the directory until it has ended.

@@ -181,6 +181,10 @@ class Cleaner:
             return self._mark_cleaned(row, row.highest_write_id, ())
         _check_may_delete(facts)
         storage = storage_for(facts.location)
+        waits = self._recovery.withdraw_aborted(row.entity)
+        if waits is not None:
+            message = f"waits for {waits}: what an aborted compaction published is still there"
+            return Cleaning(row.entity, row.id, CleaningState.WAITING, message)
         view = self._view(row, facts, min_open)
         before = _Look.at(storage)
         if view.is_overtaken(before):

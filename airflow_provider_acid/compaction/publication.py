@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from airflow_provider_acid.acid.names import has_hidden_part, is_acid_prefixed, is_hidden, marker_files
+from airflow_provider_acid.acid.names import (
+    NO_STATEMENT,
+    DeltaName,
+    has_hidden_part,
+    is_acid_prefixed,
+    is_hidden,
+    marker_files,
+    parse_directory_name,
+)
 from airflow_provider_acid.acid.plan import CompactionPlan, OutputDirectory
 from airflow_provider_acid.acid.result import CompactionResult, OutputFile
 from airflow_provider_acid.exceptions import NameTakenError, OwnershipLostError, VerificationError
@@ -73,7 +81,8 @@ def _names(sizes: dict[str, int]) -> str:
 def check_inputs(storage: Storage, plan: CompactionPlan) -> None:
     """Check that the directories that were merged still hold the files that were merged, and no others.
 
-    :raises OwnershipLostError: somebody changed the inputs; the output is not published.
+    :raises OwnershipLostError: somebody changed the inputs, or compacted the same write ids; the output is not
+        published.
     :raises NameTakenError: a directory of the target's name exists.
     """
     listing = storage.list()
@@ -87,11 +96,34 @@ def check_inputs(storage: Storage, plan: CompactionPlan) -> None:
             f"its input files changed while they were merged: {', '.join(sorted({*changed, *missing}))}",
             "start the compaction again; it will see the new state",
         )
+    others = sorted(name for name in listing.directories if _holds_the_same_range(plan, name))
+    if others:
+        # Whatever their transactions: readers take both for parts of the table (HIVE-29210).
+        raise OwnershipLostError(
+            str(plan.entity),
+            f"{', '.join(others)} appeared, with the range of write ids of {', '.join(plan.targets)}",
+            "start the compaction again; it will see the new state",
+        )
     for target in plan.targets:
         if target in listing.directories:
             raise NameTakenError(
                 join(storage.location, target), "exists already", "find out who wrote it before removing it"
             )
+
+
+def _holds_the_same_range(plan: CompactionPlan, directory: str) -> bool:
+    """Whether a directory that is not the plan's own is a compacted delta, of either kind, of an output's range."""
+    if directory in plan.targets or not is_acid_prefixed(directory) or "/" in directory:
+        return False
+    return _range_of(directory) in {_range_of(target) for target in plan.targets} - {None}
+
+
+def _range_of(directory: str) -> tuple[int, int] | None:
+    """The write ids of a compacted delta; None for a base, and for what one statement wrote."""
+    name = parse_directory_name(directory)
+    if not isinstance(name, DeltaName) or name.statement_id != NO_STATEMENT:
+        return None
+    return name.min_write_id, name.max_write_id
 
 
 def _is_input(plan: CompactionPlan, path: str) -> bool:

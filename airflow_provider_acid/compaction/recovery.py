@@ -1,7 +1,8 @@
 """What a new attempt does first: put in order what dead attempts left of the same partition.
 
-Whoever takes over first ends the predecessor's transaction and then moves or deletes its staging directory, so that
-a predecessor that was only asleep has nothing left to rename, and nothing it could still commit.
+Whoever takes over first moves the predecessor's staging directory, so that a predecessor that was only asleep has
+nothing left to rename; then ends its transaction, so that it can commit nothing, and takes back what it published, in
+the order that :mod:`withdrawal` explains.
 """
 
 from __future__ import annotations
@@ -24,10 +25,11 @@ from airflow_provider_acid.compaction.staging import (
     staging_name,
     staging_tokens,
 )
+from airflow_provider_acid.compaction.withdrawal import Withdrawal
 from airflow_provider_acid.exceptions import ObjectNotFoundError, OwnershipLostError
 from airflow_provider_acid.filesystem import Storage, storage_for
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
-from airflow_provider_acid.metastore.pools import RequestPool
+from airflow_provider_acid.metastore.pools import RequestPool, owner_of
 from airflow_provider_acid.metastore.queue import CompactionQueue
 from airflow_provider_acid.metastore.values import CompactionRow, CompactionState, TxnState
 
@@ -69,6 +71,7 @@ class Recovery:
             if outcome is not None:
                 return outcome
         finished = self._recover_staging(scene)
+        self._withdraw_aborted(scene)
         remove_dead_runs(self._settings.run_directory or facts.table.location, self._look_for_living)
         return finished
 
@@ -91,15 +94,29 @@ class Recovery:
         if not rows:
             return ()
         attempts = self._look()
-        settled = (self._settle(attempts, row, None, self._storage_of(row.entity)) for row in rows)
+        settled = (self._settle(attempts, row, None, self._scene_of(row.entity, attempts)) for row in rows)
         return tuple(outcome for outcome in settled if outcome is not None)
+
+    def withdraw_aborted(self, entity: Entity) -> str | None:
+        """Take back what compactions with aborted transactions left: a minor's directories go both or not at all.
+
+        :returns: what that waits for; None where nothing is left.
+        """
+        scene = self._scene_of(entity, self._look())
+        return None if scene is None else self._withdraw_aborted(scene)
+
+    def _withdraw_aborted(self, scene: _Scene) -> str | None:
+        waits = self._withdrawal(scene).withdraw_aborted(self._client.open_transactions().aborted)
+        if waits is not None:
+            log.warning("%s: what an aborted compaction published stays and waits for %s", scene.entity, waits)
+        return waits
 
     def _look(self) -> Attempts:
         return Attempts.look(self._client, self._settings.transaction_timeout_seconds)
 
     def _recover_row(self, scene: _Scene, row: CompactionRow) -> Outcome | None:
         if row.state is CompactionState.READY_FOR_CLEANING and row.commit_ms is None:
-            return self._settle(scene.attempts, row, scene.own.owner, scene.storage)
+            return self._settle(scene.attempts, row, scene.own.owner, scene)
         if row.state is CompactionState.INITIATED:
             return self._recover_unclaimed(scene, row)
         if row.state is CompactionState.WORKING:
@@ -107,7 +124,7 @@ class Recovery:
         return None
 
     def _settle(
-        self, attempts: Attempts, row: CompactionRow, owner: str | None, storage: Storage | None
+        self, attempts: Attempts, row: CompactionRow, owner: str | None, scene: _Scene | None
     ) -> Outcome | None:
         """A row whose transaction never committed: commit it if that can still be done, else fail the row.
 
@@ -124,8 +141,11 @@ class Recovery:
                 message = f"committed transaction {txn.id}, which a dead attempt had left one step before its end"
                 return Outcome(row.entity, OutcomeState.COMPACTED, message, row.id)
         if txn is not None:
-            if storage is not None and pool_of_txn(txn) is not None:
-                self._remove_unseen(storage, row, txn.id)
+            waits = None
+            if scene is not None and pool_of_txn(txn) is not None:
+                waits = self._withdraw(scene, row, txn.id)
+            if waits is not None:
+                return waits
             self._queue.fail(row, f"{DIED}: transaction {txn.id} was aborted before it was committed")
             return None
         now = self._queue.row(row.id)
@@ -171,38 +191,34 @@ class Recovery:
         claimed_seconds = scene.attempts.age_seconds(row.start_ms)
         if txn is None and pool.owner != scene.own.owner and claimed_seconds <= scene.attempts.timeout_seconds:
             return _busy(row, f"was claimed {claimed_seconds:.0f} s ago by {row.worker_id}")
-        txn_id = txn.id if txn else row.txn_id
-        self._end_transaction(txn_id)
         # In this order: once the staging directory is out of reach nothing more is published, and until the row is
         # failed a death of ours leaves it to be found again.
-        self._take_over_staging(scene, pool.token)
-        self._remove_unseen(scene.storage, row, txn_id)
+        self._move_staging(scene, pool.token)
+        waits = self._withdraw(scene, row, txn.id if txn else row.txn_id)
+        self._drop_unfinished(scene)
+        if waits is not None:
+            return waits
         self._queue.fail(row, f"{DIED} and another took over: {row.worker_id}")
         return None
 
-    def _end_transaction(self, txn_id: int | None) -> None:
-        if txn_id is not None and self._client.transaction_state(txn_id) is TxnState.OPEN:
-            self._client.abort(txn_id)
+    def _withdraw(self, scene: _Scene, row: CompactionRow, txn_id: int | None) -> Outcome | None:
+        """End a dead attempt's transaction and take back what it published; an outcome where that has to wait."""
+        waits = None if txn_id is None else self._withdrawal(scene).withdraw(txn_id)
+        if waits is None:
+            return None
+        return _busy(
+            row, f"keeps what transaction {txn_id} published and did not commit; its removal waits for {waits}"
+        )
 
-    def _remove_unseen(self, storage: Storage, row: CompactionRow, txn_id: int | None) -> None:
-        """Delete what a dead attempt published in a transaction that is aborted: no Hive reader saw it.
-
-        Readers that ignore transactions (Trino) may see it, hence whole or not at all.
-        """
-        if txn_id is None:
-            return
-        published = [name for name in storage.list().directories if name.endswith(f"_v{txn_id:07d}")]
-        if not published:
-            return
-        if self._client.transaction_state(txn_id) is not TxnState.ABORTED:
-            raise OwnershipLostError(
-                f"{', '.join(published)} of {row.entity}",
-                f"was published by an attempt that is taken for dead, but transaction {txn_id} is not aborted",
-                "compare COMPACTION_QUEUE and TXNS in the metastore's database before anything is deleted",
-            )
-        for name in published:
-            log.info("%s: removing %s of aborted transaction %s", row.entity, name, txn_id)
-            remove_whole(storage, name)
+    def _withdrawal(self, scene: _Scene) -> Withdrawal:
+        return Withdrawal(
+            self._client,
+            self._settings,
+            scene.entity,
+            scene.storage,
+            asker=str(scene.own),
+            owner=scene.own.owner,
+        )
 
     def _recover_staging(self, scene: _Scene) -> FinishedOutput | None:
         listing = scene.storage.list()
@@ -216,27 +232,39 @@ class Recovery:
             txn = attempts.transaction_of(token)
             if token == scene.own.token or (txn is not None and attempts.is_alive(txn, scene.own.owner)):
                 continue
-            self._end_transaction(txn.id if txn else None)
-            self._take_over_staging(scene, token)
+            self._move_staging(scene, token)
+            if txn is not None:
+                self._withdrawal(scene).withdraw(txn.id)
+            self._drop_unfinished(scene)
+        return self._drop_unfinished(scene)
+
+    def _move_staging(self, scene: _Scene, token: str) -> None:
+        """Take a dead attempt's staging directory out of its reach, to the asking attempt's own name if that is free.
+
+        What is of no use is removed once what it published is taken back, for that needs the journal in it.
+        """
+        own = staging_name(scene.own.token)
+        if not scene.storage.exists(staging_name(token)):
+            return
+        if scene.storage.exists(own):
+            remove_whole(scene.storage, staging_name(token))
+        else:
+            scene.storage.publish(staging_name(token), own)
+
+    def _drop_unfinished(self, scene: _Scene) -> FinishedOutput | None:
+        """The finished output among what was moved; anything else is removed."""
         finished = sealed_output(scene.storage, scene.own.token)
         if finished is None:
             remove_whole(scene.storage, staging_name(scene.own.token))
         return finished
 
-    def _take_over_staging(self, scene: _Scene, token: str) -> None:
-        """Move finished output to the asking attempt's own name; remove anything else."""
-        own = staging_name(scene.own.token)
-        if sealed_output(scene.storage, token) is None or scene.storage.exists(own):
-            remove_whole(scene.storage, staging_name(token))
-        else:
-            scene.storage.publish(staging_name(token), own)
-
-    def _storage_of(self, entity: Entity) -> Storage | None:
-        """None where the partition is gone, and its directories with it."""
+    def _scene_of(self, entity: Entity, attempts: Attempts) -> _Scene | None:
+        """For the cleaner, which is no attempt; None where the partition is gone, and its directories with it."""
         try:
-            return storage_for(load_facts(self._client, entity).location)
+            storage = storage_for(load_facts(self._client, entity).location)
         except ObjectNotFoundError:
             return None
+        return _Scene(entity, storage, attempts, RequestPool.new(owner_of("cleaner", str(entity))))
 
 
 def _busy(row: CompactionRow, reason: str) -> Outcome:

@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import Enum
 
 from airflow_provider_acid.acid.partition import CompactionPolicy, MixedKinds
 from airflow_provider_acid.acid.thresholds import Thresholds
+
+
+class LockTimeoutAction(str, Enum):
+    """What becomes of a minor compaction whose EXCLUSIVE lock is not granted in time."""
+
+    MAJOR = "major"
+    REFUSE = "refuse"
 
 
 @dataclass(frozen=True)
@@ -20,6 +28,9 @@ class CompactionSettings:
     :param max_deltas: most directories that one minor compaction merges (``hive.compactor.max.num.delta``).
     :param publish_lock: whether a minor compaction of inserts and deletes, which takes two renames, is published
         under an EXCLUSIVE lock; without it such a minor is done as a major.
+    :param publish_lock_wait_seconds: longest wait for that EXCLUSIVE lock, and for the one under which what a dead
+        attempt published is removed. New readers wait behind it.
+    :param publish_lock_timeout_action: what follows when it is not granted by then.
     :param readers_honour_visibility: every reader checks a compaction's transaction as Hive 4 does (Trino does not),
         so that such a minor needs no lock.
     :param run_directory: URI of a directory that operator, Spark driver and executors reach, for plans and results;
@@ -40,6 +51,8 @@ class CompactionSettings:
     rewrite_single_delta: bool = False
     max_deltas: int = 500
     publish_lock: bool = True
+    publish_lock_wait_seconds: float = 60.0
+    publish_lock_timeout_action: LockTimeoutAction = LockTimeoutAction.MAJOR
     readers_honour_visibility: bool = False
     run_directory: str | None = None
     transaction_timeout_seconds: float | None = None

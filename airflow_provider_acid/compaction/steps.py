@@ -9,7 +9,10 @@ from airflow_provider_acid.acid.entity import Entity
 
 
 class Step(str, Enum):
-    """A step that has just been completed, in the order of a compaction's life."""
+    """A step that has just been completed, in the order of a compaction's life.
+
+    The steps from the exclusive lock to the first of two renames belong to minor compactions that make two directories.
+    """
 
     RECOVERED = "recovered"
     ENQUEUED = "enqueued"
@@ -19,6 +22,10 @@ class Step(str, Enum):
     STAGED = "staged"
     VERIFIED = "verified"
     FENCED = "fenced"
+    EXCLUSIVE_LOCK_ASKED = "exclusive_lock_asked"
+    EXCLUSIVE_LOCK_HELD = "exclusive_lock_held"
+    JOURNALLED = "journalled"
+    FIRST_PUBLISHED = "first_published"
     PUBLISHED = "published"
     MARKED_COMPACTED = "marked_compacted"
     COMMITTED = "committed"

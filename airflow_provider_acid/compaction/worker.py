@@ -1,26 +1,28 @@
 """Hive's Worker for one partition at a time: begin, and, once the Spark job has merged, finish or abandon.
 
 The order of steps is Hive's own: enqueue, claim, transaction and lock, snapshot, record, merge, verify, fence,
-publish by one rename, mark compacted, commit. Whatever dies in between, :mod:`recovery` puts in order.
+publish, mark compacted, commit. The second half is in :mod:`finishing`. Whatever dies in between, :mod:`recovery` puts
+in order.
 """
 
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.partition import AttemptNames, PartitionState
 from airflow_provider_acid.acid.plan import CompactionPlan, CompactionType
 from airflow_provider_acid.acid.planning import choose, plan_compaction
 from airflow_provider_acid.acid.result import CompactionResult
+from airflow_provider_acid.compaction.active import ActiveCompaction, AwaitsLock
 from airflow_provider_acid.compaction.attempts import worker_id
 from airflow_provider_acid.compaction.eligibility import check_entity, file_format
 from airflow_provider_acid.compaction.facts import EntityFacts, load_facts
+from airflow_provider_acid.compaction.finishing import Finished, Finisher
+from airflow_provider_acid.compaction.journal import remove_journal
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
-from airflow_provider_acid.compaction.publication import check_inputs, verify_output
 from airflow_provider_acid.compaction.recovery import Recovery
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.snapshot import Snapshot, take_snapshot
@@ -43,30 +45,6 @@ log = logging.getLogger(__name__)
 
 TransactionFactory = Callable[[Entity, str], CompactionTransaction]
 """Makes the (not yet started) transaction for an entity; the text goes into its agent info."""
-
-
-@dataclass(frozen=True)
-class ActiveCompaction:
-    """A partition that is claimed, locked and planned.
-
-    :param table_location: URI of the whole table's directory.
-    :param begun_monotonic: when its work began, by this process's monotonic clock, in seconds.
-    :param adopted: the complete output of a dead predecessor, already in this attempt's staging directory;
-        None where the Spark job has to merge.
-    """
-
-    claim: ClaimedCompaction
-    transaction: CompactionTransaction
-    storage: Storage
-    plan: CompactionPlan
-    table_location: str
-    adopted: CompactionResult | None
-    begun_monotonic: float = field(default_factory=time.monotonic)
-
-    @property
-    def entity(self) -> Entity:
-        """The partition."""
-        return self.plan.entity
 
 
 class Worker:
@@ -95,6 +73,7 @@ class Worker:
         self._host = host
         self._on_step = on_step
         self._recovery = Recovery(client, queue, settings)
+        self._finisher = Finisher(queue, settings, on_step)
         self._version_is_checked = False
 
     def begin(self, due: DuePartition) -> ActiveCompaction | Outcome:
@@ -177,7 +156,7 @@ class Worker:
             self._queue.refuse(claim, str(error))
             return Outcome(claim.entity, OutcomeState.REFUSED, str(error), claim.id)
         except AcidError as error:
-            self._fail_row(claim, str(error))
+            self._finisher.fail_row(claim, str(error))
             return Outcome(claim.entity, OutcomeState.FAILED, str(error), claim.id)
 
     def _prepare(
@@ -243,6 +222,7 @@ class Worker:
             return None
         if plan.merges_the_same_as(finished.plan):
             log.info("%s: adopting the finished output of a dead attempt", plan.entity)
+            remove_journal(storage, plan.staging)
             return replace(finished.result, attempt=plan.attempt)
         remove_whole(storage, plan.staging)
         return None
@@ -269,77 +249,17 @@ class Worker:
             self._queue.refuse(claim, message)
         return Outcome(entity, OutcomeState.NOTHING_TO_MERGE, message, claim.id)
 
-    def finish(self, active: ActiveCompaction, result: CompactionResult) -> Outcome:
-        """Verify, fence and publish what the job made; abandons the attempt where any of it fails."""
-        if result.error is not None:
-            return self.abandon(active, result.error)
-        try:
-            self._publish(active, result)
-        except AcidError as error:
-            return self.abandon(active, str(error))
-        try:
-            return self._complete(active, result)
-        except AcidError as error:
-            return self._settle(active, error)
+    def finish(self, active: ActiveCompaction, result: CompactionResult) -> Finished:
+        """Verify, fence and publish what the job made; see :meth:`~.finishing.Finisher.finish`."""
+        return self._finisher.finish(active, result)
 
-    def _publish(self, active: ActiveCompaction, result: CompactionResult) -> None:
-        plan, storage = active.plan, active.storage
-        verify_output(storage, plan, result)
-        self._on_step(Step.VERIFIED, plan.entity)
-        check_inputs(storage, plan)
-        self._queue.check_owner(active.claim)
-        active.transaction.verify()
-        self._on_step(Step.FENCED, plan.entity)
-        for output in plan.outputs:
-            storage.publish(plan.staged(output.kind), output.target)
-        self._on_step(Step.PUBLISHED, plan.entity)
-
-    def _complete(self, active: ActiveCompaction, result: CompactionResult) -> Outcome:
-        plan = active.plan
-        self._queue.complete(active.claim)
-        self._on_step(Step.MARKED_COMPACTED, plan.entity)
-        active.transaction.commit()
-        self._on_step(Step.COMMITTED, plan.entity)
-        self._tidy_up(active)
-        self._on_step(Step.STAGING_REMOVED, plan.entity)
-        return Outcome(
-            plan.entity,
-            OutcomeState.COMPACTED,
-            plan.reason,
-            active.claim.id,
-            plan.targets,
-            plan.input_bytes,
-            sum(file.size_bytes for file in result.files),
-            sum(file.rows_out for file in result.files),
-        )
-
-    def _tidy_up(self, active: ActiveCompaction) -> None:
-        try:
-            active.storage.delete([active.plan.staging])
-        except AcidError as error:
-            log.warning("%s: the compaction is committed, but its staging directory stays: %s", active.entity, error)
-
-    def _settle(self, active: ActiveCompaction, error: AcidError) -> Outcome:
-        """The result is published but the metastore did not confirm: only the metastore knows what holds."""
-        active.transaction.close()
-        message = f"{error} What was published ({', '.join(active.plan.targets)}) is left to the next run to judge."
-        return Outcome(active.entity, OutcomeState.FAILED, message, active.claim.id)
+    def resume(self, waiting: AwaitsLock) -> Finished:
+        """Publish what waited for a lock; see :meth:`~.finishing.Finisher.resume`."""
+        return self._finisher.resume(waiting)
 
     def abandon(self, active: ActiveCompaction, message: str) -> Outcome:
-        """Give up an unpublished compaction: no source for a rename, no transaction, the row failed."""
-        try:
-            remove_whole(active.storage, active.plan.staging)
-        except AcidError as error:
-            log.warning("%s: the staging directory stays: %s", active.entity, error)
-        active.transaction.close()
-        self._fail_row(active.claim, message)
-        return Outcome(active.entity, OutcomeState.FAILED, message, active.claim.id)
-
-    def _fail_row(self, claim: ClaimedCompaction, message: str) -> None:
-        try:
-            self._queue.fail(claim, message)
-        except AcidError as error:
-            log.warning("%s: the request could not be marked as failed: %s", claim.entity, error)
+        """Give up an unpublished compaction; see :meth:`~.finishing.Finisher.abandon`."""
+        return self._finisher.abandon(active, message)
 
 
 def _partition_state(facts: EntityFacts, snapshot: Snapshot) -> PartitionState:

@@ -1,4 +1,4 @@
-"""Waiting for the lock that keeps a table's definition in place while it is compacted."""
+"""Waiting for locks, and who is in their way."""
 
 from __future__ import annotations
 
@@ -25,6 +25,16 @@ class LockClient(Protocol):
 
     def show_locks(self, entity: Entity | None = None) -> list[LockInfo]:
         """Locks that touch the entity."""
+
+
+class BlockedClient(Protocol):
+    """What naming the locks in the way needs of a metastore client; see AcidMetastoreClient."""
+
+    def show_locks(self, entity: Entity | None = None) -> list[LockInfo]:
+        """Locks that touch the entity."""
+
+    def server_now_ms(self) -> int:
+        """The clock of the locks' times."""
 
 
 def acquire_shared_read(
@@ -59,3 +69,16 @@ def acquire_shared_read(
         f"{answer.message or 'others: ' + ('; '.join(others) or 'none')})",
         "let the DDL statement that holds the exclusive lock end, then try again",
     )
+
+
+def describe_blockers(client: BlockedClient, txn_id: int, lock_id: int, entity: Entity) -> str:
+    """Which locks an EXCLUSIVE one waits for: all that others asked for before it, with owner and age."""
+    locks = [lock for lock in client.show_locks(entity) if lock.txn_id != txn_id and lock.lock_id < lock_id]
+    if not locks:
+        return "nobody any more"
+    now_ms = client.server_now_ms()
+    return "; ".join(f"{lock}{_held_for(lock, now_ms)}" for lock in locks)
+
+
+def _held_for(lock: LockInfo, now_ms: int) -> str:
+    return "" if lock.acquired_ms is None else f", held for {max(now_ms - lock.acquired_ms, 0) / 1000:.0f} s"

@@ -1,4 +1,4 @@
-"""A compaction's transaction with its lock and heartbeats."""
+"""A compaction's transaction with its locks and heartbeats."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from airflow_provider_acid.exceptions import (
 )
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.heartbeat import Heartbeat
-from airflow_provider_acid.metastore.locks import LOCK_WAIT_SECONDS, acquire_shared_read
+from airflow_provider_acid.metastore.locks import LOCK_WAIT_SECONDS, acquire_shared_read, describe_blockers
 from airflow_provider_acid.metastore.txns import AGENT
 from airflow_provider_acid.metastore.values import LockState, TxnState
 
@@ -56,6 +56,7 @@ class CompactionTransaction:
         self._txn_id: int | None = None
         self._heartbeat: Heartbeat | None = None
         self._lock_id: int | None = None
+        self._exclusive_lock_id: int | None = None
         self._is_committed = False
         self._is_closed = False
 
@@ -121,6 +122,33 @@ class CompactionTransaction:
             raise
         return self
 
+    @property
+    def exclusive_lock_id(self) -> int | None:
+        """Id of the exclusive lock; None where it was not asked for."""
+        return self._exclusive_lock_id
+
+    def ask_exclusive(self) -> None:
+        """Ask for an exclusive lock on the same entity; it is withdrawn by ending the transaction only.
+
+        :raises OwnershipLostError: the transaction is aborted or unknown.
+        """
+        self.check()
+        self._exclusive_lock_id = self._client.lock_exclusive(self.txn_id, self.entity, self._agent_info).lock_id
+
+    def has_exclusive(self) -> bool:
+        """Whether the exclusive lock that was asked for is granted by now.
+
+        :raises OwnershipLostError: the transaction is aborted or unknown.
+        """
+        self.check()
+        if self._exclusive_lock_id is None:
+            raise self._misused("did not ask for an exclusive lock")
+        return self._client.check_lock(self._exclusive_lock_id, self.txn_id).state is LockState.ACQUIRED
+
+    def blockers(self) -> str:
+        """The locks that the exclusive one waits for, with owner and age."""
+        return describe_blockers(self._client, self.txn_id, self._exclusive_lock_id or 0, self.entity)
+
     def check(self) -> None:
         """Do nothing while transaction and lock are ours, as far as the heartbeats know.
 
@@ -131,17 +159,18 @@ class CompactionTransaction:
             raise self._misused("has ended")
 
     def verify(self) -> None:
-        """Ask the server whether transaction and lock are still ours.
+        """Ask the server whether transaction and locks are still ours; an exclusive one that was asked for as well.
 
         :raises OwnershipLostError: they are not.
         """
         self.check()
         self._client.heartbeat(self.txn_id)
-        answer = self._client.check_lock(self.lock_id, self.txn_id)
-        if answer.state is not LockState.ACQUIRED:
-            raise OwnershipLostError(
-                f"lock {self.lock_id} on {self.entity}", f"is {answer.state.value}", "start the attempt again"
-            )
+        for lock_id in filter(None, (self.lock_id, self._exclusive_lock_id)):
+            answer = self._client.check_lock(lock_id, self.txn_id)
+            if answer.state is not LockState.ACQUIRED:
+                raise OwnershipLostError(
+                    f"lock {lock_id} on {self.entity}", f"is {answer.state.value}", "start the attempt again"
+                )
 
     def commit(self) -> None:
         """Stop beating and commit.

@@ -192,13 +192,28 @@ class TransactionCalls(MetastoreConnection):
             owner died before recording it can be attributed.
         :raises OwnershipLostError: the transaction is aborted or unknown.
         """
+        return self._lock(txn_id, entity, ttypes.LockType.SHARED_READ, ttypes.DataOperationType.SELECT, agent_info)
+
+    def lock_exclusive(self, txn_id: int, entity: Entity, agent_info: str = AGENT) -> LockAnswer:
+        """Ask for a lock that keeps every reader and writer away that takes locks.
+
+        Locks of one transaction do not stand in each other's way. The operation type NO_TXN, which Hive uses for DDL,
+        keeps the lock from being recorded as a write of the transaction. While it waits, locks that others ask for
+        after it wait behind it, those of readers too. Not repeated when its answer gets lost: abort the transaction
+        then, which is also what withdraws it.
+
+        :raises OwnershipLostError: the transaction is aborted or unknown.
+        """
+        return self._lock(txn_id, entity, ttypes.LockType.EXCLUSIVE, ttypes.DataOperationType.NO_TXN, agent_info)
+
+    def _lock(self, txn_id: int, entity: Entity, lock_type: int, operation: int, agent_info: str) -> LockAnswer:
         component = ttypes.LockComponent(
-            type=ttypes.LockType.SHARED_READ,
+            type=lock_type,
             level=ttypes.LockLevel.PARTITION if entity.partition else ttypes.LockLevel.TABLE,
             dbname=entity.database,
             tablename=entity.table,
             partitionname=entity.partition,
-            operationType=ttypes.DataOperationType.SELECT,
+            operationType=operation,
             isAcid=True,
         )
         request = ttypes.LockRequest(

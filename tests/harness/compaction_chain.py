@@ -19,7 +19,9 @@ from pathlib import Path
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.plan import CompactionPlan, CompactionType
 from airflow_provider_acid.acid.result import CompactionResult
+from airflow_provider_acid.compaction.active import AwaitsLock
 from airflow_provider_acid.compaction.cleaner import Cleaner, Cleaning
+from airflow_provider_acid.compaction.finishing import Finished
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.steps import Step, StepListener, ignore_steps
@@ -51,6 +53,25 @@ class Compacted:
     merged: bool
 
 
+def compact_with(worker: Worker, due: DuePartition, job: Job = run_plainly) -> Compacted:
+    """Begin, merge, finish; wait for the lock and begin anew where that is what comes of it."""
+    begun = worker.begin(due)
+    if isinstance(begun, Outcome):
+        return Compacted(begun, merged=False)
+    merged = begun.adopted is None
+    finished = worker.finish(begun, begun.adopted or job(begun.plan))
+    while isinstance(finished, AwaitsLock):
+        time.sleep(0.02)
+        finished = worker.resume(finished)
+    return Compacted(finished, merged) if isinstance(finished, Outcome) else compact_with(worker, finished, job)
+
+
+def outcome_of(finished: Finished) -> Outcome:
+    """Of what needs no lock."""
+    assert isinstance(finished, Outcome), finished
+    return finished
+
+
 @dataclass(frozen=True)
 class Chain:
     """Compacting and cleaning one partition in the name of one task.
@@ -58,6 +79,7 @@ class Chain:
     :param host: of the metastore, or of a proxy before it.
     :param identity: of the task; the same in each of its tries.
     :param request_id: somebody else's request that is to be served.
+    :param type: what is asked for.
     """
 
     host: str
@@ -66,6 +88,7 @@ class Chain:
     identity: str
     settings: CompactionSettings = CompactionSettings()
     request_id: int | None = None
+    type: CompactionType = CompactionType.MAJOR
 
     def next_try(self) -> Chain:
         """The same task again."""
@@ -86,13 +109,8 @@ class Chain:
     def compact(self, on_step: StepListener = ignore_steps, job: Job = run_plainly) -> Compacted:
         """What the operator does about one partition."""
         with self.client() as client:
-            worker = self._worker(client, on_step)
-            begun = worker.begin(DuePartition(self.entity, CompactionType.MAJOR, "crash test", self.request_id))
-            if isinstance(begun, Outcome):
-                return Compacted(begun, merged=False)
-            if begun.adopted is not None:
-                return Compacted(worker.finish(begun, begun.adopted), merged=False)
-            return Compacted(worker.finish(begun, job(begun.plan)), merged=True)
+            due = DuePartition(self.entity, self.type, "crash test", self.request_id)
+            return compact_with(self._worker(client, on_step), due, job)
 
     def clean(self, on_step: StepListener = ignore_steps) -> tuple[Cleaning, ...]:
         """What the cleaning operator does once about one partition."""

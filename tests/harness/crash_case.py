@@ -8,8 +8,17 @@ from tests.harness.compaction_chain import MERGED, Chain, run_until_killed, wait
 from tests.harness.table_state import TableState
 from tests.harness.thrift_admin import ThriftAdmin
 
-STEPS = [step.value for step in Step]
-STEPS.insert(STEPS.index(Step.VERIFIED.value), MERGED)
+PAIR_STEPS = [step.value for step in Step]
+"""Of a minor compaction that makes two directories."""
+
+PAIR_STEPS.insert(PAIR_STEPS.index(Step.VERIFIED.value), MERGED)
+ONLY_PAIR_STEPS = frozenset(
+    step.value
+    for step in (Step.EXCLUSIVE_LOCK_ASKED, Step.EXCLUSIVE_LOCK_HELD, Step.JOURNALLED, Step.FIRST_PUBLISHED)
+)
+STEPS = [step for step in PAIR_STEPS if step not in ONLY_PAIR_STEPS]
+"""Of a compaction that makes one directory."""
+
 COMMITTED_STEPS = frozenset(STEPS[STEPS.index(Step.COMMITTED.value) :])
 """After these the compaction itself is done; only tidying and cleaning are left."""
 

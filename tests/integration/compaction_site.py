@@ -11,27 +11,27 @@ from typing import Any
 import pyorc
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import CompactionPlan, CompactionType
-from airflow_provider_acid.acid.result import CompactionResult
+from airflow_provider_acid.acid.plan import CompactionType
 from airflow_provider_acid.acid.thresholds import Thresholds
+from airflow_provider_acid.compaction.active import ActiveCompaction
 from airflow_provider_acid.compaction.cleaner import Cleaner, Cleaning
 from airflow_provider_acid.compaction.initiator import Evaluation, Initiator
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome
 from airflow_provider_acid.compaction.selection import TableSelection
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.steps import Step, StepListener, ignore_steps
-from airflow_provider_acid.compaction.worker import ActiveCompaction, Worker
+from airflow_provider_acid.compaction.worker import Worker
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.thrift_queue import ThriftCompactionQueue
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
 from airflow_provider_acid.metastore.values import CompactionRow
 from tests.harness.acid_reader import Row, Snapshot, read_table
+from tests.harness.compaction_chain import Job, compact_with
 from tests.harness.metastore_server import MetastoreServer
 from tests.harness.plain_job import run_plainly
 from tests.harness.thrift_admin import FULL_ACID, TableDefinition, ThriftAdmin
 from tests.unit.spark_jobs.acid_files import Event, delete, insert
 
-Job = Callable[[CompactionPlan], CompactionResult]
 RowKey = tuple[int, int]
 """Write id and row number; the tables here have one bucket and one statement per write."""
 
@@ -227,12 +227,9 @@ class Site:
     def compact(
         self, what: Entity | DuePartition, *, job: Job = run_plainly, on_step: StepListener = ignore_steps
     ) -> Outcome:
-        """Begin, merge in this process, finish."""
-        worker = self.worker(on_step=on_step)
-        begun = worker.begin(what if isinstance(what, DuePartition) else due(what))
-        if isinstance(begun, Outcome):
-            return begun
-        return worker.finish(begun, job(begun.plan))
+        """Begin, merge in this process, finish; a lock is waited for."""
+        wanted = what if isinstance(what, DuePartition) else due(what)
+        return compact_with(self.worker(on_step=on_step), wanted, job).outcome
 
     def clean(self, *entities: Entity, on_step: StepListener = ignore_steps) -> tuple[Cleaning, ...]:
         """One run of the cleaner; its second look at the transactions follows at once, for nobody opens any."""
@@ -256,8 +253,8 @@ class Site:
         return row
 
 
-def due(entity: Entity, request_id: int | None = None) -> DuePartition:
-    return DuePartition(entity, CompactionType.MAJOR, "test", request_id)
+def due(entity: Entity, request_id: int | None = None, type: CompactionType = CompactionType.MAJOR) -> DuePartition:
+    return DuePartition(entity, type, "test", request_id)
 
 
 class StepRecorder:

@@ -10,10 +10,11 @@ import pytest
 
 from airflow_provider_acid.acid.plan import CompactionPlan
 from airflow_provider_acid.acid.result import CompactionResult
+from airflow_provider_acid.compaction.active import ActiveCompaction
 from airflow_provider_acid.compaction.outcomes import OutcomeState
-from airflow_provider_acid.compaction.worker import ActiveCompaction
 from airflow_provider_acid.filesystem import storage_for
 from airflow_provider_acid.metastore.values import CompactionState
+from tests.harness.compaction_chain import outcome_of
 from tests.harness.plain_job import run_plainly
 from tests.integration.clear_refusals import assert_clear, inserts
 from tests.integration.compaction_site import AcidTable, Site
@@ -30,7 +31,7 @@ def refused_at_the_end(site: Site, meanwhile: Callable[[AcidTable, ActiveCompact
     staging = f"{active.plan.staging}"
     before = {path: sum for path, sum in table.fingerprint().items() if not path.startswith(staging)}
 
-    outcome = worker.finish(active, result)
+    outcome = outcome_of(worker.finish(active, result))
 
     assert outcome.state is OutcomeState.FAILED
     assert text in outcome.message

@@ -6,6 +6,7 @@ import pytest
 
 from airflow_provider_acid.compaction.cleaner import CleaningState
 from airflow_provider_acid.compaction.outcomes import OutcomeState
+from tests.harness.compaction_chain import outcome_of
 from tests.harness.plain_job import run_plainly
 from tests.integration.compaction_site import AcidTable, Site, Write
 
@@ -33,7 +34,7 @@ def test_writes_between_begin_and_finish_and_before_cleaning_are_kept(site: Site
     open_1 = write_all_kinds(table, (1, 0), 100)
     result = run_plainly(active.plan)
     assert table.values() == [11, 20, 21, 30, 31, 100]
-    outcome = worker.finish(active, result)
+    outcome = outcome_of(worker.finish(active, result))
     assert outcome.state is OutcomeState.COMPACTED, outcome
     assert (active.plan.high_water_mark, outcome.rows) == (3, 6)
     assert table.values() == [11, 20, 21, 30, 31, 100]
@@ -111,7 +112,7 @@ def test_w20_with_a_streaming_batch_still_open_only_the_directories_below_it_are
 
     outcome = site.compact(table.entity())
 
-    assert outcome.targets[0].startswith("base_0000002_v"), "write id 3 is committed, but in one directory with open ones"
+    assert outcome.targets[0].startswith("base_0000002_v"), "write id 3 is committed, but lies with open ones"
     assert table.values() == [1, 2, 30]
     batch[1].abort()
     batch[2].commit()

@@ -9,12 +9,13 @@ import pytest
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.plan import CompactionType
+from airflow_provider_acid.compaction.active import ActiveCompaction
 from airflow_provider_acid.compaction.cleaner import CleaningState
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
-from airflow_provider_acid.compaction.worker import ActiveCompaction
 from airflow_provider_acid.metastore import structs
 from airflow_provider_acid.metastore.pools import RequestPool, owner_of
 from airflow_provider_acid.metastore.values import CompactionState
+from tests.harness.compaction_chain import outcome_of
 from tests.harness.plain_job import run_plainly
 from tests.integration.compaction_site import AcidTable, Site, due
 
@@ -195,7 +196,7 @@ def test_of_two_operators_on_one_partition_one_works_and_the_other_says_who_has_
     assert skipped.state is OutcomeState.SKIPPED
     assert active.claim.worker_id in skipped.message
     assert f"in transaction {active.transaction.txn_id}" in skipped.message
-    assert first.finish(active, run_plainly(active.plan)).state is OutcomeState.COMPACTED
+    assert outcome_of(first.finish(active, run_plainly(active.plan))).state is OutcomeState.COMPACTED
     assert table.rows() == before
 
 

@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_acid.acid.plan import CompactionType
+from airflow_provider_acid.compaction.active import ActiveCompaction
 from airflow_provider_acid.compaction.attempts import Attempts
 from airflow_provider_acid.compaction.cleaner import CleaningState
 from airflow_provider_acid.compaction.facts import load_facts
 from airflow_provider_acid.compaction.outcomes import OutcomeState
 from airflow_provider_acid.compaction.recovery import DIED, Recovery
 from airflow_provider_acid.compaction.staging import REMOVED_PREFIX, STAGING_PREFIX
-from airflow_provider_acid.compaction.worker import ActiveCompaction
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.pools import RequestPool, owner_of
 from airflow_provider_acid.metastore.values import CompactionRow, CompactionState, TxnState
-from tests.harness.compaction_chain import Chain, ChainProcess, run_until_killed
+from tests.harness.compaction_chain import Chain, ChainProcess, outcome_of, run_until_killed
 from tests.harness.crash_case import OWNED_STEPS
 from tests.harness.plain_job import run_plainly
 from tests.integration.compaction_site import AcidTable, Site, due
@@ -178,7 +178,7 @@ def test_the_staging_of_an_attempt_that_begins_meanwhile_is_left_alone(table: Ac
     assert found is None
     (active,) = begun
     assert active.plan.staging in table.directories()
-    assert site.worker().finish(active, run_plainly(active.plan)).state is OutcomeState.COMPACTED
+    assert outcome_of(site.worker().finish(active, run_plainly(active.plan))).state is OutcomeState.COMPACTED
     check_one_base(table, 1, 2, 3, 4)
 
 
@@ -265,6 +265,6 @@ def test_one_dead_partition_of_a_batch_does_not_hold_up_the_others(site: Site) -
     assert not isinstance(first, ActiveCompaction)
     assert first.state is OutcomeState.SKIPPED
     assert isinstance(second, ActiveCompaction)
-    assert worker.finish(second, run_plainly(second.plan)).state is OutcomeState.COMPACTED
+    assert outcome_of(worker.finish(second, run_plainly(second.plan))).state is OutcomeState.COMPACTED
     (row,) = [row for row in site.rows(table.entity("p=1")) if not row.state.is_terminal]
     site.admin.abort(row.txn_id or 0)

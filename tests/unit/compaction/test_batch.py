@@ -13,10 +13,12 @@ import pytest
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.plan import CompactionPlan, CompactionType
 from airflow_provider_acid.acid.result import CompactionResult
+from airflow_provider_acid.compaction.active import ActiveCompaction, AwaitsLock
 from airflow_provider_acid.compaction.batch import CompactionBatch
+from airflow_provider_acid.compaction.finishing import Finished
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
 from airflow_provider_acid.compaction.run_directory import RunDirectory
-from airflow_provider_acid.compaction.worker import ActiveCompaction, Worker
+from airflow_provider_acid.compaction.worker import Worker
 from airflow_provider_acid.exceptions import MetastoreUnavailableError, OwnershipLostError
 from airflow_provider_acid.filesystem import storage_for
 from airflow_provider_acid.spark_jobs import run_directory as job
@@ -47,6 +49,8 @@ class FakeWorker:
         self.most_active = 0
         self.transactions: dict[str, Transaction] = {}
         self.adopted: set[str] = set()
+        self.looks_at_lock: dict[str, int] = {}
+        self.locked: set[str] = set()
         self.crash: Exception | None = None
 
     def begin(self, due: DuePartition) -> ActiveCompaction | Outcome:
@@ -58,17 +62,29 @@ class FakeWorker:
             return Outcome(due.entity, self.outcomes[due.entity.table], "at once")
         self.most_active = max(self.most_active, len(self.begun) - len(self.ended))
         transaction = self.transactions.setdefault(due.entity.table, Transaction())
-        plan = CompactionPlan(**{**vars(self._plan), "entity": due.entity})
-        adopted = result_of(plan) if due.entity.table in self.adopted else None
+        plan = CompactionPlan(**{**vars(self._plan), "entity": due.entity, "type": due.type})
+        adopted = result_of(plan) if due.entity.table in self.adopted and due.type is CompactionType.MINOR else None
         no_claim: Any = None
         storage = storage_for(plan.location)
         return ActiveCompaction(no_claim, cast(Any, transaction), storage, plan, plan.location, adopted)
 
-    def finish(self, active: ActiveCompaction, result: CompactionResult) -> Outcome:
+    def finish(self, active: ActiveCompaction, result: CompactionResult) -> Finished:
+        if self.looks_at_lock.get(active.entity.table, 0) and active.plan.type is CompactionType.MINOR:
+            return AwaitsLock(active, result, 0.0)
         self.ended.append(active.entity.table)
         if result.error is not None:
             return Outcome(active.entity, OutcomeState.FAILED, result.error)
-        return Outcome(active.entity, OutcomeState.COMPACTED, "merged")
+        return Outcome(active.entity, OutcomeState.COMPACTED, f"merged ({active.plan.type.value})")
+
+    def resume(self, waiting: AwaitsLock) -> Finished:
+        table = waiting.active.entity.table
+        self.looks_at_lock[table] -= 1
+        if self.looks_at_lock[table]:
+            return waiting
+        if table in self.locked:
+            self.ended.append(table)
+            return DuePartition(waiting.active.entity, CompactionType.MAJOR, "no lock")
+        return self.finish(waiting.active, waiting.result)
 
     def abandon(self, active: ActiveCompaction, message: str) -> Outcome:
         self.ended.append(active.entity.table)
@@ -90,7 +106,7 @@ class Setting:
         self.run: RunDirectory | None = None
 
     def batch(self, *tables: str, max_active: int = 2) -> CompactionBatch:
-        due = [DuePartition(Entity("db", table), CompactionType.MAJOR, "due") for table in tables]
+        due = [DuePartition(Entity("db", table), CompactionType.MINOR, "due") for table in tables]
 
         @contextmanager
         def open_worker() -> Iterator[Worker]:
@@ -104,9 +120,10 @@ class Setting:
         batch.start()
         return batch
 
-    def answer(self, run: RunDirectory, items: int, answer: Callable[[CompactionPlan], CompactionResult]) -> None:
+    def answer(self, run: RunDirectory, answer: Callable[[CompactionPlan], CompactionResult]) -> None:
         """Be the application until every item has a word on it."""
         application = job.RunDirectory(storage_for(run.location))
+        items = application.batch().partitions
         done: set[int] = set()
         patience = threading.Event()
         for _ in range(int(PATIENCE_SECONDS / 0.01)):
@@ -133,7 +150,7 @@ def test_one_failure_leaves_the_others_alone_and_no_more_than_allowed_are_open(s
     batch = setting.batch("a", "b", "c", "d", "e", max_active=2)
     run = batch.wait_until_planned()
     assert run is not None
-    setting.answer(run, 5, lambda plan: result_of(plan, "corrupt" if plan.entity.table == "c" else None))
+    setting.answer(run, lambda plan: result_of(plan, "corrupt" if plan.entity.table == "c" else None))
     batch.application_ended()
     assert states(batch) == {"a": "compacted", "b": "compacted", "c": "failed", "d": "compacted", "e": "compacted"}
     assert setting.worker.most_active == 2
@@ -155,7 +172,7 @@ def test_items_without_a_plan_are_skipped_for_the_application_also_those_before_
     batch = setting.batch("a", "b", "c")
     run = batch.wait_until_planned()
     assert run is not None
-    setting.answer(run, 3, result_of)
+    setting.answer(run, result_of)
     batch.application_ended()
     assert states(batch) == {"a": "skipped", "b": "compacted", "c": "nothing_to_merge"}
 
@@ -184,7 +201,7 @@ def test_a_result_that_was_written_before_the_application_ended_counts(setting: 
     batch = setting.batch("a", max_active=1)
     run = batch.wait_until_planned()
     assert run is not None
-    setting.answer(run, 1, result_of)
+    setting.answer(run, result_of)
     batch.application_ended()
     assert states(batch) == {"a": "compacted"}
 
@@ -200,13 +217,78 @@ def test_a_lost_transaction_ends_its_partition_and_no_other(setting: Setting) ->
         if setting.worker.ended:
             break
         patience.wait(0.01)
-    setting.answer(run, 2, result_of)
+    setting.answer(run, result_of)
     batch.application_ended()
     found = {outcome.entity.table: (outcome.state.value, outcome.message) for outcome in batch.join()}
     assert found == {
         "a": ("failed", "transaction 7: was aborted. Remedy: start the attempt again."),
-        "b": ("compacted", "merged"),
+        "b": ("compacted", "merged (minor)"),
     }
+
+
+def messages(batch: CompactionBatch) -> dict[str, str]:
+    return {outcome.entity.table: outcome.message for outcome in batch.join()}
+
+
+def test_who_waits_for_a_lock_keeps_nobody_else_waiting(setting: Setting) -> None:
+    setting.worker.looks_at_lock = {"a": 20}
+    batch = setting.batch("a", "b", "c", max_active=2)
+    run = batch.wait_until_planned()
+    assert run is not None
+    setting.answer(run, result_of)
+    batch.application_ended()
+    assert messages(batch) == dict.fromkeys("abc", "merged (minor)")
+    assert setting.worker.ended == ["b", "c", "a"]
+    assert setting.worker.most_active == 2
+
+
+def test_a_minor_without_its_lock_is_begun_anew_as_a_major_in_the_same_application(setting: Setting) -> None:
+    setting.worker.looks_at_lock = {"a": 3}
+    setting.worker.locked = {"a"}
+    batch = setting.batch("a", "b", max_active=1)
+    run = batch.wait_until_planned()
+    assert run is not None
+    setting.answer(run, result_of)
+    batch.application_ended()
+    assert messages(batch) == {"a": "merged (major)", "b": "merged (minor)"}
+    assert setting.worker.begun == ["a", "a", "b"]
+
+
+def test_an_adopted_minor_without_its_lock_brings_up_the_application_after_all(setting: Setting) -> None:
+    setting.worker.adopted = {"a"}
+    setting.worker.looks_at_lock = {"a": 2}
+    setting.worker.locked = {"a"}
+    batch = setting.batch("a")
+    run = batch.wait_until_planned()
+    assert run is not None
+    setting.answer(run, result_of)
+    batch.application_ended()
+    assert messages(batch) == {"a": "merged (major)"}
+
+
+def test_who_waits_for_a_lock_is_waited_for_when_the_application_has_ended(setting: Setting) -> None:
+    setting.worker.adopted = {"a"}
+    setting.worker.looks_at_lock = {"a": 20}
+    batch = setting.batch("a", "b")
+    batch.wait_until_planned()
+    batch.application_ended()
+    assert messages(batch) == {
+        "a": "merged (minor)",
+        "b": "the Spark application ended without a result for this partition",
+    }
+
+
+def test_a_stopped_task_waits_for_no_lock(setting: Setting) -> None:
+    setting.worker.looks_at_lock = {"a": 1_000_000}
+    setting.worker.adopted = {"a"}
+    batch = setting.batch("a")
+    patience = threading.Event()
+    while not setting.worker.begun:
+        patience.wait(0.01)
+    batch.stop()
+    batch.wait(PATIENCE_SECONDS)
+    assert messages(batch) == {"a": "the task was stopped"}
+    assert setting.worker.ended == ["a"]
 
 
 def test_a_stopped_task_gives_everything_back(setting: Setting) -> None:

@@ -62,8 +62,8 @@ def files(
     [
         (files(lambda file: replace(file, size_bytes=file.size_bytes - 1)), "the job reported bucket_00000"),
         (files(lambda file: replace(file, name="bucket_00009")), "the job reported bucket_00001"),
-        (files(lambda file: replace(file, bucket=1)), "accounts for bucket 1 of rows, bucket 1 of rows, bucket 2 of rows, "),
-        (files(lambda file: replace(file, bucket=9)), "accounts for bucket 1 of rows, bucket 2 of rows, bucket 9 of rows, "),
+        (files(lambda file: replace(file, bucket=1)), "accounts for bucket 1 of rows, bucket 1 of rows, b"),
+        (files(lambda file: replace(file, bucket=9)), "bucket 2 of rows, bucket 9 of rows, planned were "),
         (files(lambda file: replace(file, rows_in=2)), "holds 1 rows, but 2 came in, 0 of them aborted, 0 deleted"),
         (files(lambda file: replace(file, rows_aborted=1)), "1 of them aborted"),
         (files(lambda file: replace(file, rows_deleted=0), 2), "holds 0 rows, but 1 came in"),

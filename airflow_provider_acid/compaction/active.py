@@ -1,0 +1,49 @@
+"""A partition in work, and one that waits for the lock under which its result is published."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.plan import CompactionPlan
+from airflow_provider_acid.acid.result import CompactionResult
+from airflow_provider_acid.filesystem import Storage
+from airflow_provider_acid.metastore.queue import ClaimedCompaction
+from airflow_provider_acid.metastore.transaction import CompactionTransaction
+
+
+@dataclass(frozen=True)
+class ActiveCompaction:
+    """A partition that is claimed, locked and planned.
+
+    :param table_location: URI of the whole table's directory.
+    :param begun_monotonic: when its work began, by this process's monotonic clock, in seconds.
+    :param adopted: the complete output of a dead predecessor, already in this attempt's staging directory;
+        None where the Spark job has to merge.
+    """
+
+    claim: ClaimedCompaction
+    transaction: CompactionTransaction
+    storage: Storage
+    plan: CompactionPlan
+    table_location: str
+    adopted: CompactionResult | None
+    begun_monotonic: float = field(default_factory=time.monotonic)
+
+    @property
+    def entity(self) -> Entity:
+        """The partition."""
+        return self.plan.entity
+
+
+@dataclass(frozen=True)
+class AwaitsLock:
+    """A merged and verified partition whose two directories wait for the EXCLUSIVE lock.
+
+    :param deadline_monotonic: until when it waits, by this process's monotonic clock, in seconds.
+    """
+
+    active: ActiveCompaction
+    result: CompactionResult
+    deadline_monotonic: float

@@ -1,0 +1,203 @@
+"""The second half of a Worker's job: verify, fence and publish what the Spark job merged, or give it up.
+
+One directory is published by one rename. A delta and a delete delta take two, between which readers that ignore a
+compaction's transaction would miss rows or see deleted ones; so an EXCLUSIVE lock keeps such readers away meanwhile.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from airflow_provider_acid.acid.partition import MixedKinds
+from airflow_provider_acid.acid.plan import CompactionType
+from airflow_provider_acid.acid.result import CompactionResult
+from airflow_provider_acid.compaction.active import ActiveCompaction, AwaitsLock
+from airflow_provider_acid.compaction.journal import PublicationJournal, write_journal
+from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
+from airflow_provider_acid.compaction.publication import check_inputs, verify_output
+from airflow_provider_acid.compaction.settings import CompactionSettings, LockTimeoutAction
+from airflow_provider_acid.compaction.staging import remove_whole
+from airflow_provider_acid.compaction.steps import Step, StepListener
+from airflow_provider_acid.exceptions import AcidError, HalfPublishedError, RefusedError, StorageError
+from airflow_provider_acid.metastore.queue import ClaimedCompaction, CompactionQueue
+
+log = logging.getLogger(__name__)
+
+Finished = Outcome | AwaitsLock | DuePartition
+"""How finishing went: it ended, waits for the lock, or the partition is to be begun anew as given."""
+
+
+class Finisher:
+    """Finishes compactions whose result is there; belongs to one thread, like its queue's client."""
+
+    def __init__(self, queue: CompactionQueue, settings: CompactionSettings, on_step: StepListener) -> None:
+        self._queue = queue
+        self._settings = settings
+        self._on_step = on_step
+
+    def finish(self, active: ActiveCompaction, result: CompactionResult) -> Finished:
+        """Verify, fence and publish what the job made; abandons the attempt where any of it fails.
+
+        :returns: something that waits for the lock goes to :meth:`resume`, from time to time.
+        """
+        if result.error is not None:
+            return self.abandon(active, result.error)
+        try:
+            verify_output(active.storage, active.plan, result)
+            self._on_step(Step.VERIFIED, active.entity)
+            self._fence(active)
+            self._on_step(Step.FENCED, active.entity)
+            if self._takes_the_lock(active):
+                active.transaction.ask_exclusive()
+                self._on_step(Step.EXCLUSIVE_LOCK_ASKED, active.entity)
+                deadline = time.monotonic() + self._settings.publish_lock_wait_seconds
+                return self.resume(AwaitsLock(active, result, deadline))
+            self._publish(active)
+        except HalfPublishedError as error:
+            return self._settle(active, error)
+        except AcidError as error:
+            return self.abandon(active, str(error))
+        return self._complete_or_settle(active, result)
+
+    def resume(self, waiting: AwaitsLock) -> Finished:
+        """Publish under the lock if it is granted by now; errors and results as of :meth:`finish`."""
+        active = waiting.active
+        try:
+            if not active.transaction.has_exclusive():
+                return waiting if time.monotonic() < waiting.deadline_monotonic else self._end_of_waiting(active)
+            self._on_step(Step.EXCLUSIVE_LOCK_HELD, active.entity)
+            # Time has passed since the first look, and now nobody who takes locks can change anything any more.
+            self._fence(active)
+            self._publish(active)
+        except HalfPublishedError as error:
+            return self._settle(active, error)
+        except AcidError as error:
+            return self.abandon(active, str(error))
+        return self._complete_or_settle(active, waiting.result)
+
+    def abandon(self, active: ActiveCompaction, message: str) -> Outcome:
+        """Give up an unpublished compaction: no source for a rename, no transaction, the row failed."""
+        self._withdraw(active)
+        self.fail_row(active.claim, message)
+        return Outcome(active.entity, OutcomeState.FAILED, message, active.claim.id)
+
+    def fail_row(self, claim: ClaimedCompaction, message: str) -> None:
+        """Move the request to history as failed, if that can be done; recovery does it otherwise."""
+        try:
+            self._queue.fail(claim, message)
+        except AcidError as error:
+            log.warning("%s: the request could not be marked as failed: %s", claim.entity, error)
+
+    def _takes_the_lock(self, active: ActiveCompaction) -> bool:
+        return len(active.plan.outputs) > 1 and self._settings.policy.mixed is not MixedKinds.LOCK_FREE
+
+    def _fence(self, active: ActiveCompaction) -> None:
+        check_inputs(active.storage, active.plan)
+        self._queue.check_owner(active.claim)
+        active.transaction.verify()
+
+    def _publish(self, active: ActiveCompaction) -> None:
+        plan = active.plan
+        if len(plan.outputs) == 1:
+            active.storage.publish(plan.staged(plan.outputs[0].kind), plan.targets[0])
+        else:
+            self._publish_pair(active)
+        self._on_step(Step.PUBLISHED, active.entity)
+
+    def _publish_pair(self, active: ActiveCompaction) -> None:
+        plan, storage, transaction = active.plan, active.storage, active.transaction
+        journal = PublicationJournal(plan.targets, transaction.txn_id, transaction.exclusive_lock_id)
+        write_journal(storage, plan.staging, journal)
+        self._on_step(Step.JOURNALLED, active.entity)
+        first, second = plan.outputs
+        try:
+            storage.publish(plan.staged(first.kind), first.target)
+            self._on_step(Step.FIRST_PUBLISHED, active.entity)
+            storage.publish(plan.staged(second.kind), second.target)
+        except StorageError as error:
+            _take_back(active, error)
+            raise
+
+    def _complete_or_settle(self, active: ActiveCompaction, result: CompactionResult) -> Outcome:
+        try:
+            return self._complete(active, result)
+        except AcidError as error:
+            return self._settle(active, error)
+
+    def _complete(self, active: ActiveCompaction, result: CompactionResult) -> Outcome:
+        plan = active.plan
+        self._queue.complete(active.claim)
+        self._on_step(Step.MARKED_COMPACTED, plan.entity)
+        active.transaction.commit()
+        self._on_step(Step.COMMITTED, plan.entity)
+        self._tidy_up(active)
+        self._on_step(Step.STAGING_REMOVED, plan.entity)
+        return Outcome(
+            plan.entity,
+            OutcomeState.COMPACTED,
+            plan.reason,
+            active.claim.id,
+            plan.targets,
+            plan.input_bytes,
+            sum(file.size_bytes for file in result.files),
+            sum(file.rows_out for file in result.files),
+        )
+
+    def _tidy_up(self, active: ActiveCompaction) -> None:
+        try:
+            active.storage.delete([active.plan.staging])
+        except AcidError as error:
+            log.warning("%s: the compaction is committed, but its staging directory stays: %s", active.entity, error)
+
+    def _settle(self, active: ActiveCompaction, error: AcidError) -> Outcome:
+        """Something is published but the metastore did not confirm: only the metastore knows what holds."""
+        active.transaction.close()
+        message = f"{error} What was published ({', '.join(active.plan.targets)}) is left to the next run to judge."
+        return Outcome(active.entity, OutcomeState.FAILED, message, active.claim.id)
+
+    def _end_of_waiting(self, active: ActiveCompaction) -> Finished:
+        """The lock was not granted in time: the attempt ends, which withdraws it and lets waiting readers go on."""
+        seconds = self._settings.publish_lock_wait_seconds
+        reason = f"the EXCLUSIVE lock was not granted within {seconds:g} s (held by {active.transaction.blockers()})"
+        self._withdraw(active)
+        if self._settings.publish_lock_timeout_action is LockTimeoutAction.MAJOR:
+            message = f"{active.plan.reason}; done as a major, because {reason}"
+            again: Finished = DuePartition(active.entity, CompactionType.MAJOR, message)
+        else:
+            remedy = "try again when these have ended, or set minor_lock_timeout_action to major"
+            message = str(RefusedError(str(active.entity), reason, remedy))
+            again = Outcome(active.entity, OutcomeState.REFUSED, message, active.claim.id)
+        self._refuse_row(active.claim, message)
+        return again
+
+    def _withdraw(self, active: ActiveCompaction) -> None:
+        try:
+            remove_whole(active.storage, active.plan.staging)
+        except AcidError as error:
+            log.warning("%s: the staging directory stays: %s", active.entity, error)
+        active.transaction.close()
+
+    def _refuse_row(self, claim: ClaimedCompaction, message: str) -> None:
+        try:
+            self._queue.refuse(claim, message)
+        except AcidError as error:
+            log.warning("%s: the request could not be marked as refused: %s", claim.entity, error)
+
+
+def _take_back(active: ActiveCompaction, error: AcidError) -> None:
+    """Undo the first rename, while the lock is held; each name goes by one rename.
+
+    :raises HalfPublishedError: that cannot be done.
+    """
+    try:
+        for target in active.plan.targets:
+            remove_whole(active.storage, target)
+    except StorageError as again:
+        raise HalfPublishedError(
+            str(active.entity),
+            f"only a part of {', '.join(active.plan.targets)} was published ({error}), and could not be removed "
+            f"({again})",
+            "run the compaction of this partition again, which removes it first; until then readers that ignore a "
+            "compaction's transaction, as Trino does, see wrong rows",
+        ) from error

@@ -1,0 +1,70 @@
+"""The journal of a publication that takes two renames.
+
+It lies in the staging directory from before the first rename until the staging directory goes, and so says of one
+published directory that it is half of a pair, whatever has become of the attempt.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+
+from airflow_provider_acid.acid import json_fields as fields
+from airflow_provider_acid.acid.exchange import JOURNAL_FILE
+from airflow_provider_acid.acid.plan import FORMAT_VERSION
+from airflow_provider_acid.exceptions import ConfigurationError, StorageError
+from airflow_provider_acid.filesystem import Storage
+
+
+@dataclass(frozen=True)
+class PublicationJournal:
+    """What is about to be published.
+
+    :param targets: names of the directories, in the order of the renames.
+    :param transaction: the compaction's transaction.
+    :param lock: id of its EXCLUSIVE lock; None where publishing goes without one.
+    """
+
+    targets: tuple[str, ...]
+    transaction: int
+    lock: int | None
+
+    def to_json(self) -> str:
+        """The journal as a JSON document."""
+        return json.dumps({"format_version": FORMAT_VERSION, **asdict(self)}, sort_keys=True)
+
+    @classmethod
+    def from_json(cls, document: str) -> PublicationJournal:
+        """Read a journal.
+
+        :raises ConfigurationError: the document is not a journal of this version.
+        """
+        data = fields.versioned(document, "publication journal", FORMAT_VERSION)
+        return cls(
+            targets=fields.texts(data, "targets"),
+            transaction=fields.integer(data, "transaction"),
+            lock=fields.optional_integer(data, "lock"),
+        )
+
+
+def write_journal(storage: Storage, staging: str, journal: PublicationJournal) -> None:
+    """Put the journal into a staging directory."""
+    storage.write_new(f"{staging}/{JOURNAL_FILE}", journal.to_json().encode())
+
+
+def remove_journal(storage: Storage, staging: str) -> None:
+    """Take the journal of a predecessor out of a staging directory that is adopted; nothing of it is published."""
+    storage.delete([f"{staging}/{JOURNAL_FILE}"])
+
+
+def find_journal(storage: Storage, stagings: Iterable[str], txn_id: int) -> PublicationJournal | None:
+    """The journal of a transaction, in whichever staging directory; None where there is none that can be read."""
+    for staging in stagings:
+        try:
+            journal = PublicationJournal.from_json(storage.read(f"{staging}/{JOURNAL_FILE}").decode())
+        except (StorageError, ConfigurationError, UnicodeDecodeError):
+            continue
+        if journal.transaction == txn_id:
+            return journal
+    return None
