@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby
 
 from airflow_provider_acid.acid.directory import AcidDirectory, BaseDirectory, DeltaDirectory
 from airflow_provider_acid.acid.names import NO_STATEMENT, DeltaName
@@ -28,18 +27,19 @@ def nothing_for_a_minor(deltas: Sequence[DeltaDirectory]) -> str | None:
 
 
 def minor_inputs(deltas: Sequence[DeltaDirectory], max_deltas: int) -> Deltas:
-    """The first deltas, at most so many; never a part of what one range of write ids holds.
+    """The first deltas, at most so many; never a part of those that share a write id.
 
-    :param deltas: current deltas in Hive's order, without overlaps.
-    :return: empty where the deltas of the first range alone are too many.
+    :param deltas: current deltas in Hive's order.
+    :return: empty where the first that share one are too many.
     """
-    chosen: list[DeltaDirectory] = []
-    for _, group in groupby(deltas, key=_range):
-        siblings = list(group)
-        if len(chosen) + len(siblings) > max_deltas:
+    end = highest = 0
+    for place, delta in enumerate(deltas):
+        if place > max_deltas:
             break
-        chosen += siblings
-    return tuple(chosen)
+        if delta.name.min_write_id > highest:
+            end = place
+        highest = max(highest, delta.name.max_write_id)
+    return tuple(deltas if len(deltas) <= max_deltas else deltas[:end])
 
 
 def needs_a_base(directory: AcidDirectory) -> str | None:
@@ -83,10 +83,6 @@ def range_obstacle(directory: AcidDirectory, inputs: Deltas, policy: CompactionP
 def output_range(inputs: Deltas) -> tuple[int, int]:
     """The lowest and the highest write id of deltas."""
     return min(delta.name.min_write_id for delta in inputs), max(delta.name.max_write_id for delta in inputs)
-
-
-def _range(delta: DeltaDirectory) -> tuple[int, int]:
-    return delta.name.min_write_id, delta.name.max_write_id
 
 
 def _is_output_of(name: DeltaName, first: int, last: int) -> bool:

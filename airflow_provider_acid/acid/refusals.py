@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import pairwise
 
-from airflow_provider_acid.acid.directory import AcidDirectory, DeltaDirectory
+from airflow_provider_acid.acid.directory import AcidDirectory, BaseDirectory, DeltaDirectory
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.names import NO_STATEMENT, DeltaName, parse_directory_name
+from airflow_provider_acid.acid.names import NO_STATEMENT, BaseName, DeltaName, parse_directory_name
 from airflow_provider_acid.acid.unseen import deltas_above
 from airflow_provider_acid.exceptions import UnknownNameError, UnsupportedTableError
 
@@ -22,7 +22,7 @@ def refuse_unsupported(entity: Entity, directory: AcidDirectory) -> None:
     found = half_published(directory)
     if found:
         raise half_published_error(str(entity), found)
-    refuse_overlaps(entity, directory)
+    refuse_overlaps(entity, directory, keys_are_checked=True)
 
 
 def _refuse_unsupported_files(entity: Entity, directory: AcidDirectory) -> None:
@@ -41,33 +41,50 @@ def _refuse_unsupported_files(entity: Entity, directory: AcidDirectory) -> None:
         )
 
 
-def refuse_overlaps(entity: Entity, directory: AcidDirectory) -> None:
+def refuse_overlaps(entity: Entity, directory: AcidDirectory, *, keys_are_checked: bool = False) -> None:
     """Refuse directories that share write ids.
 
+    :param keys_are_checked: the merge refuses rows that come twice. Then Hive 4's names are accepted: its compactions
+        by query are named after the high-water mark, which may lie inside a delta that is still streamed to, and that
+        they left out whole.
     :raises UnsupportedTableError: naming two of them.
     """
     remedy = "let Hive's own compactor handle this partition, or find out what wrote the directories"
-    covered = directory.base.write_id if directory.base else 0
-    for delta in directory.deltas:
-        if directory.base and delta.name.min_write_id <= covered:
+    base = directory.base
+    for delta in directory.deltas if base else ():
+        assert base is not None
+        named_by_mark = keys_are_checked and _may_be_named_by_mark(base.name, delta.name)
+        if delta.name.min_write_id <= base.write_id and not named_by_mark:
             raise UnsupportedTableError(
-                f"{delta.path} of table {entity}", f"reaches below the base {directory.base.path}", remedy
+                f"{delta.path} of table {entity}", f"reaches below the base {base.path}", remedy
             )
     for one, other in pairwise(directory.deltas):
         if _range(one.name) == _range(other.name):
             _refuse_twins(entity, one, other)
         elif other.name.min_write_id <= one.name.max_write_id:
+            if keys_are_checked and _may_be_named_by_mark(one.name, other.name):
+                continue
             raise UnsupportedTableError(
                 f"{other.path} of table {entity}", f"overlaps {one.path}, and rows of both would be read", remedy
             )
-    highest = max([covered, *(delta.name.max_write_id for delta in directory.deltas)])
     for delta in deltas_above(directory):
-        if delta.name.min_write_id <= highest:
-            raise UnsupportedTableError(
-                f"{delta.path} of table {entity}",
-                f"begins below write id {highest}, up to which there are other directories, and is still written to",
-                remedy,
-            )
+        for part in directory.current:
+            named_by_mark = keys_are_checked and _may_be_named_by_mark(part.name, delta.name)
+            if delta.name.min_write_id <= _highest(part) and not named_by_mark:
+                raise UnsupportedTableError(
+                    f"{delta.path} of table {entity}",
+                    f"is still written to, and begins below the end of {part.path}",
+                    remedy,
+                )
+
+
+def _may_be_named_by_mark(compacted: BaseName | DeltaName, delta: DeltaName) -> bool:
+    is_streamed = delta.statement_id == NO_STATEMENT and not delta.visibility_txn_id and not delta.is_delete
+    return compacted.visibility_txn_id > 0 and is_streamed and delta.min_write_id < delta.max_write_id
+
+
+def _highest(part: BaseDirectory | DeltaDirectory) -> int:
+    return part.write_id if isinstance(part, BaseDirectory) else part.name.max_write_id
 
 
 def _refuse_twins(entity: Entity, one: DeltaDirectory, other: DeltaDirectory) -> None:
