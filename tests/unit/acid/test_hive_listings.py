@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from airflow_provider_acid.acid.write_ids import (
     compactor_list,
     reader_list,
 )
+from airflow_provider_acid.exceptions import RefusedError
 from tests.unit.acid.case_files import listing_of, table_write_ids
 from tests.unit.acid.test_obsolete import without
 
@@ -187,6 +188,45 @@ def test_a_major_has_the_name_and_the_buckets_of_hives_own(name: str) -> None:
     assert {bucket.bucket for bucket in plan.buckets} <= hive_buckets
 
 
+MINOR = [name for name in AFTER_MINOR if BEFORE[name].is_full_acid]
+
+
+def minor_of(partition: Partition) -> CompactionPlan | None:
+    try:
+        return plan_of(partition, CompactionType.MINOR)
+    except RefusedError:
+        return None
+
+
+@pytest.mark.parametrize("name", [name for name in MINOR if name.startswith("4")])
+def test_a_minor_makes_the_deltas_that_hive_4_makes_or_leaves_them_where_hive_does(name: str) -> None:
+    plan = minor_of(BEFORE[name])
+    before = BEFORE[name].directory(compactor_list(BEFORE[name].write_ids))
+    after = AFTER_MINOR[name].directory(reader_list(AFTER_MINOR[name].write_ids))
+    if plan is None:
+        assert [delta.path for delta in after.deltas] == [delta.path for delta in before.deltas]
+    else:
+        assert set(plan.targets) == {str(replace(delta.name, visibility_txn_id=0)) for delta in after.deltas}
+        assert plan.type is CompactionType.MINOR
+
+
+@pytest.mark.parametrize("name", [name for name in MINOR if name.startswith("3")])
+def test_a_minor_has_the_range_and_the_buckets_of_hive_3s(name: str) -> None:
+    plan = minor_of(BEFORE[name])
+    after = AFTER_MINOR[name].directory(reader_list(AFTER_MINOR[name].write_ids))
+    if plan is None:
+        return
+    if plan.type is CompactionType.MAJOR:
+        assert "done as a major, because it has" in plan.reason
+        assert after.originals or "load" in name
+        return
+    assert set(plan.targets) <= {delta.path for delta in after.deltas}
+    for output in plan.outputs:
+        files = next(delta.files for delta in after.deltas if delta.path == output.target)
+        hive_buckets = {int(file.path.rpartition("bucket_")[2]) for file in files}
+        assert {bucket.bucket for bucket in plan.buckets if bucket.output is output.kind} <= hive_buckets
+
+
 def test_a_streaming_delta_whose_abort_hive_3_forgot_keeps_it() -> None:
     partition = BEFORE["3.1.3-a_stream_open/"]
     mark = compactor_list(partition.write_ids).high_water_mark
@@ -201,3 +241,4 @@ def test_the_listings_hold_every_kind_of_directory() -> None:
     assert kinds == {"BaseName", "DeltaName"}
     assert len(EVERY) > 120
     assert len(WORTH) > 25
+    assert sum(1 for name in MINOR if minor_of(BEFORE[name])) > 20
