@@ -133,17 +133,18 @@ def _collect(storage: Storage, plan: CompactionPlan, bucket: BucketPlan, visibil
 
 def _sorted(bucket: int, pieces: list[pa.RecordBatch]) -> _Events:
     schema = pa.schema([(column, pa.int64()) for column, _ in _ORDER])
-    table = pa.Table.from_batches(pieces, schema).combine_chunks()
-    ordered = table.take(pc.sort_indices(table, sort_keys=_ORDER))
-    return _Events(bucket, *(one_array(ordered.column(column)) for column, _ in _ORDER))
+    table = pa.Table.from_batches(pieces, schema)
+    order = pc.sort_indices(table, sort_keys=_ORDER)
+    return _Events(bucket, *(one_array(table.column(column).take(order)) for column, _ in _ORDER))
 
 
 def _once(events: _Events) -> _Events:
-    if len(events) < 2:
-        return events
     columns = (events.pairs, events.row_ids, events.deleters)
     differs = [pc.not_equal(column[1:], column[:-1]) for column in columns]
-    first = pa.concat_arrays([pa.array([True]), pc.or_(pc.or_(differs[0], differs[1]), differs[2])])
+    is_new = pc.or_(pc.or_(differs[0], differs[1]), differs[2])
+    if count(is_new) == len(is_new):
+        return events
+    first = pa.concat_arrays([pa.array([True]), is_new])
     return _Events(events.bucket, *(column.filter(first) for column in columns))
 
 
@@ -152,7 +153,7 @@ def _write(writer: ArrowFile, events: _Events) -> None:
         ids = events.ids(start, _PIECE_ROWS)
         kinds: list[Any] = list(writer.types)
         no_values: list[pa.Array[Any]] = [pa.nulls(ids.num_rows, kind) for kind in kinds]
-        writer.append(ids, no_values, is_null=pa.repeat(pa.scalar(True), ids.num_rows))
+        writer.append(ids, no_values, pa.repeat(pa.scalar(True), ids.num_rows))
 
 
 def _figures(bucket: BucketPlan, found: _Found, size: int, stripes: int) -> OutputFile:

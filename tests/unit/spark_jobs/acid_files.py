@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from airflow_provider_acid.acid.plan import (
     OutputDirectory,
     OutputKind,
     SourceFile,
+    SyntheticIds,
 )
 from airflow_provider_acid.filesystem import storage_for
 from airflow_provider_acid.spark_jobs.merge import merge_bucket
@@ -99,16 +101,43 @@ class Partition:
             writer.writerows(events)
         return self.add(name, bucket=bucket)
 
-    def add(self, name: str, *, bucket: int = 0) -> SourceFile:
+    def write_plain(
+        self,
+        path: str,
+        rows: Iterable[tuple[Any, ...]],
+        ids: SyntheticIds,
+        *,
+        bucket: int = 0,
+        types: Sequence[str] | None = None,
+        **options: Any,
+    ) -> SourceFile:
+        """Write a file without ACID columns, as from before the conversion or of LOAD DATA, and list it as a source."""
+        columns = ",".join(f"_col{place}:{kind}" for place, kind in enumerate(types or self.types))
+        file = self.path / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        schema = f"struct<{columns}>"
+        with file.open("xb") as output, pyorc.Writer(output, schema, converters=CONVERTERS, **options) as writer:
+            writer.writerows(rows)
+        source = SourceFile(path, file.stat().st_size, synthetic=ids)
+        self.rows.setdefault(bucket, []).append(source)
+        return source
+
+    def add(self, name: str, *, bucket: int = 0, committed_bytes: int | None = None) -> SourceFile:
         """List a file that lies there as a source."""
         path = f"{name}/bucket_{bucket:05d}"
-        source = SourceFile(path, (self.path / path).stat().st_size)
+        source = SourceFile(path, (self.path / path).stat().st_size, committed_bytes)
         (self.deletes if name.startswith("delete_") else self.rows.setdefault(bucket, [])).append(source)
         return source
 
     def plan(
-        self, *, high_water_mark: int = 1000, aborted: Sequence[int] = (), orc: OrcOptions | None = None
+        self,
+        *,
+        high_water_mark: int = 1000,
+        aborted: Sequence[int] = (),
+        orc: OrcOptions | None = None,
+        bucketed: bool = False,
     ) -> CompactionPlan:
+        """A major compaction."""
         return CompactionPlan(
             attempt="attempt",
             entity=Entity("db", "t"),
@@ -123,7 +152,7 @@ class Partition:
             aborted_write_ids=tuple(aborted),
             directories=(),
             side_files=(),
-            bucketed=False,
+            bucketed=bucketed,
             orc=orc or OrcOptions(),
             buckets=tuple(
                 BucketPlan(OutputKind.ROWS, bucket, tuple(rows), tuple(self.deletes))
@@ -131,11 +160,37 @@ class Partition:
             ),
         )
 
-    def merge(self, bucket: int = 0, **plan: Any) -> Merged:
-        wanted = self.plan(**plan)
-        (chosen,) = (part for part in wanted.buckets if part.bucket == bucket)
-        (merged,) = merge_bucket(self.storage, wanted, chosen, lambda done_bytes: None)
+    def minor_plan(self, *, numbers: Sequence[int] = (0,), **plan: Any) -> CompactionPlan:
+        """A minor compaction.
+
+        :param numbers: buckets that get a file of delete events; each is given all delete files.
+        """
+        major = self.plan(**plan)
+        rows = [replace(part, deletes=()) for part in major.buckets]
+        events = [BucketPlan(OutputKind.DELETES, number, (), tuple(self.deletes)) for number in numbers]
+        return replace(
+            major,
+            type=CompactionType.MINOR,
+            outputs=(
+                OutputDirectory(OutputKind.ROWS, "delta_0000001_0001000"),
+                OutputDirectory(OutputKind.DELETES, "delete_delta_0000001_0001000"),
+            ),
+            buckets=(*rows, *events),
+        )
+
+    def carry_out(self, plan: CompactionPlan, kind: OutputKind, bucket: int = 0) -> Merged:
+        """Merge one bucket of a plan."""
+        (chosen,) = (part for part in plan.buckets if (part.output, part.bucket) == (kind, bucket))
+        (merged,) = merge_bucket(self.storage, plan, chosen, lambda done_bytes: None)
         return merged
+
+    def merge(self, bucket: int = 0, **plan: Any) -> Merged:
+        """A bucket of a major compaction."""
+        return self.carry_out(self.plan(**plan), OutputKind.ROWS, bucket)
+
+    def merge_deletes(self, bucket: int = 0, **plan: Any) -> Merged:
+        """A bucket's delete events in a minor compaction."""
+        return self.carry_out(self.minor_plan(**plan), OutputKind.DELETES, bucket)
 
     def attempts(self) -> list[str]:
         return sorted(file.name for file in (self.path / STAGING / "attempts").iterdir())
