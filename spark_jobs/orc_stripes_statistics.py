@@ -163,7 +163,7 @@ def _plain(value: Decimal) -> str:
 
 def _fits(total: Decimal, node: Any) -> bool:
     digits = _DECIMAL64_DIGITS if node.precision <= _DECIMAL64_DIGITS else _DECIMAL_DIGITS
-    return abs(total.scaleb(node.scale, _EXACT)) < 10**digits
+    return bool(abs(total.scaleb(node.scale, _EXACT)) < 10**digits)
 
 
 def _dates(parts: Sequence[Any], node: Any) -> Message | None:

@@ -54,8 +54,8 @@ def test_without_the_aborted_write_ids_it_reads_too_much(tmp_path: Path, name: s
     assert len(found) > len(fixture.rows)
 
 
-def values(folder: Path, **options: int) -> list[object]:
-    rows = read_table(folder, TEXT, {"v": "int", "s": "string"}, Snapshot(9), **options)
+def values(folder: Path, header_lines: int = 0) -> list[tuple[object, object]]:
+    rows = read_table(folder, TEXT, {"v": "int", "s": "string"}, Snapshot(9), header_lines=header_lines)
     return [(row["v"], row["s"]) for row in rows]
 
 

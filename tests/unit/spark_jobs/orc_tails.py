@@ -15,7 +15,8 @@ class Tail:
 
     def __init__(self, content: bytes) -> None:
         self.content = content
-        self.postscript: Any = message_class("PostScript").FromString(content[-1 - content[-1] : -1])
+        postscript: Any = message_class("PostScript").FromString(content[-1 - content[-1] : -1])
+        self.postscript = postscript
         length = 1 + content[-1] + self.postscript.footerLength + self.postscript.metadataLength
         self.end = content[-length:]
         self.metadata: Any = self._section("Metadata", 0, self.postscript.metadataLength)
@@ -62,10 +63,10 @@ class Tail:
         metadata = compress(self.metadata.SerializeToString(), kind, block_bytes)
         footer = compress(self.footer.SerializeToString(), kind, block_bytes)
         self.postscript.metadataLength, self.postscript.footerLength = len(metadata), len(footer)
-        last = self.postscript.SerializeToString()
+        last: bytes = self.postscript.SerializeToString()
         return self.content[: -len(self.end)] + metadata + footer + last + bytes([len(last)])
 
-    def _section(self, name: str, start: int, length: int) -> Message:
+    def _section(self, name: str, start: int, length: int) -> Any:
         packed = self.end[start : start + length]
         kind = CompressionKind(self.postscript.compression)
         return message_class(name).FromString(decompress(packed, kind, self.postscript.compressionBlockSize))
