@@ -241,11 +241,14 @@ def test_a_file_that_changes_between_the_look_and_the_copy_is_refused() -> None:
         write_stripes([changing], io.BytesIO())
 
 
-@pytest.mark.parametrize("where", ["first stripe", "last stripe", "statistics", "cut", "longer"])
+@pytest.mark.parametrize("where", ["first stripe", "last stripe", "stripe statistics", "footer", "cut", "longer"])
 def test_a_written_file_that_differs_is_noticed(where: str) -> None:
-    content, copy = merged([orc_file(map(row, range(600)))] * 2)
-    end = copy.size_bytes - len(Tail(content).end)
-    place = {"first stripe": 50, "last stripe": end - 10, "statistics": end + 60}.get(where, 0)
+    plain = pyorc.CompressionKind.NONE
+    content, copy = merged([orc_file([("text",), ("zebra",)], "struct<s:string>", compression=plain)] * 2)
+    tail = copy.size_bytes - len(Tail(content).end)
+    # The statistics of both stripes name the greatest value, then those of the file do.
+    places = {"first stripe": 20, "last stripe": tail - 1, "stripe statistics": content.index(b"zebra", tail)}
+    place = places.get(where, content.rindex(b"zebra"))
     broken = content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
     broken = {"cut": content[:-1], "longer": content[:3] + b"\0" + content[3:]}.get(where, broken)
     with pytest.raises(VerificationError, match="^output: "):
