@@ -16,10 +16,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO
 
-from tests.harness.hive_engine_program import HIVE_3, EngineProgram, engine_program, hive_3_metastore
+from tests.harness.hive_engine_program import HIVE_3, EngineProgram, engine_program, hive_3_metastore, hive_4_metastore
 from tests.harness.hive_engine_settings import write_engine_settings
 from tests.harness.java import find_java
-from tests.harness.metastore_server import HIVE_4, MetastoreServer, end_group
+from tests.harness.metastore_server import MetastoreServer, end_group
 
 STATEMENT_SECONDS = 120
 """After so long without an answer the engine is killed."""
@@ -48,8 +48,8 @@ class HiveEngine:
         self.work_dir = work_dir.resolve()
         self._process: subprocess.Popen[bytes] | None = None
         self._program: EngineProgram = engine_program(version, self.work_dir)
-        of_3 = hive_3_metastore(self._program) if version == HIVE_3 else None
-        self.metastore = MetastoreServer(self.work_dir / "metastore", reaper=False, program=of_3 or HIVE_4)
+        metastore = hive_3_metastore(self._program) if version == HIVE_3 else hive_4_metastore()
+        self.metastore = MetastoreServer(self.work_dir / "metastore", reaper=False, program=metastore)
 
     def __enter__(self) -> HiveEngine:
         try:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from airflow_provider_acid.exceptions import ConfigurationError
 from tests.harness.jars import JarList, distribution
 from tests.harness.java import find_java
-from tests.harness.metastore_server import MetastoreProgram
+from tests.harness.metastore_server import HIVE_4 as HIVE_4_METASTORE
+from tests.harness.metastore_server import MetastoreProgram, class_path_of
 
 HIVE_3, HIVE_4 = "3.1.3", "4.0.1"
 SOURCES = Path(__file__).with_name("hive-engine")
@@ -78,6 +79,11 @@ def hive_3_metastore(program: EngineProgram) -> MetastoreProgram:
             "hive.metastore.schema.verification": "true",
         },
     )
+
+
+def hive_4_metastore() -> MetastoreProgram:
+    """The harness's own metastore, opened for the filters by which the engine asks for partitions."""
+    return replace(HIVE_4_METASTORE, java=lambda folder, settings: [*_JAVA_BASE, *class_path_of(folder, settings)])
 
 
 def _jars(version: str, folder: Path) -> list[Path]:

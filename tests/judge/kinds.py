@@ -143,7 +143,7 @@ STATEMENTS = (
         changes("2"),
     ),
     TableKind(
-        "merge",
+        "merged",
         table(
             ID_AND_TEXT,
             f"insert into {{t}} values {rows(1, 6)}",
@@ -309,7 +309,7 @@ ABORTED = (
 DELETED = (
     TableKind(
         "all_deleted",
-        table(ID_AND_TEXT, f"insert into {{t}} values {rows(1, 3)}", "delete from {t}"),
+        table(ID_AND_TEXT, f"insert into {{t}} values {rows(1, 3)}", "delete from {t} where id > 0"),
         (f"insert into {{t}} values {rows(1, 5)}", *changes()),
     ),
     TableKind(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from tests.harness.hive_engine import HiveEngine
 
 FETCH, JOB = "more", "none"
@@ -28,7 +30,11 @@ def read(hive: HiveEngine, table: str, columns: str, way: str = "row mode, fetch
 def check_every_way(hive: HiveEngine, table: str, columns: str, expected: list[str], when: str) -> None:
     """Every way of reading finds the same rows.
 
-    :raises AssertionError: one does not; the message names it and the table's files.
+    :raises AssertionError: one does not; the message names it and the rows.
     """
     for way in WAYS:
-        assert read(hive, table, columns, way) == expected, f"{table}, {when}, {way}"
+        found = read(hive, table, columns, way)
+        missing = list((Counter(expected) - Counter(found)).elements())
+        extra = list((Counter(found) - Counter(expected)).elements())
+        assert not missing, f"{table}, {when}, {way}: missing {missing}, instead {extra}"
+        assert not extra, f"{table}, {when}, {way}: {extra} should not be there"

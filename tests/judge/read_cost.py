@@ -1,0 +1,125 @@
+"""Measures what deltas cost Hive's readers, and what compaction saves: ``python -m tests.judge.read_cost``.
+
+Prints the table of ``docs/read-cost.md``. Takes some minutes; nothing else should run on the machine meanwhile.
+"""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.plan import CompactionType
+from tests.harness.hive_engine import HiveEngine
+from tests.harness.hive_engine_program import HIVE_3, HIVE_4
+from tests.judge.compactors import Compactor, compactor_for
+
+ROWS = 1_000_000
+ROWS_PER_CHANGE = 10_000
+REPETITIONS = 7
+DATABASE = "cost"
+ROW_MODE, VECTORISED = "false", "true"
+
+
+@dataclass(frozen=True)
+class State:
+    """A state of a table.
+
+    :param deletes: number of delete deltas, each of ``ROWS_PER_CHANGE`` rows.
+    :param inserts: number of insert deltas, each of ``ROWS_PER_CHANGE`` rows.
+    """
+
+    name: str
+    deletes: int
+    inserts: int
+
+
+STATES = (
+    State("base", 0, 0),
+    State("base + 1 delete delta", 1, 0),
+    State("base + 1 delete delta + 1 insert delta", 1, 1),
+    State("base + 5 delete deltas", 5, 0),
+    State("base + 5 delete deltas + 5 insert deltas", 5, 5),
+)
+
+
+def main() -> None:
+    """Measures both versions and prints a Markdown table for each."""
+    for version in HIVE_3, HIVE_4:
+        with tempfile.TemporaryDirectory(prefix="read-cost-") as folder, HiveEngine(version, Path(folder)) as hive:
+            print(f"\nHive {version}, milliseconds\n")
+            print("| state | row mode | vectorised | after: row mode | after: vectorised |\n|---|--:|--:|--:|--:|")
+            _measure_all(hive)
+
+
+def _measure_all(hive: HiveEngine) -> None:
+    hive.execute(
+        f"create database {DATABASE}",
+        f"use {DATABASE}",
+        "set hive.fetch.task.conversion=none",
+        "create table flat (id int, v bigint, s string) stored as orc tblproperties ('transactional' = 'false')",
+        f"insert into flat select {_row('i')} from (select posexplode(split(space({ROWS - 1}), ' ')) as (i, x)) n",
+    )
+    _print("flat ORC table, no ACID", _cost(hive, "flat"), None)
+    with compactor_for(hive, DATABASE) as compactor:
+        for number, state in enumerate(STATES):
+            table = f"t{number}"
+            _make(hive, compactor, table, state)
+            before = _cost(hive, table)
+            if state.deletes + state.inserts == 0:
+                _print(state.name, before, None)
+                continue
+            _compact(compactor, table)
+            _print(state.name, before, _cost(hive, table))
+
+
+def _make(hive: HiveEngine, compactor: Compactor, table: str, state: State) -> None:
+    hive.execute(
+        f"create table {table} (id int, v bigint, s string) stored as orc tblproperties ('transactional' = 'true')",
+        f"insert into {table} select * from flat where id < {ROWS // 2}",
+        f"insert into {table} select * from flat where id >= {ROWS // 2}",
+    )
+    _compact(compactor, table)
+    step = ROWS // ROWS_PER_CHANGE
+    for number in range(state.deletes):
+        hive.execute(f"delete from {table} where id % {step} = {number}")
+    for number in range(state.inserts):
+        hive.execute(f"insert into {table} select id + {ROWS}, v, s from flat where id % {step} = {number}")
+
+
+def _row(number: str) -> str:
+    return f"{number}, cast({number} as bigint) * 7919 % 1000003, concat('value ', {number} % 1000)"
+
+
+def _compact(compactor: Compactor, table: str) -> None:
+    done = compactor.compact(Entity(DATABASE, table), CompactionType.MAJOR)
+    assert done.targets, done
+    compactor.clean(Entity(DATABASE, table))
+
+
+def _cost(hive: HiveEngine, table: str) -> tuple[int, int]:
+    """Milliseconds in row mode and vectorised."""
+    row_mode, vectorised = (_median_milliseconds(hive, table, mode) for mode in (ROW_MODE, VECTORISED))
+    return row_mode, vectorised
+
+
+def _median_milliseconds(hive: HiveEngine, table: str, vectorised: str) -> int:
+    hive.execute(f"set hive.vectorized.execution.enabled={vectorised}")
+    seconds = []
+    for _ in range(REPETITIONS + 1):
+        begun = time.monotonic()
+        hive.execute(f"select count(*), sum(v), max(s) from {table}")
+        seconds.append(time.monotonic() - begun)
+    return round(1000 * statistics.median(seconds[1:]))
+
+
+def _print(name: str, before: tuple[int, int], after: tuple[int, int] | None) -> None:
+    cells = [name, *map(str, before), *(map(str, after) if after else ("", ""))]
+    print("| " + " | ".join(cells) + " |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
