@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import gzip
 import io
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as parquet
@@ -198,29 +198,74 @@ def test_a_file_that_is_not_the_planned_one_is_refused(tmp_path: Path, format: F
 
 
 class Deceitful(LocalStorage):
-    """A storage that gives back something else than was written."""
+    """A storage that gives back something else than was written.
 
-    def __init__(self, location: str, change: bytes) -> None:
+    :param change: changes what was written.
+    """
+
+    def __init__(self, location: str, change: Callable[[BinaryIO], object]) -> None:
         super().__init__(location)
         self._change = change
 
     @contextmanager
-    def create(self, path: str) -> Any:
+    def create(self, path: str) -> Iterator[BinaryIO]:
         with super().create(path) as file:
             yield file
-            file.seek(max(file.tell() - 20, 0) if self._change == b"?" else 0, 0 if self._change == b"?" else 2)
-            file.write(self._change)
+            self._change(file)
 
 
-@pytest.mark.parametrize("change", [b"?", b"more"])
+def first_bytes(file: BinaryIO) -> None:
+    """Where ORC has its first stripe."""
+    file.seek(0)
+    file.write(b"ORC?")
+
+
+def last_bytes(file: BinaryIO) -> None:
+    """Where ORC and Parquet have their tails."""
+    file.seek(max(file.tell() - 20, 0))
+    file.write(b"?")
+
+
+def more_bytes(file: BinaryIO) -> None:
+    file.write(b"more")
+
+
+@pytest.mark.parametrize("change", [first_bytes, last_bytes, more_bytes])
 @pytest.mark.parametrize("format", CONTENTS)
 @pytest.mark.parametrize("count", [1, 2])
 def test_what_reads_back_differently_does_not_count(
-    tmp_path: Path, format: FileFormat, change: bytes, count: int
+    tmp_path: Path, format: FileFormat, change: Callable[[BinaryIO], object], count: int
 ) -> None:
     bucket = Bucket(tmp_path, format, {str(number): CONTENTS[format] for number in range(count)})
     bucket.storage = Deceitful(str(tmp_path), change)
     with pytest.raises(VerificationError):
+        bucket.copy()
+
+
+class OtherReader:
+    """A reader of ORC that finds one row too few."""
+
+    num_of_stripes = 2
+
+    def __init__(self, file: BinaryIO) -> None:
+        pass
+
+    def __len__(self) -> int:
+        return 1
+
+
+def test_what_another_reader_of_orc_cannot_read_does_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bucket = Bucket(tmp_path, FileFormat.ORC, {name: CONTENTS[FileFormat.ORC] for name in "ab"})
+    assert bucket.copied()
+    monkeypatch.setattr(pyorc, "Reader", OtherReader)
+    with pytest.raises(VerificationError, match=r"has \(rows, stripes\) \(1, 2\), its sources \(2, 2\)"):
+        bucket.copy()
+
+    def fail(file: BinaryIO) -> None:
+        raise pyorc.ParseError("damaged")
+
+    monkeypatch.setattr(pyorc, "Reader", fail)
+    with pytest.raises(VerificationError, match="cannot be read back"):
         bucket.copy()
 
 
