@@ -69,9 +69,8 @@ class Compactor:
     def start(self, wanted: CompactionType) -> str:
         """Recover, take a snapshot, plan; what came of it, in words."""
         partition = self._partition
-        if self._running or partition.overwriter:
+        if self._running or partition.overwriter or not self._recover():
             return "cannot start"
-        self._recover()
         self._attempts += 1
         txn = partition.metastore.open()
         before = fingerprint(partition.folder)
@@ -100,7 +99,9 @@ class Compactor:
         self._running = None
         if death is Death.BEFORE_PUBLISHING or not self._may_publish(plan):
             metastore.end(txn, State.ABORTED)
-            return "died before publishing" if death is Death.BEFORE_PUBLISHING else "gave up: no lock"
+            return "died before publishing, or did not get its lock"
+        if death is Death.BETWEEN_RENAMES and len(plan.outputs) > 1:
+            return self._die_between_renames(plan, txn)
         self._publish(plan)
         if death is Death.AFTER_PUBLISHING:
             metastore.end(txn, State.ABORTED)
@@ -146,7 +147,7 @@ class Compactor:
     def _may_publish(self, plan: CompactionPlan) -> bool:
         """An exclusive lock waits for all others; here it is not got while there are any."""
         needs_lock = len(plan.outputs) > 1 and self._mixed() is MixedKinds.UNDER_LOCK
-        return not (needs_lock and (self._readers_are_open() or self._partition.writers))
+        return not (needs_lock and self._is_locked())
 
     def _publish(self, plan: CompactionPlan) -> None:
         for number, output in enumerate(plan.outputs, start=1):
@@ -157,12 +158,45 @@ class Compactor:
             if is_complete or self._mixed() is MixedKinds.LOCK_FREE:
                 self._published(is_complete)
 
-    def _recover(self) -> None:
-        """What a new attempt does about dead ones: their transactions are aborted already."""
-        aborted = {f"_v{txn:07d}" for txn in self._partition.metastore.txns(State.ABORTED)}
-        for child in sorted(self._partition.folder.iterdir()):
-            if child.name.startswith("_acid_compaction_") or child.name[-9:] in aborted:
-                remove_whole(self._storage, child.name)
+    def _die_between_renames(self, plan: CompactionPlan, txn: int) -> str:
+        """The half is taken back while the dead attempt's lock, if it had one, still keeps readers away."""
+        first = plan.outputs[0]
+        self._storage.publish(plan.staged(first.kind), first.target)
+        if self._partition.kind.hive_version == 4:
+            self._published(False)
+        else:
+            self._check_half_is_refused(txn)
+        remove_whole(self._storage, first.target)
+        self._partition.metastore.end(txn, State.ABORTED)
+        return f"died after it had published {first.target}"
+
+    def _check_half_is_refused(self, txn: int) -> None:
+        before = fingerprint(self._partition.folder)
+        try:
+            plan = self._plan(CompactionType.MAJOR, txn)
+        except UnsupportedTableError:
+            assert fingerprint(self._partition.folder) == before, "a refusal changed the partition"
+            return
+        raise AssertionError(f"half a pair was taken for whole: {plan.directories}")
+
+    def _recover(self) -> bool:
+        """What a new attempt does about dead ones, whose transactions are aborted already; False where it must wait."""
+        names = [child.name for child in self._partition.folder.iterdir()]
+        endings = [f"_v{txn:07d}" for txn in self._partition.metastore.txns(State.ABORTED)]
+        for ending in endings:
+            published = sorted(name for name in names if name.endswith(ending))
+            # Readers that ignore transactions would see half of a pair that is being removed.
+            if len(published) > 1 and self._mixed() is not MixedKinds.LOCK_FREE and self._is_locked():
+                return False
+            for name in published:
+                remove_whole(self._storage, name)
+        for name in names:
+            if name.startswith("_acid_compaction_"):
+                remove_whole(self._storage, name)
+        return True
+
+    def _is_locked(self) -> bool:
+        return self._readers_are_open() or bool(self._partition.writers)
 
 
 def fingerprint(folder: Path) -> dict[str, str]:

@@ -44,6 +44,7 @@ class Death(Enum):
 
     NOT = "not"
     BEFORE_PUBLISHING = "before publishing"
+    BETWEEN_RENAMES = "between two renames"
     AFTER_PUBLISHING = "after publishing"
 
 
