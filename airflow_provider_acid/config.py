@@ -9,12 +9,16 @@ from __future__ import annotations
 from airflow.providers.common.compat.sdk import conf
 
 from airflow_provider_acid.acid.thresholds import Thresholds
-from airflow_provider_acid.compaction.settings import CompactionSettings
+from airflow_provider_acid.compaction.settings import CompactionSettings, LockTimeoutAction
 from airflow_provider_acid.options import DEFAULTS, SECTION
+from airflow_provider_acid.parameters import as_integer, as_number, as_word
 
 
 def configured_settings() -> CompactionSettings:
-    """The settings that hold where an operator or sensor names none of its own; Hive's defaults elsewhere."""
+    """The settings that hold where an operator or sensor names none of its own; Hive's defaults elsewhere.
+
+    :raises ConfigurationError: an option has a value that cannot be used.
+    """
     return CompactionSettings(
         thresholds=Thresholds(
             delta_count=_integer("delta_num_threshold"),
@@ -22,9 +26,14 @@ def configured_settings() -> CompactionSettings:
             aborted_transactions=_integer("aborted_txn_threshold"),
             aborted_age_seconds=_integer("aborted_txn_time_threshold"),
         ),
-        serve_foreign_requests=conf.getboolean(
-            SECTION, "serve_foreign_requests", fallback=DEFAULTS["serve_foreign_requests"]
+        serve_foreign_requests=_truth("serve_foreign_requests"),
+        max_deltas=as_integer("[hive_acid] max_num_delta", _integer("max_num_delta")),
+        publish_lock=_truth("minor_publish_lock"),
+        publish_lock_wait_seconds=as_number("[hive_acid] minor_lock_wait_seconds", _number("minor_lock_wait_seconds")),
+        publish_lock_timeout_action=as_word(
+            "[hive_acid] minor_lock_timeout_action", _text("minor_lock_timeout_action"), LockTimeoutAction
         ),
+        readers_honour_visibility=_truth("readers_honour_visibility"),
         worker_timeout_seconds=_number("worker_timeout"),
         retention_seconds=_number("cleaner_retention_time"),
     )
@@ -37,12 +46,20 @@ def check_interval_seconds() -> float:
 
 def job_queue() -> str | None:
     """The queue of the cluster that Spark applications go to (``hive.compactor.job.queue``); None for its default."""
-    return conf.get(SECTION, "job_queue", fallback=DEFAULTS["job_queue"]) or None
+    return _text("job_queue") or None
 
 
 def task_retries() -> int:
     """How often the tasks of the installed DAGs are tried again."""
     return _integer("task_retries")
+
+
+def _text(name: str) -> str:
+    return str(conf.get(SECTION, name, fallback=DEFAULTS[name]))
+
+
+def _truth(name: str) -> bool:
+    return bool(conf.getboolean(SECTION, name, fallback=DEFAULTS[name]))
 
 
 def _integer(name: str) -> int:

@@ -40,9 +40,35 @@ OPTIONS = (
     Option("check_interval", "Seconds between two evaluations of a sensor.", "float", "300"),
     Option(
         "max_num_delta",
-        "Deltas that one minor compaction merges at most. Not used as long as every compaction is a major one.",
+        "Directories that one minor compaction merges at most; the rest is left to the next.",
         "integer",
         "500",
+    ),
+    Option(
+        "minor_publish_lock",
+        "Whether a minor compaction of inserts and deletes is published under an EXCLUSIVE lock; without it, a major is "
+        "done instead, since readers that ignore a compaction's transaction (Trino) would see wrong rows for a moment.",
+        "boolean",
+        "True",
+    ),
+    Option(
+        "minor_lock_wait_seconds",
+        "Longest wait for that lock; while it waits behind a long query, all new queries of the partition wait, too.",
+        "float",
+        "60",
+    ),
+    Option(
+        "minor_lock_timeout_action",
+        "What follows when that lock is not granted in time: major (merge anew into a base) or refuse (fail the task).",
+        "string",
+        "major",
+    ),
+    Option(
+        "readers_honour_visibility",
+        "Publish a minor of inserts and deletes without a lock: right for Hive 4 alone, while any other reader (Trino) "
+        "may miss rows or see deleted ones, for as long as a job that died half-way is not followed by another.",
+        "boolean",
+        "False",
     ),
     Option("worker_timeout", "Seconds after which a silent claim is taken back.", "float", "86400"),
     Option(

@@ -6,6 +6,7 @@ import ast
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
 from typing import TypeVar
 
 from airflow_provider_acid.acid.entity import Entity
@@ -14,6 +15,7 @@ from airflow_provider_acid.compaction.outcomes import DuePartition
 from airflow_provider_acid.exceptions import ConfigurationError
 
 T = TypeVar("T")
+W = TypeVar("W", bound=Enum)
 
 _TRUTH_VALUES = {"true": True, "false": False}
 
@@ -105,6 +107,18 @@ def as_integer(name: str, value: object, *, minimum: int = 1) -> int:
     if number is None or not number.is_integer() or number < minimum:
         raise _wrong(name, value, f"give a whole number from {minimum} on")
     return int(number)
+
+
+def as_word(name: str, value: object, words: type[W]) -> W:
+    """One of an enumeration's words.
+
+    :raises ConfigurationError: it is none of them.
+    """
+    text = value.value if isinstance(value, Enum) else str(value).strip().lower()
+    for word in words:
+        if word.value == text:
+            return word
+    raise _wrong(name, value, f"give {' or '.join(str(word.value) for word in words)}")
 
 
 def _number(value: object) -> float | None:

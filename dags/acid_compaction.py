@@ -63,6 +63,21 @@ PARAMS = {
         title="Batch",
         description="Partitions in one Spark application",
     ),
+    "minor_lock_wait_seconds": Param(
+        60,
+        type="number",
+        minimum=0,
+        title="Wait for the lock (seconds)",
+        description="Longest wait for the EXCLUSIVE lock under which a minor compaction of inserts and deletes is "
+        "published; new queries wait behind it",
+    ),
+    "minor_lock_timeout_action": Param(
+        "major",
+        type="string",
+        enum=["major", "refuse"],
+        title="Without the lock",
+        description="What follows when that lock is not granted in time: a major compaction, or a failed task",
+    ),
     "cleaning_deadline_hours": Param(
         6,
         type="number",
@@ -103,6 +118,8 @@ with DAG(
     )
     compaction = AcidCompactionOperator.partial(
         task_id="compact",
+        minor_lock_wait_seconds="{{ params.minor_lock_wait_seconds }}",
+        minor_lock_timeout_action="{{ params.minor_lock_timeout_action }}",
         map_index_template=BATCH_NAME,
     ).expand(partitions=due.output)
     # Mapped over what was due, not over what was compacted: a failed batch must not keep the others from being cleaned.

@@ -20,13 +20,13 @@ from airflow_provider_acid.compaction.batch import CompactionBatch
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
 from airflow_provider_acid.compaction.package_archive import compaction_script, write_package_archive
 from airflow_provider_acid.compaction.run_directory import IDLE_TIMEOUT_SECONDS, RunDirectory
-from airflow_provider_acid.compaction.settings import CompactionSettings
+from airflow_provider_acid.compaction.settings import CompactionSettings, LockTimeoutAction
 from airflow_provider_acid.compaction.worker import Worker
 from airflow_provider_acid.config import configured_settings, job_queue
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook, MetastoreEndpoint
 from airflow_provider_acid.metastore.thrift_queue import ThriftCompactionQueue
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
-from airflow_provider_acid.parameters import as_due_partitions, as_integer
+from airflow_provider_acid.parameters import as_boolean, as_due_partitions, as_integer, as_number, as_word
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context, XComArg
@@ -40,7 +40,7 @@ class AcidCompactionOperator(SparkSubmitOperator):
     """Compacts partitions of Hive ACID tables, as Hive's Worker does, with one Spark application for all of them.
 
     Each partition is claimed in the metastore's queue, protected by a transaction with heartbeats and a lock,
-    merged by Spark, verified, and published by one rename, independent of the others.
+    merged by Spark, verified, and published by one rename, or two under an EXCLUSIVE lock, independent of the others.
 
     :param partitions: what to compact: objects with ``database``, ``table``, and ``partition`` where the table has
         partitions, as the sensor returns them. (templated)
@@ -52,6 +52,14 @@ class AcidCompactionOperator(SparkSubmitOperator):
         inside the first table's location. (templated)
     :param idle_timeout_seconds: the application ends itself after so long without a sign of life of this task.
     :param rewrite_single_delta: rewrite also a partition that is a single delta into a base, as Hive 3 does.
+    :param max_num_delta: directories that one minor compaction merges at most; default of this and the following:
+        ``[hive_acid]``. (templated)
+    :param minor_publish_lock: publish a minor compaction of inserts and deletes under an EXCLUSIVE lock; without it,
+        it is done as a major. (templated)
+    :param minor_lock_wait_seconds: longest wait for that lock; new queries wait behind it. (templated)
+    :param minor_lock_timeout_action: ``major`` or ``refuse``: what follows when it is not granted by then. (templated)
+    :param readers_honour_visibility: publish such a minor without a lock, which only readers of Hive 4's kind see
+        right at all times. (templated)
     :param ship_package: send this package's pure part along with the application, so that executors need only
         pyarrow, pyorc and protobuf.
 
@@ -64,6 +72,11 @@ class AcidCompactionOperator(SparkSubmitOperator):
         "partitions",
         "hive_acid_conn_id",
         "run_directory",
+        "max_num_delta",
+        "minor_publish_lock",
+        "minor_lock_wait_seconds",
+        "minor_lock_timeout_action",
+        "readers_honour_visibility",
     )
     template_fields_renderers: ClassVar[dict[str, str]] = {"partitions": "json"}
     ui_color = "#ffe082"
@@ -77,6 +90,11 @@ class AcidCompactionOperator(SparkSubmitOperator):
         run_directory: str | None = None,
         ship_package: bool = True,
         rewrite_single_delta: bool = False,
+        max_num_delta: int | str | None = None,
+        minor_publish_lock: bool | str | None = None,
+        minor_lock_wait_seconds: float | str | None = None,
+        minor_lock_timeout_action: str | None = None,
+        readers_honour_visibility: bool | str | None = None,
         idle_timeout_seconds: float = IDLE_TIMEOUT_SECONDS,
         **kwargs: Any,
     ) -> None:
@@ -89,6 +107,11 @@ class AcidCompactionOperator(SparkSubmitOperator):
         self.run_directory = run_directory
         self.ship_package = ship_package
         self.rewrite_single_delta = rewrite_single_delta
+        self.max_num_delta = max_num_delta
+        self.minor_publish_lock = minor_publish_lock
+        self.minor_lock_wait_seconds = minor_lock_wait_seconds
+        self.minor_lock_timeout_action = minor_lock_timeout_action
+        self.readers_honour_visibility = readers_honour_visibility
         self.idle_timeout_seconds = idle_timeout_seconds
         self._batch: CompactionBatch | None = None
 
@@ -158,9 +181,7 @@ class AcidCompactionOperator(SparkSubmitOperator):
 
     def _make_batch(self, items: Sequence[DuePartition], identity: str) -> CompactionBatch:
         endpoint = AcidMetastoreHook(self.hive_acid_conn_id).endpoint()
-        settings = replace(
-            configured_settings(), rewrite_single_delta=self.rewrite_single_delta, run_directory=self.run_directory
-        )
+        settings = self._settings()
 
         @contextmanager
         def open_worker() -> Iterator[Worker]:
@@ -178,6 +199,25 @@ class AcidCompactionOperator(SparkSubmitOperator):
             max_active=self._max_active(),
             worker_timeout_seconds=settings.worker_timeout_seconds,
         )
+
+    def _settings(self) -> CompactionSettings:
+        settings = replace(
+            configured_settings(), rewrite_single_delta=self.rewrite_single_delta, run_directory=self.run_directory
+        )
+        if self.max_num_delta is not None:
+            settings = replace(settings, max_deltas=as_integer("max_num_delta", self.max_num_delta))
+        if self.minor_publish_lock is not None:
+            settings = replace(settings, publish_lock=as_boolean("minor_publish_lock", self.minor_publish_lock))
+        if self.minor_lock_wait_seconds is not None:
+            seconds = as_number("minor_lock_wait_seconds", self.minor_lock_wait_seconds)
+            settings = replace(settings, publish_lock_wait_seconds=seconds)
+        if self.minor_lock_timeout_action is not None:
+            action = as_word("minor_lock_timeout_action", self.minor_lock_timeout_action, LockTimeoutAction)
+            settings = replace(settings, publish_lock_timeout_action=action)
+        if self.readers_honour_visibility is not None:
+            honour = as_boolean("readers_honour_visibility", self.readers_honour_visibility)
+            settings = replace(settings, readers_honour_visibility=honour)
+        return settings
 
     def _max_active(self) -> int:
         if self.max_active_partitions is not None:

@@ -191,7 +191,7 @@ def test_the_operator_with_a_real_spark_compacts_every_table_exactly(
             found = read_now(site.admin, table, check_visibility=check_visibility)
             assert found == lines(table.rows), f"{table.name} after cleaning"
         for entity in entities(table):
-            assert directories(folder(table, entity)) == [outcomes[entity]["target"]]
+            assert directories(folder(table, entity)) == outcomes[entity]["targets"]
         top = {entity.partition.partition("/")[0] for entity in entities(table) if entity.partition}
         assert not top or set(directories(table.location)) == top, "the run directory is gone"
 

@@ -9,9 +9,10 @@ import pytest
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.plan import CompactionType
+from airflow_provider_acid.acid.thresholds import Thresholds
 from airflow_provider_acid.compaction.active import ActiveCompaction
 from airflow_provider_acid.compaction.cleaner import CleaningState
-from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
+from airflow_provider_acid.compaction.outcomes import Outcome, OutcomeState
 from airflow_provider_acid.metastore import structs
 from airflow_provider_acid.metastore.pools import RequestPool, owner_of
 from airflow_provider_acid.metastore.values import CompactionState
@@ -117,26 +118,45 @@ def test_the_oldest_request_is_served_whichever_was_asked_for(serving: Site) -> 
     assert (gone.state, gone.request_id) == (OutcomeState.SKIPPED, older)
 
 
-def test_a_served_minor_becomes_a_major_and_says_why(serving: Site) -> None:
+def test_a_served_minor_is_a_minor(serving: Site) -> None:
     table = inserts(serving)
+    before = table.rows()
     request = ask(serving, table.entity(), MINOR)
     [found] = serving.evaluate().due
     assert found.type is MINOR
     outcome = serving.compact(found)
     assert outcome.state is OutcomeState.COMPACTED
+    assert outcome.targets[0].startswith("delta_0000001_0000003_v")
+    row = serving.row(request)
+    assert (row.state, row.type) == (CompactionState.READY_FOR_CLEANING, "minor")
+    serving.clean(table.entity())
+    assert table.directories() == list(outcome.targets)
+    assert (serving.row(request).state, serving.row(request).type) == (CompactionState.SUCCEEDED, "minor")
+    assert table.rows() == before
+
+
+def test_a_served_minor_that_cannot_be_done_becomes_a_major_and_says_why(serving: Site) -> None:
+    table = serving.table()
+    table.write().insert(1, 2).delete((1, 0)).commit()
+    write = table.write().insert(3)
+    write.commit()
+    serving.settings = replace(serving.settings, publish_lock=False)
+    request = ask(serving, table.entity(), MINOR)
+    outcome = serving.compact(due(table.entity(), request))
+    assert outcome.state is OutcomeState.COMPACTED
     assert outcome.targets[0].startswith("base_")
-    assert "done as a major, since minor compaction is left to a later release" in outcome.message
+    assert "done as a major, because inserts and deletes take two renames" in outcome.message
     assert serving.row(request).state is CompactionState.READY_FOR_CLEANING
 
 
-def test_a_minor_that_was_not_the_one_asked_for_says_so_too(serving: Site) -> None:
+def test_a_minor_that_was_not_the_one_asked_for_is_served_as_a_minor_too(serving: Site) -> None:
     first, second = inserts(serving, "a"), inserts(serving, "b")
     ask(serving, first.entity(), MINOR)
     newer = ask(serving, second.entity(), MAJOR)
     outcome = serving.compact(due(second.entity(), newer))
     assert outcome.entity == first.entity()
-    assert "done as a major" in outcome.message
-    serving.compact(due(second.entity(), newer))
+    assert outcome.targets[0].startswith("delta_")
+    assert serving.compact(due(second.entity(), newer)).targets[0].startswith("base_")
 
 
 def test_a_rebalance_is_reported_and_refused_where_it_was_handed_out(serving: Site) -> None:
@@ -218,8 +238,17 @@ def test_c13_a_partition_that_waits_for_its_cleaner_is_not_compacted_twice(site:
     assert "ready for cleaning" in again.message
 
 
-def test_a_minor_that_the_thresholds_ask_for_is_done_as_a_major_with_the_reason(site: Site) -> None:
+def test_a_minor_that_the_thresholds_ask_for_is_one_and_gives_their_reason(site: Site) -> None:
     table = inserts(site)
-    outcome = site.compact(DuePartition(table.entity(), MINOR, "minor: 3 deltas > 1"))
-    assert outcome.state is OutcomeState.COMPACTED
-    assert outcome.message.startswith("minor: 3 deltas > 1; done as a major")
+    site.settings = replace(site.settings, thresholds=Thresholds(delta_count=1, delta_size_ratio=1e9))
+    site.compact(table.entity())
+    site.clean(table.entity())
+    for value in (4, 5, 6):
+        table.insert(value)
+    [found] = site.evaluate().due
+    assert found.type is MINOR
+    outcome = site.compact(found)
+    assert outcome.message == found.reason
+    assert outcome.targets[0].startswith("delta_0000004_0000006_v")
+    [row] = [row for row in site.rows(table.entity()) if not row.state.is_terminal]
+    assert row.type == "minor"

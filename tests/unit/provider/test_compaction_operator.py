@@ -11,6 +11,7 @@ import socket
 import stat
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,6 +22,7 @@ from airflow.providers.common.compat.sdk import AirflowException, AirflowFailExc
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.batch import CompactionBatch
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
+from airflow_provider_acid.compaction.settings import CompactionSettings, LockTimeoutAction
 from airflow_provider_acid.exceptions import ConfigurationError, MetastoreUnavailableError
 from airflow_provider_acid.operators import compaction
 from airflow_provider_acid.operators.compaction import AcidCompactionOperator, application_name, task_identity
@@ -158,6 +160,57 @@ def test_outcomes_are_small_and_plain(spark: FakeSpark) -> None:
         }
     ]
     assert json.loads(json.dumps(outcomes)) == outcomes
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "setting", "expected"),
+    [
+        ("max_num_delta", "7", "max_deltas", 7),
+        ("minor_publish_lock", "false", "publish_lock", False),
+        ("minor_lock_wait_seconds", "7.5", "publish_lock_wait_seconds", 7.5),
+        ("minor_lock_timeout_action", "refuse", "publish_lock_timeout_action", LockTimeoutAction.REFUSE),
+        ("readers_honour_visibility", "true", "readers_honour_visibility", True),
+    ],
+)
+def test_how_minors_are_published_is_configured_and_may_be_set_for_one_task(
+    spark: FakeSpark, monkeypatch: pytest.MonkeyPatch, name: str, value: str, setting: str, expected: object
+) -> None:
+    made: list[CompactionSettings] = []
+
+    @contextmanager
+    def open_worker(endpoint: object, settings: CompactionSettings, identity: str) -> Iterator[None]:
+        made.append(settings)
+        yield
+
+    class OpeningBatch(FakeBatch):
+        def __init__(self, items: Sequence[DuePartition], open_worker: Any, *others: object, **more: Any) -> None:
+            super().__init__(items, **more)
+            with open_worker():
+                pass
+
+    monkeypatch.setattr(compaction, "open_connected_worker", open_worker)
+    monkeypatch.setattr(compaction, "CompactionBatch", OpeningBatch)
+    operator(**{name: value}).execute({})
+    operator().execute({})
+    assert name in AcidCompactionOperator.template_fields
+    assert [getattr(settings, setting) for settings in made] == [expected, getattr(CompactionSettings(), setting)]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("max_num_delta", 0),
+        ("minor_publish_lock", "perhaps"),
+        ("minor_lock_wait_seconds", -1),
+        ("minor_lock_timeout_action", "wait"),
+        ("readers_honour_visibility", 2),
+    ],
+)
+def test_a_parameter_of_minors_that_cannot_be_used_is_refused_by_name(
+    spark: FakeSpark, name: str, value: object
+) -> None:
+    with pytest.raises(ConfigurationError, match=f"parameter {name}"):
+        operator(**{name: value}).execute({})
 
 
 def test_the_application_is_named_like_hives_jobs(spark: FakeSpark) -> None:

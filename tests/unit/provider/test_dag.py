@@ -47,7 +47,8 @@ def test_every_field_of_the_trigger_form_is_explained_and_bounded() -> None:
         schema = param.schema
         assert schema.get("title"), name
         assert param.description, name
-        assert schema["type"] in {"array", "boolean", *NUMBERS}, name
+        assert schema["type"] in {"array", "boolean", "string", *NUMBERS}, name
+        assert schema["type"] != "string" or schema["enum"], name
         assert schema["type"] not in NUMBERS or "minimum" in schema, name
         assert schema["type"] != "array" or schema["items"] == {"type": "string"}, name
         param.resolve()
@@ -67,6 +68,8 @@ def test_every_field_of_the_trigger_form_is_explained_and_bounded() -> None:
         ("max_partitions", 0),
         ("batch_partitions", 0),
         ("cleaning_deadline_hours", -1),
+        ("minor_lock_wait_seconds", -1),
+        ("minor_lock_timeout_action", "wait"),
     ],
 )
 def test_the_form_refuses_what_the_tasks_would_refuse(name: str, value: object) -> None:
