@@ -18,8 +18,7 @@ from airflow_provider_acid.acid.names import is_acid_prefixed
 from airflow_provider_acid.acid.partition import CompactionPolicy, PartitionState
 from airflow_provider_acid.acid.plan import BucketPlan, CompactionType, OutputKind, SourceFile
 from airflow_provider_acid.acid.refusals import refuse_overlaps
-from airflow_provider_acid.acid.write_ids import RangeResponse
-from airflow_provider_acid.exceptions import ConfigurationError, UnknownNameError, UnsupportedTableError
+from airflow_provider_acid.exceptions import UnknownNameError, UnsupportedTableError
 
 _NUMBERED = re.compile(r"([0-9]{1,18})_")
 
@@ -44,7 +43,7 @@ def refuse_insert_only(entity: Entity, directory: AcidDirectory) -> None:
         if delta.path in directory.partly_aborted and not delta.name.visibility_txn_id:
             raise UnsupportedTableError(
                 f"{delta.path} of table {entity}",
-                "spans aborted and other write ids, and its rows do not say whose they are",
+                "holds rows of aborted write ids, and its rows do not say whose they are",
                 "compact it once the aborted transactions are cleaned, or find out what wrote it",
             )
     refuse_overlaps(entity, directory)
@@ -66,10 +65,8 @@ def insert_only_buckets(
     """The files of the inputs, and of a major without a base also the original files, by the number in their names.
 
     :param inputs: base first, then deltas in Hive's order.
-    :raises UnsupportedTableError: a file of a bucketed table whose name does not say its bucket.
-    :raises ConfigurationError: an input is aborted, so the directory was not read as an insert-only one.
+    :raises UnknownNameError: a file of a bucketed table whose name does not say its bucket.
     """
-    _check_no_aborted(partition, inputs)
     files = [file for directory in inputs for file in _by_path(directory.files)]
     if type is CompactionType.MAJOR:
         files = [*_by_path(partition.directory.originals), *files]
@@ -78,18 +75,6 @@ def insert_only_buckets(
         found[_bucket(partition, file)].append(SourceFile(file.path, file.size_bytes))
     kept = _without_empty_files(found, partition.bucketed)
     return tuple(BucketPlan(OutputKind.ROWS, bucket, kept[bucket], ()) for bucket in sorted(kept))
-
-
-def _check_no_aborted(partition: PartitionState, inputs: Iterable[BaseDirectory | DeltaDirectory]) -> None:
-    for part in inputs:
-        if isinstance(part, DeltaDirectory):
-            aborted = partition.write_ids.is_range_aborted(part.name.min_write_id, part.name.max_write_id)
-            if aborted is RangeResponse.ALL:
-                raise ConfigurationError(
-                    f"{part.path} of table {partition.entity}",
-                    "is aborted, but among the inputs of an insert-only table",
-                    "call acid_directory with insert_only=True",
-                )
 
 
 def _by_path(files: Iterable[FileEntry]) -> list[FileEntry]:
