@@ -105,7 +105,7 @@ class Setting:
         self.worker = FakeWorker(partition.plan())
         self.run: RunDirectory | None = None
 
-    def batch(self, *tables: str, max_active: int = 2) -> CompactionBatch:
+    def batch(self, *tables: str, max_active: int = 2, worker_timeout_seconds: float = 3600.0) -> CompactionBatch:
         due = [DuePartition(Entity("db", table), CompactionType.MINOR, "due") for table in tables]
 
         @contextmanager
@@ -116,9 +116,24 @@ class Setting:
             self.run = RunDirectory(str(self.path), "run", count)
             return self.run
 
-        batch = CompactionBatch(due, open_worker, make_run_directory, max_active=max_active, poll_seconds=0.01)
+        batch = CompactionBatch(
+            due,
+            open_worker,
+            make_run_directory,
+            max_active=max_active,
+            poll_seconds=0.01,
+            worker_timeout_seconds=worker_timeout_seconds,
+        )
         batch.start()
         return batch
+
+    def wait_until_one_ended(self) -> None:
+        patience = threading.Event()
+        for _ in range(int(PATIENCE_SECONDS / 0.01)):
+            if self.worker.ended:
+                return
+            patience.wait(0.01)
+        raise AssertionError("no partition ended")
 
     def answer(self, run: RunDirectory, answer: Callable[[CompactionPlan], CompactionResult]) -> None:
         """Be the application until every item has a word on it."""
@@ -212,11 +227,7 @@ def test_a_lost_transaction_ends_its_partition_and_no_other(setting: Setting) ->
     batch = setting.batch("a", "b")
     run = batch.wait_until_planned()
     assert run is not None
-    patience = threading.Event()
-    for _ in range(int(PATIENCE_SECONDS / 0.01)):
-        if setting.worker.ended:
-            break
-        patience.wait(0.01)
+    setting.wait_until_one_ended()
     setting.answer(run, result_of)
     batch.application_ended()
     found = {outcome.entity.table: (outcome.state.value, outcome.message) for outcome in batch.join()}
@@ -224,6 +235,15 @@ def test_a_lost_transaction_ends_its_partition_and_no_other(setting: Setting) ->
         "a": ("failed", "transaction 7: was aborted. Remedy: start the attempt again."),
         "b": ("compacted", "merged (minor)"),
     }
+
+
+def test_a_merge_that_takes_longer_than_a_worker_may_is_abandoned(setting: Setting) -> None:
+    """W-15"""
+    batch = setting.batch("a", worker_timeout_seconds=0.0)
+    assert batch.wait_until_planned() is not None
+    setting.wait_until_one_ended()
+    batch.application_ended()
+    assert "was not merged within 0 s" in messages(batch)["a"]
 
 
 def messages(batch: CompactionBatch) -> dict[str, str]:
