@@ -24,6 +24,8 @@ from tests.harness.acid_history.published import check_published
 from tests.harness.acid_history.steps import Death
 from tests.harness.plain_job import run_plainly
 
+_NOTHING_TO_DO = "nothing needs to be done"
+
 
 @dataclass(frozen=True)
 class ReadyForCleaning:
@@ -76,9 +78,9 @@ class Compactor:
         before = fingerprint(partition.folder)
         try:
             plan = self._plan(wanted, txn)
-        except UnsupportedTableError:
-            raise
         except RefusedError as error:
+            if error.remedy != _NOTHING_TO_DO:
+                raise
             partition.metastore.end(txn, State.ABORTED)
             assert fingerprint(partition.folder) == before, "a refusal changed the partition"
             return f"refused: {error.reason}"

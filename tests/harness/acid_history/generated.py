@@ -72,8 +72,8 @@ _tables = st.builds(
 @st.composite
 def _histories(draw: st.DrawFn) -> History:
     table = draw(_tables)
-    rare = draw(st.sets(st.integers(0, len(_RARE) - 1), max_size=3))
-    step = _any_of(*_COMMON, *(_RARE[place] for place in sorted(rare) for _ in range(2)))
+    rare = [steps_of_a_kind for steps_of_a_kind in _RARE if draw(st.booleans())]
+    step = _any_of(*_COMMON, *rare, *rare)
     beginning = draw(st.lists(_writes([What.INSERT], 1), max_size=3))
     return History(table, (*beginning, *draw(st.lists(step, min_size=MIN_STEPS, max_size=MAX_STEPS))))
 
