@@ -22,19 +22,22 @@ class Streamed:
 
 
 @dataclass(frozen=True)
-class With:
-    """A statement under a setting of its own.
+class WriterDied:
+    """Open transactions are aborted, as the metastore does with those of a writer that it hears no more of."""
 
-    :param setting: ``name=value``, and the value that comes after it.
+
+@dataclass(frozen=True)
+class With:
+    """A statement under settings of its own; after it they have their default values again.
+
+    :param settings: name, value and default value.
     """
 
-    name: str
-    value: str
-    afterwards: str
+    settings: tuple[tuple[str, str, str], ...]
     sql: str
 
 
-Statement = str | Aborted | Streamed | With
+Statement = str | Aborted | Streamed | WriterDied | With
 
 
 def streamed(*arguments: str) -> Streamed:
@@ -50,12 +53,15 @@ def run(hive: HiveEngine, table: str, statement: Statement) -> None:
                 run(hive, table, sql)
         case Streamed(arguments):
             hive.call("StreamingWriter", *(_filled(hive, table, argument) for argument in arguments))
-        case With(name, value, afterwards, sql):
-            hive.execute(f"set {name}={value}")
+        case WriterDied():
+            listed = [line.split("\t") for line in hive.execute("show transactions")]
+            hive.execute("abort transactions " + " ".join(columns[0] for columns in listed if "OPEN" in columns))
+        case With(settings, sql):
+            hive.execute(*(f"set {name}={value}" for name, value, _ in settings))
             try:
                 run(hive, table, sql)
             finally:
-                hive.execute(f"set {name}={afterwards}")
+                hive.execute(*(f"set {name}={default}" for name, _, default in settings))
         case sql:
             hive.execute(_filled(hive, table, sql))
 
