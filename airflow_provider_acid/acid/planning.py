@@ -39,7 +39,7 @@ from airflow_provider_acid.acid.sources import (
     original_files,
     side_files,
 )
-from airflow_provider_acid.acid.unseen import covering_write_id
+from airflow_provider_acid.acid.unseen import covering_write_id, deltas_above
 from airflow_provider_acid.acid.write_ids import WriteIdView
 from airflow_provider_acid.exceptions import ConfigurationError, RefusedError
 
@@ -163,12 +163,17 @@ def _outputs(partition: PartitionState, choice: Choice, visibility_txn_id: int) 
 def _base_write_id(partition: PartitionState, inputs: Directories) -> int:
     # Not the high-water mark: a repeated run over unchanged input must give the same name.
     known = [part.write_id if isinstance(part, BaseDirectory) else part.name.max_write_id for part in inputs]
-    write_id = covering_write_id(partition.directory, max(known, default=MINIMUM_WRITE_ID))
-    if write_id > partition.write_ids.high_water_mark:
+    highest = max(known, default=MINIMUM_WRITE_ID)
+    write_id = covering_write_id(partition.directory, highest)
+    hidden = [
+        delta.path for delta in deltas_above(partition.directory) if highest < write_id >= delta.name.min_write_id
+    ]
+    if hidden or write_id > partition.write_ids.high_water_mark:
         raise RefusedError(
             f"table {partition.entity}",
-            f"has the output of an uncommitted compaction up to write id {write_id}, above the high-water mark "
-            f"{partition.write_ids.high_water_mark}, which would be read beside a new base",
+            f"has the output of an uncommitted compaction up to write id {write_id}: a base up to {highest} would be read "
+            f"beside it, and one up to {write_id} would hide what is still written to ({', '.join(hidden) or 'nothing'}; "
+            f"high-water mark {partition.write_ids.high_water_mark})",
             "try again when the open transactions have ended",
         )
     return write_id
