@@ -60,9 +60,8 @@ def _takers(plan: CompactionPlan, bucket: BucketPlan) -> Mapping[str, Collection
         return None
     takers: dict[str, set[int]] = defaultdict(set)
     for other in plan.buckets:
-        if other.output is bucket.output:
-            for file in other.deletes:
-                takers[file.path].add(other.bucket)
+        for file in other.deletes:
+            takers[file.path].add(other.bucket)
     return takers
 
 

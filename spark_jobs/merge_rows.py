@@ -39,7 +39,9 @@ def merge_rows(storage: Storage, plan: CompactionPlan, bucket: BucketPlan, progr
     schema = acid_schema(plan.columns)
     name = bucket_file_name(bucket.bucket)
     path = f"{plan.staging}/{ATTEMPTS_DIRECTORY}/{name}.{uuid.uuid4().hex}"
-    sources = look_at(storage, bucket, schema)
+    # Only Hive 4 names directories after a compaction's transaction.
+    is_hive_3 = not any("_v" in target for target in plan.targets)
+    sources = look_at(storage, bucket, schema, by_name=is_hive_3)
     visibility = Visibility.of(plan.high_water_mark, plan.aborted_write_ids)
     events = events_of_bucket(storage, plan, bucket, visibility)
     deleted = deleted_keys((batch for _, batch in events), visibility)

@@ -10,8 +10,9 @@ from airflow_provider_acid.acid.plan import BucketPlan
 from airflow_provider_acid.exceptions import UnsupportedTableError
 from airflow_provider_acid.filesystem import Storage, join
 from airflow_provider_acid.spark_jobs.arrow_rows import UTC_NAMES, is_exact
+from airflow_provider_acid.spark_jobs.column_changes import check_columns
 from airflow_provider_acid.spark_jobs.orc_schema import TIMESTAMPS, Kind, OrcType
-from airflow_provider_acid.spark_jobs.source_files import SourceReader, check_types, open_in_order
+from airflow_provider_acid.spark_jobs.source_files import SourceReader, open_in_order
 
 # 1582-10-15, the first day on which the hybrid and the proleptic Gregorian calendar agree
 _GREGORIAN_DAY = -141_427
@@ -42,10 +43,11 @@ class Sources:
         return next(iter(self.zones - UTC_NAMES), "UTC")
 
 
-def look_at(storage: Storage, bucket: BucketPlan, schema: OrcType) -> Sources:
+def look_at(storage: Storage, bucket: BucketPlan, schema: OrcType, by_name: bool) -> Sources:
     """Read every source's tail before anything is written; refuse here what can be known here.
 
     :param schema: of the output.
+    :param by_name: see :func:`~airflow_provider_acid.spark_jobs.column_changes.check_columns`.
     :raises CorruptFileError: a source is damaged, or is not the planned one.
     :raises UnsupportedTableError: the sources cannot be brought together exactly.
     """
@@ -53,7 +55,7 @@ def look_at(storage: Storage, bucket: BucketPlan, schema: OrcType) -> Sources:
     for _, reader in open_in_order(storage, bucket.rows):
         if reader is None:
             continue
-        check_types(reader.name, reader.row_type, schema.children[5])
+        check_columns(reader.name, reader.row_type, schema.children[5], by_name)
         found.rows += reader.tail.rows
         found.values = _sum(found.values, reader.values_by_column())
         found.is_exact_in_arrow &= is_exact(reader, schema.children[5])

@@ -254,7 +254,8 @@ def can_become(source: OrcType, target: OrcType) -> bool:
         return 0 <= scale_gain <= target.parameters["precision"] - source.parameters["precision"]
     if source.kind is Kind.VARCHAR:
         return source.parameters["length"] <= target.parameters["length"]
-    if source.kind is Kind.STRUCT and not _same_leading_names(source.names, target.names):
+    # Every Hive finds fields by their exact names below the table's columns (ORC's SchemaEvolution).
+    if source.kind is Kind.STRUCT and source.names != target.names[: len(source.names)]:
         return False
     return source.parameters == target.parameters and all(map(can_become, source.children, target.children))
 
@@ -263,7 +264,3 @@ def _widens(source: Kind, target: Kind) -> bool:
     if source in INTEGERS and target in INTEGERS:
         return source < target
     return (source, target) in ((Kind.FLOAT, Kind.DOUBLE), (Kind.VARCHAR, Kind.STRING))
-
-
-def _same_leading_names(source: Sequence[str], target: Sequence[str]) -> bool:
-    return [name.lower() for name in source] == [name.lower() for name in target[: len(source)]]

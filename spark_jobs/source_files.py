@@ -21,7 +21,6 @@ from airflow_provider_acid.spark_jobs.orc_schema import (
     ACID_COLUMNS,
     Kind,
     OrcType,
-    can_become,
     is_acid,
 )
 from airflow_provider_acid.spark_jobs.orc_tail import ColumnRange, OrcTail, read_tail, read_writer_time_zones
@@ -205,23 +204,3 @@ def open_in_order(storage: Storage, sources: Sequence[SourceFile]) -> Generator[
         with open_source(storage, source, next_row_id) as reader:
             yield source, reader
             next_row_id += reader.tail.rows if reader else 0
-
-
-def check_types(name: str, row_type: OrcType, target: OrcType) -> None:
-    """Check that a file's columns can be brought to the table's, by position.
-
-    :raises UnsupportedTableError: a column cannot, or the file has more columns than the table.
-    """
-    if len(row_type.children) > len(target.children):
-        raise UnsupportedTableError(
-            name,
-            f"has {len(row_type.children)} columns, the table has {len(target.children)}",
-            "compact this partition with Hive",
-        )
-    for column, was, becomes in zip(target.names, row_type.children, target.children, strict=False):
-        if not can_become(was, becomes):
-            raise UnsupportedTableError(
-                name,
-                f"has column {column} as {was}, the table has {becomes}, and this release cannot convert that exactly",
-                "compact this partition with Hive",
-            )

@@ -109,10 +109,13 @@ class Partition:
         *,
         bucket: int = 0,
         types: Sequence[str] | None = None,
+        names: Sequence[str] | None = None,
         **options: Any,
     ) -> SourceFile:
         """Write a file without ACID columns, as from before the conversion or of LOAD DATA, and list it as a source."""
-        columns = ",".join(f"_col{place}:{kind}" for place, kind in enumerate(types or self.types))
+        kinds = types or self.types
+        named = zip(names or [f"_col{place}" for place in range(len(kinds))], kinds, strict=True)
+        columns = ",".join(f"{name}:{kind}" for name, kind in named)
         file = self.path / path
         file.parent.mkdir(parents=True, exist_ok=True)
         schema = f"struct<{columns}>"
@@ -136,6 +139,7 @@ class Partition:
         aborted: Sequence[int] = (),
         orc: OrcOptions | None = None,
         bucketed: bool = False,
+        target: str = "base_0001000",
     ) -> CompactionPlan:
         """A major compaction."""
         return CompactionPlan(
@@ -146,7 +150,7 @@ class Partition:
             location=str(self.path),
             staging=STAGING,
             format=FileFormat.ACID_ORC,
-            outputs=(OutputDirectory(OutputKind.ROWS, "base_0001000"),),
+            outputs=(OutputDirectory(OutputKind.ROWS, target),),
             columns=tuple(Column(name, kind) for name, kind in zip(self.names, self.types, strict=True)),
             high_water_mark=high_water_mark,
             aborted_write_ids=tuple(aborted),

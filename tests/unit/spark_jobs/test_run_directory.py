@@ -22,7 +22,7 @@ from airflow_provider_acid.spark_jobs import compact, partition_job
 from airflow_provider_acid.spark_jobs.compact import EXIT_ABANDONED, EXIT_DONE, Driver
 from airflow_provider_acid.spark_jobs.partition_job import answer_for, run_plan
 from airflow_provider_acid.spark_jobs.run_directory import RunDirectory
-from tests.unit.spark_jobs.acid_files import STAGING, Partition, delete, insert
+from tests.unit.spark_jobs.acid_files import STAGING, Partition, delete, insert, read_events
 
 
 class FakeSpark:
@@ -238,6 +238,22 @@ def test_a_failing_spark_job_is_the_plans_error(run: Path, tmp_path: Path, monke
     assert error is not None
     assert error.startswith("db.t: its Spark job failed (StorageError: /data: cannot be read). Remedy: ")
     assert not (tmp_path / "p" / STAGING / "result.json").exists()
+
+
+def test_a_minor_compaction_makes_a_delta_and_a_delete_delta(run: Path, tmp_path: Path) -> None:
+    """W-16"""
+    made = partition(tmp_path / "p")
+    found = run_plan(SPARK, made.minor_plan(), str(run), 0)
+    assert found.error is None
+    assert [(file.output, file.bucket, file.rows_out) for file in found.files] == [
+        (OutputKind.DELETES, 0, 1),
+        (OutputKind.ROWS, 0, 4),
+    ]
+    output = tmp_path / "p" / STAGING / "output"
+    names = {kind: sorted(file.name for file in (output / kind).iterdir()) for kind in ("rows", "deletes")}
+    assert names == dict.fromkeys(("rows", "deletes"), ["_orc_acid_version", "bucket_00000"])
+    assert read_events(output / "rows/bucket_00000") == [insert(1, row_id, 0) for row_id in range(4)]
+    assert read_events(output / "deletes/bucket_00000") == [delete(1, 0, 2)]
 
 
 def test_executors_need_neither_airflow_nor_pyspark_nor_numpy(tmp_path: Path) -> None:
