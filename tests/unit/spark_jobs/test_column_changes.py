@@ -14,7 +14,7 @@ HIVE_3, HIVE_4 = "base_0000009", "base_0000009_v0000012"
 ORIGINAL = SyntheticIds(0, bucket_property())
 
 # Names in the file, and what Hive 3 reads of (1, "one") as columns a and b.
-NAMES = {
+NAMES: dict[tuple[str, ...], tuple[object, object]] = {
     ("a", "b"): (1, "one"),
     ("_col0", "_col1"): (1, "one"),
     ("_col1", "_col0"): (1, "one"),
