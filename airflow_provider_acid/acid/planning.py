@@ -171,8 +171,8 @@ def _base_write_id(partition: PartitionState, inputs: Directories) -> int:
     if hidden or write_id > partition.write_ids.high_water_mark:
         raise RefusedError(
             f"table {partition.entity}",
-            f"has the output of an uncommitted compaction up to write id {write_id}: a base up to {highest} would be read "
-            f"beside it, and one up to {write_id} would hide what is still written to ({', '.join(hidden) or 'nothing'}; "
+            f"has an uncommitted compaction's output up to write id {write_id}; a base up to {highest} would be read "
+            f"beside it, one up to {write_id} would hide what is still written ({', '.join(hidden) or 'nothing'}; "
             f"high-water mark {partition.write_ids.high_water_mark})",
             "try again when the open transactions have ended",
         )

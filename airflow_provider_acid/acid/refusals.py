@@ -80,7 +80,7 @@ def refuse_overlaps(entity: Entity, directory: AcidDirectory, *, keys_are_checke
 
 def _may_be_named_by_mark(compacted: BaseName | DeltaName, delta: DeltaName) -> bool:
     is_streamed = delta.statement_id == NO_STATEMENT and not delta.visibility_txn_id and not delta.is_delete
-    return compacted.visibility_txn_id > 0 and is_streamed and delta.min_write_id < delta.max_write_id
+    return compacted.visibility_txn_id > 0 and is_streamed
 
 
 def _highest(part: BaseDirectory | DeltaDirectory) -> int:
