@@ -88,6 +88,8 @@ def test_a_table_is_described_as_it_was_declared(client: AcidMetastoreClient) ->
     assert table.columns == (ColumnInfo("a", "int"), ColumnInfo("b", "array<struct<c:decimal(10,2)>>"))
     assert table.partition_keys == (ColumnInfo("ds", "string"), ColumnInfo("h", "int"))
     assert table.input_format.endswith("OrcInputFormat")
+    assert table.serde.library.endswith("OrcSerde")
+    assert not table.stored_as_directories
     assert (table.is_transactional, table.is_insert_only, table.is_external) == (True, False, False)
     assert (table.bucket_count, table.bucket_columns, table.sort_columns) == (-1, (), ())
     bucketed = client.get_table(DATABASE, "bucketed")
@@ -105,6 +107,8 @@ def test_partitions_come_by_name_in_the_order_asked_for(
     assert [partition.name for partition in found] == wanted
     assert [partition.values for partition in found] == [("MixedCase", "2"), ("A/b c%", "1"), ("2024-01-01", "0")]
     assert all(partition.location.startswith("file:") for partition in found)
+    assert all(partition.input_format.endswith("OrcInputFormat") for partition in found)
+    assert all(partition.serde.library.endswith("OrcSerde") for partition in found)
     assert client.get_partitions(DATABASE, "parted", []) == []
     assert client.get_partition_names(DATABASE, "bucketed") == []
 
