@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tests.harness.acid_history.hive_files import bucket_property, raw_file
 from tests.harness.acid_history.metastore import ModelMetastore, State
+from tests.harness.acid_history.script import in_words
 from tests.harness.acid_history.steps import ORIGINAL_FILES, TableKind
 from tests.harness.acid_history.truth import Truth, Values
 from tests.harness.acid_reader import RowId
@@ -28,7 +29,7 @@ class Partition:
         self.columns = {"id": "int", "v": "string"}
         self.metastore = ModelMetastore(FIRST_WRITE_ID_AFTER_CONVERSION if any(kind.originals) else 1)
         self.truth = Truth()
-        self.script: list[str] = [f"table: {kind}"]
+        self.script: list[str] = [in_words(kind)]
         self.writers: list[int] = []
         """Open transactions of writers, whether they wrote already or not."""
         self.overwriter: int | None = None

@@ -14,6 +14,7 @@ from tests.harness.acid_history.compactor import Compactor
 from tests.harness.acid_history.metastore import State
 from tests.harness.acid_history.partition import Partition
 from tests.harness.acid_history.readings import OpenSnapshot, Readings
+from tests.harness.acid_history.script import as_python, in_words
 from tests.harness.acid_history.steps import Death, History, Outcome, Step
 from tests.harness.acid_history.streaming import Streams
 from tests.harness.acid_history.writer import HiveWriter
@@ -48,7 +49,9 @@ def play(history: History, folder: Path) -> Counter[str]:
     except Exception as error:
         script = "\n".join(f"  {line}" for line in player.partition.script)
         files = "\n".join(f"  {path.relative_to(folder)}" for path in sorted(folder.rglob("*")) if path.is_file())
-        raise HistoryError(f"{error}\nscript:\n{script}\nfiles:\n{files}\nreproduce with:\n  {history!r}") from error
+        raise HistoryError(
+            f"{error}\nscript:\n{script}\nfiles:\n{files}\nplay again:\n  {as_python(history)}"
+        ) from error
     return player.figures()
 
 
@@ -84,7 +87,7 @@ class _Player:
         """Do the steps and look at the partition after each."""
         self._check()
         for step in some:
-            self.partition.script.append(str(step))
+            self.partition.script.append(in_words(step))
             said = self._actions[type(step)](step)
             if said is not None:
                 self.partition.script.append(f"    {said}")
