@@ -46,7 +46,7 @@ OPTIONS = (
     ),
     Option(
         "minor_publish_lock",
-        "Whether a minor compaction of inserts and deletes is published under an EXCLUSIVE lock; without it, a major is "
+        "Whether a minor compaction of inserts and deletes is published under an EXCLUSIVE lock; without it a major is "
         "done instead, since readers that ignore a compaction's transaction (Trino) would see wrong rows for a moment.",
         "boolean",
         "True",

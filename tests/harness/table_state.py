@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.plan import CompactionType
 from airflow_provider_acid.compaction.attempts import pool_of_txn
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.transport import MetastoreAddress
@@ -16,7 +17,7 @@ from airflow_provider_acid.metastore.values import TxnState
 from tests.harness.acid_reader import Snapshot, as_hive_prints, read_table
 from tests.harness.hive_tables import FixtureTable, register
 from tests.harness.metastore_server import MetastoreServer
-from tests.harness.thrift_admin import ThriftAdmin
+from tests.harness.thrift_admin import LockNotAcquiredError, ThriftAdmin
 
 
 @dataclass(frozen=True)
@@ -47,32 +48,56 @@ class TableState:
         """Bases and deltas."""
         return {name for name in self.directories() if not name.startswith(("_", "."))}
 
-    def check_rows(self) -> None:
-        """Readers of Hive's and of Trino's kind see what Hive saw when it wrote the table."""
-        expected = _comparable(self.table.rows)
+    def check_rows(self, *, trino: bool = True) -> None:
+        """Readers of Hive's and of Trino's kind see what Hive saw when it wrote the table.
+
+        :param trino: whether it is promised to readers that ignore transactions, which take a lock before they list;
+            where that has to wait, they see nothing wrong.
+        """
+        assert self._read(check_visibility=True) == _comparable(self.table.rows), "a reader of Hive's kind"
+        if not trino:
+            return
+        with ThriftAdmin(self.server.host, self.server.port) as admin:
+            (reader,) = admin.open_transactions()
+            try:
+                admin.lock_as_reader(reader, self.entity.database, self.entity.table, self.entity.partition)
+                found = self._read(check_visibility=False)
+            except LockNotAcquiredError:
+                assert self._is_locked(), "a reader of Trino's kind waits for nobody"
+                return
+            finally:
+                admin.abort(reader)
+        assert found == _comparable(self.table.rows), "a reader of Trino's kind"
+
+    def _is_locked(self) -> bool:
+        with AcidMetastoreClient([MetastoreAddress(self.server.host, self.server.port)]) as client:
+            return any(lock.type == "EXCLUSIVE" for lock in client.show_locks(self.entity))
+
+    def _read(self, *, check_visibility: bool) -> list[str]:
         with ThriftAdmin(self.server.host, self.server.port) as admin:
             ids = admin.write_ids(self.table.database, self.table.name)
             transactions = admin.transactions()
         definition = self.table.fixture.definition
-        for check_visibility in (True, False):
-            snapshot = Snapshot(
-                ids.high_water_mark,
-                ids.open,
-                ids.aborted,
-                transactions.open | transactions.aborted,
-                check_visibility=check_visibility,
-            )
-            found = read_table(
-                self.table.location, definition.columns, snapshot, partition_keys=definition.partition_keys
-            )
-            assert _comparable(as_hive_prints(row) for row in found) == expected, f"Hive's form: {check_visibility}"
+        snapshot = Snapshot(
+            ids.high_water_mark,
+            ids.open,
+            ids.aborted,
+            transactions.open | transactions.aborted,
+            check_visibility=check_visibility,
+        )
+        found = read_table(self.table.location, definition.columns, snapshot, partition_keys=definition.partition_keys)
+        return _comparable(as_hive_prints(row) for row in found)
 
-    def check_finished(self) -> None:
-        """As after an undisturbed run: the rows, one base and nothing else, no row stuck, no transaction of ours."""
+    def check_finished(self, type: CompactionType = CompactionType.MAJOR) -> None:
+        """As after an undisturbed run: the rows, the result and nothing else, no row stuck, no transaction of ours."""
         self.check_rows()
-        names = self.directories()
-        assert len(names) == 1, names
-        assert re.fullmatch(r"base_\d{7}_v\d{7,}", names.pop())
+        names = sorted(self.directories())
+        if type is CompactionType.MAJOR:
+            assert re.fullmatch(r"base_\d{7}_v\d{7,}", " ".join(names)), names
+        else:
+            pair = re.fullmatch(r"delete_delta_(\d{7}_\d{7}_v\d{7,}) delta_(\d{7}_\d{7}_v\d{7,})", " ".join(names))
+            assert pair is not None, names
+            assert pair[1] == pair[2]
         self.check_nobody_waits()
 
     def check_nobody_waits(self) -> None:
@@ -80,7 +105,9 @@ class TableState:
         with AcidMetastoreClient([MetastoreAddress(self.server.host, self.server.port)]) as client:
             assert [row for row in client.compactions(entity=self.entity) if not row.state.is_terminal] == []
             open_transactions = [txn for txn in client.transactions() if txn.state is TxnState.OPEN]
+            locks = client.show_locks(self.entity)
         assert [txn for txn in open_transactions if pool_of_txn(txn) is not None] == []
+        assert locks == []
 
 
 def _comparable(rows: object) -> list[str]:

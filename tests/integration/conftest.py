@@ -7,6 +7,7 @@ import pytest
 
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.transport import MetastoreAddress
+from tests.harness.crash_case import REAPER_SECONDS
 from tests.harness.metastore_server import MetastoreServer
 from tests.harness.thrift_admin import ThriftAdmin
 from tests.integration.compaction_site import Site
@@ -18,6 +19,14 @@ _NUMBERS = itertools.count(1)
 def metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MetastoreServer]:
     """One metastore for the whole run, without a reaper; tests use a database of their own in it."""
     with MetastoreServer(tmp_path_factory.mktemp("metastore"), reaper=False) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def reaping_metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MetastoreServer]:
+    """A metastore that aborts transactions that were silent for :data:`REAPER_SECONDS`."""
+    folder = tmp_path_factory.mktemp("reaping-metastore")
+    with MetastoreServer(folder, transaction_timeout_seconds=REAPER_SECONDS, reaper=True) as server:
         yield server
 
 

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 
 import pytest
 
-from tests.harness.crash_case import STEPS, check_another_run, check_another_run_with_reaper, check_next_try
+from tests.harness.crash_case import (
+    REAPER_SECONDS,
+    STEPS,
+    check_another_run,
+    check_another_run_with_reaper,
+    check_next_try,
+)
 from tests.harness.metastore_server import MetastoreServer
 from tests.harness.table_state import TableState
 
-REAPER_SECONDS = 3
 STEPS_WITH_REAPER = ("claimed", "transaction_opened", "recorded", "published", "marked_compacted", "files_deleted")
 """Every state of row and transaction that the metastore's reaper can find; the full product runs in ``soak``."""
 
 DATABASES = (f"crash_steps_{number}" for number in itertools.count())
-
-
-@pytest.fixture(scope="module")
-def reaping_metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MetastoreServer]:
-    with MetastoreServer(
-        tmp_path_factory.mktemp("reaping-metastore"), transaction_timeout_seconds=REAPER_SECONDS, reaper=True
-    ) as server:
-        yield server
 
 
 @pytest.mark.parametrize("step", STEPS)

@@ -1,0 +1,206 @@
+"""Killed, or put to sleep, right after any step of publishing two directories."""
+
+from __future__ import annotations
+
+import itertools
+import signal
+from contextlib import closing
+from dataclasses import replace
+
+import pytest
+
+from airflow_provider_acid.acid.exchange import JOURNAL_FILE
+from airflow_provider_acid.acid.plan import CompactionType
+from airflow_provider_acid.compaction.cleaner import CleaningState
+from airflow_provider_acid.compaction.outcomes import OutcomeState
+from airflow_provider_acid.compaction.staging import STAGING_PREFIX
+from airflow_provider_acid.metastore.values import CompactionInfo, CompactionState
+from tests.harness.compaction_chain import Chain, ChainProcess, run_until_killed
+from tests.harness.crash_case import (
+    LOCK_WAIT_SECONDS,
+    ONLY_PAIR_STEPS,
+    PAIR_STEPS,
+    REAPER_SECONDS,
+    check_another_run,
+    check_another_run_with_reaper,
+    check_next_try,
+)
+from tests.harness.metastore_server import MetastoreServer
+from tests.harness.table_state import TableState
+from tests.integration.compaction_site import AcidTable, Site
+from tests.integration.test_minor_publication import ROWS, inserts_and_deletes, values_of_trino
+
+MINOR = CompactionType.MINOR
+DATABASES = (f"minor_crashes_{number}" for number in itertools.count())
+AROUND_THE_PAIR = [step for step in PAIR_STEPS if step in {*ONLY_PAIR_STEPS, "published", "marked_compacted"}]
+"""The others are the same for one directory and for two; the full product runs in ``soak``."""
+
+
+@pytest.mark.parametrize("step", PAIR_STEPS)
+def test_the_next_try_of_the_same_task_finishes(metastore: MetastoreServer, step: str) -> None:
+    check_next_try(TableState.of(metastore, "acid_abort", next(DATABASES)), step, MINOR)
+
+
+@pytest.mark.parametrize("step", AROUND_THE_PAIR)
+def test_another_run_waits_for_a_living_attempt_and_finishes_a_dead_one(metastore: MetastoreServer, step: str) -> None:
+    check_another_run(TableState.of(metastore, "acid_part", next(DATABASES), "p=x/q=1"), step, MINOR)
+
+
+@pytest.mark.parametrize("step", AROUND_THE_PAIR)
+def test_another_run_finishes_after_the_metastore_aborted_the_dead_transaction(
+    reaping_metastore: MetastoreServer, step: str
+) -> None:
+    state = TableState.of(reaping_metastore, "acid_abort", next(DATABASES))
+    check_another_run_with_reaper(state, step, REAPER_SECONDS, MINOR)
+
+
+@pytest.fixture
+def table(site: Site) -> AcidTable:
+    return inserts_and_deletes(site)
+
+
+def chain(table: AcidTable, lock_wait_seconds: float = LOCK_WAIT_SECONDS) -> Chain:
+    server = table.site.server
+    settings = replace(table.site.settings, publish_lock_wait_seconds=lock_wait_seconds)
+    return Chain(server.host, server.port, table.entity(), "dag/run/task", settings, type=MINOR)
+
+
+def published(table: AcidTable) -> list[str]:
+    return [name for name in table.directories() if "_v" in name]
+
+
+def check_end(table: AcidTable) -> None:
+    """After cleaning, one pair, right for readers of every kind; nobody waits and nothing is held."""
+    table.site.clean(table.entity())
+    assert len(published(table)) == 2
+    assert table.directories() == published(table)
+    assert (table.values(), values_of_trino(table)) == (ROWS, ROWS)
+    assert table.site.client.show_locks(table.entity()) == []
+    assert not table.site.admin.transactions().open - table.site.open_txns
+    assert all(row.state.is_terminal for row in table.site.rows(table.entity()))
+
+
+@pytest.mark.parametrize("successor", ["next try", "next run"])
+@pytest.mark.parametrize("step", ["fenced", *AROUND_THE_PAIR])
+def test_a_sleeper_that_wakes_up_after_its_successor_does_no_harm(table: AcidTable, step: str, successor: str) -> None:
+    first = chain(table)
+    heir = first.next_try() if successor == "next try" else first.another_run().with_timeout(0.001)
+    with closing(ChainProcess(first, step, signal.SIGSTOP)) as sleeper:
+        sleeper.wait_until_asleep()
+        outcome = heir.compact().outcome
+        assert outcome.state is OutcomeState.COMPACTED, outcome
+        names = published(table)
+        woken = sleeper.wake()
+        assert woken.state is (OutcomeState.COMPACTED if step == "marked_compacted" else OutcomeState.FAILED), woken
+    assert published(table) == names
+    assert (table.values(), values_of_trino(table)) == (ROWS, ROWS)
+    check_end(table)
+
+
+@pytest.mark.parametrize("step", ["exclusive_lock_held", "journalled"])
+def test_finished_output_is_adopted_with_both_directories(table: AcidTable, step: str) -> None:
+    run_until_killed(chain(table), step)
+    again = chain(table).compact()
+    assert (again.outcome.state, again.merged) == (OutcomeState.COMPACTED, False)
+    check_end(table)
+
+
+def test_half_of_an_output_is_never_adopted(table: AcidTable) -> None:
+    run_until_killed(chain(table), "first_published")
+    assert len(published(table)) == 1
+    again = chain(table).compact()
+    assert (again.outcome.state, again.merged) == (OutcomeState.COMPACTED, True)
+    check_end(table)
+
+
+def test_the_journal_names_both_directories_the_transaction_and_the_lock(table: AcidTable) -> None:
+    run_until_killed(chain(table), "first_published")
+    [journal] = table.folder().glob(f"{STAGING_PREFIX}*/{JOURNAL_FILE}")
+    [row] = table.site.rows(table.entity())
+    text = journal.read_text()
+    [half] = published(table)
+    assert f'"{half}"' in text
+    assert f'"delete_{half}"' in text or f'"{half.removeprefix("delete_")}"' in text
+    assert f'"transaction": {row.txn_id}' in text
+    locks = {lock.type: lock.lock_id for lock in table.site.client.show_locks(table.entity())}
+    assert f'"lock": {locks["EXCLUSIVE"]}' in text
+    chain(table).compact()
+
+
+def test_half_of_an_aborted_transaction_goes_at_once_whoever_reads(table: AcidTable) -> None:
+    """One rename makes it right for readers that ignore transactions, so nobody is waited for."""
+    run_until_killed(chain(table), "first_published")
+    [row] = table.site.rows(table.entity())
+    table.site.admin.abort(row.txn_id or 0)
+    assert table.values() == ROWS
+    assert values_of_trino(table) != ROWS
+    reader = table.site.reader(table)
+    outcome = chain(table, lock_wait_seconds=0.2).compact().outcome
+    assert outcome.state is OutcomeState.COMPACTED, "as a major, since the reader is in the way of a minor"
+    assert (table.values(), values_of_trino(table)) == (ROWS, ROWS)
+    assert not [name for name in table.directories() if name.endswith(f"_v{row.txn_id:07d}")]
+    table.site.end(reader, table.site.admin.commit)
+
+
+def test_a_pair_of_an_aborted_transaction_stays_until_nobody_reads(table: AcidTable) -> None:
+    """Both are as good as their sources for readers that ignore transactions; half of them would not be."""
+    run_until_killed(chain(table), "published")
+    pair = published(table)
+    [row] = table.site.rows(table.entity())
+    table.site.admin.abort(row.txn_id or 0)
+    reader = table.site.reader(table)
+    outcome = chain(table, lock_wait_seconds=0.2).compact().outcome
+    assert outcome.state is OutcomeState.SKIPPED, outcome
+    assert "waits for the EXCLUSIVE lock under which it is removed (held by lock" in outcome.message
+    assert f"txn {reader}, " in outcome.message
+    assert published(table) == pair
+    assert (table.values(), values_of_trino(table)) == (ROWS, ROWS)
+    table.site.end(reader, table.site.admin.commit)
+    assert chain(table).compact().outcome.state is OutcomeState.COMPACTED
+    assert not set(pair) & set(published(table))
+    check_end(table)
+
+
+def test_a_ready_pair_of_an_aborted_transaction_is_no_compaction(table: AcidTable) -> None:
+    """HIVE-29572, with two directories: never cleaned as it stands, and taken back only under the lock."""
+    run_until_killed(chain(table), "marked_compacted")
+    pair = published(table)
+    [row] = table.site.rows(table.entity())
+    table.site.admin.abort(row.txn_id or 0)
+    reader = table.site.reader(table)
+    chain(table, lock_wait_seconds=0.2).clean()
+    assert published(table) == pair
+    assert table.site.row(row.id).state is CompactionState.READY_FOR_CLEANING
+    table.site.end(reader, table.site.admin.commit)
+    assert chain(table).clean() == ()
+    assert published(table) == []
+    assert table.site.row(row.id).state is CompactionState.FAILED
+    assert (table.values(), values_of_trino(table)) == (ROWS, ROWS)
+    chain(table).compact()
+    check_end(table)
+
+
+def test_the_cleaner_deletes_no_pair_of_an_aborted_transaction_one_by_one(table: AcidTable) -> None:
+    """The pair lies beside a committed compaction that is due for cleaning, and no row speaks of it any more."""
+    site = table.site
+    committed = site.compact(table.entity())
+    table.insert(6, 7)
+    table.write().insert(8).delete((4, 1)).commit()
+    run_until_killed(chain(table), "published")
+    pair = [name for name in published(table) if name not in committed.targets]
+    assert len(pair) == 2
+    [dead] = [row for row in site.rows(table.entity()) if row.state is CompactionState.WORKING]
+    site.admin.abort(dead.txn_id or 0)
+    site.client.mark_failed(CompactionInfo.of_row(dead), "Hive took the claim back")
+    reader = site.reader(table)
+    site.settings = replace(site.settings, publish_lock_wait_seconds=0.2)
+    [waiting] = site.clean(table.entity())
+    assert waiting.state is CleaningState.WAITING
+    assert "what an aborted compaction published is still there" in waiting.message
+    assert f"txn {reader}, " in waiting.message
+    assert set(pair) <= set(table.directories())
+    site.end(reader, site.admin.commit)
+    [cleaned] = site.clean(table.entity())
+    assert cleaned.state is CleaningState.CLEANED
+    assert not set(pair) & set(table.directories())
+    assert (table.values(), values_of_trino(table)) == ([*ROWS, 6, 8], [*ROWS, 6, 8])
