@@ -78,5 +78,6 @@ def _parsed(line: str) -> dict[str, object]:
 
 
 def _as_printed(row: Mapping[str, object]) -> str:
-    """The values in their order, whatever the columns are called."""
-    return json.dumps([value for name, value in row.items() if name != "file"], sort_keys=True, ensure_ascii=False)
+    """The values in their order, whatever the columns are called; jobs print ``array(null)`` as NULL."""
+    values = [None if value == [None] else value for name, value in row.items() if name != "file"]
+    return json.dumps(values, sort_keys=True, ensure_ascii=False)
