@@ -162,7 +162,7 @@ def test_a_table_with_a_type_that_is_not_exact_is_refused_for_deletes_too(kind: 
 
 ADDED_FIELDS = [
     ("struct<a:int>", "struct<a:bigint,b:array<int>>", (1,), (1, None)),
-    ("map<int,struct<a:float>>", "map<bigint,struct<a:double,b:int>>", {5: (0.5,), 6: None}, {5: (0.5, None), 6: None}),
+    ("map<int,struct<a:int>>", "map<bigint,struct<a:bigint,b:int>>", {5: (7,), 6: None}, {5: (7, None), 6: None}),
     ("array<varchar(3)>", "array<string>", ["a", None], ["a", None]),
     ("struct<d:decimal(5,2)>", "struct<d:decimal(38,18)>", ("-1.50",), ("-1.500000000000000000",)),
 ]
