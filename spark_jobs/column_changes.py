@@ -5,20 +5,20 @@ from __future__ import annotations
 import re
 
 from airflow_provider_acid.exceptions import UnsupportedTableError
-from airflow_provider_acid.spark_jobs.orc_schema import OrcType, can_become
+from airflow_provider_acid.spark_jobs.orc_schema import Kind, OrcType, can_become
 
 # Names that Hive gave to columns before it wrote their own; ORC's readers then go by position (SchemaEvolution).
 _NO_NAME = re.compile(r"_col[0-9]+")
 
 
-def check_columns(name: str, row_type: OrcType, target: OrcType, by_name: bool) -> None:
+def check_columns(name: str, row_type: OrcType, target: OrcType, for_hive_3: bool) -> None:
     """Check that a file's columns can be brought to the table's, by position.
 
     :param name: the file, for errors.
     :param row_type: the file's columns.
     :param target: the table's.
-    :param by_name: whether Hive finds columns by their exact names, as Hive 3 does, and NULL where no name fits; Trino
-        and Hive 4 go by position.
+    :param for_hive_3: whether Hive 3 is to read what it read before. It finds columns by their exact names, and reads
+        a float in a column that is double now by its shortest text; Hive 4 and Trino do neither.
     :raises UnsupportedTableError: a column cannot, engines disagree on which it is, or the file has more columns than
         the table.
     """
@@ -28,15 +28,21 @@ def check_columns(name: str, row_type: OrcType, target: OrcType, by_name: bool) 
             f"has {len(row_type.children)} columns, the table has {len(target.children)}",
             "compact this partition with Hive",
         )
-    if by_name and not all(map(_NO_NAME.fullmatch, row_type.names)):
+    if for_hive_3 and not all(map(_NO_NAME.fullmatch, row_type.names)):
         _check_names(name, row_type, target)
     for column, was, becomes in zip(target.names, row_type.children, target.children, strict=False):
-        if not can_become(was, becomes):
+        if not can_become(was, becomes) or (for_hive_3 and _grows_a_float(was, becomes)):
             raise UnsupportedTableError(
                 name,
                 f"has column {column} as {was}, the table has {becomes}, and this release cannot convert that exactly",
                 "compact this partition with Hive",
             )
+
+
+def _grows_a_float(was: OrcType, becomes: OrcType) -> bool:
+    if (was.kind, becomes.kind) == (Kind.FLOAT, Kind.DOUBLE):
+        return True
+    return any(map(_grows_a_float, was.children, becomes.children))
 
 
 def _check_names(name: str, row_type: OrcType, target: OrcType) -> None:

@@ -43,11 +43,11 @@ class Sources:
         return next(iter(self.zones - UTC_NAMES), "UTC")
 
 
-def look_at(storage: Storage, bucket: BucketPlan, schema: OrcType, by_name: bool) -> Sources:
+def look_at(storage: Storage, bucket: BucketPlan, schema: OrcType, for_hive_3: bool) -> Sources:
     """Read every source's tail before anything is written; refuse here what can be known here.
 
     :param schema: of the output.
-    :param by_name: see :func:`~airflow_provider_acid.spark_jobs.column_changes.check_columns`.
+    :param for_hive_3: see :func:`~airflow_provider_acid.spark_jobs.column_changes.check_columns`.
     :raises CorruptFileError: a source is damaged, or is not the planned one.
     :raises UnsupportedTableError: the sources cannot be brought together exactly.
     """
@@ -55,7 +55,7 @@ def look_at(storage: Storage, bucket: BucketPlan, schema: OrcType, by_name: bool
     for _, reader in open_in_order(storage, bucket.rows):
         if reader is None:
             continue
-        check_columns(reader.name, reader.row_type, schema.children[5], by_name)
+        check_columns(reader.name, reader.row_type, schema.children[5], for_hive_3)
         found.rows += reader.tail.rows
         found.values = _sum(found.values, reader.values_by_column())
         found.is_exact_in_arrow &= is_exact(reader, schema.children[5])

@@ -263,5 +263,4 @@ def can_become(source: OrcType, target: OrcType) -> bool:
 def _widens(source: Kind, target: Kind) -> bool:
     if source in INTEGERS and target in INTEGERS:
         return source < target
-    # Not float to double: Hive reads a float 0.1 as the double 0.1, Trino as 0.10000000149011612.
-    return (source, target) == (Kind.VARCHAR, Kind.STRING)
+    return (source, target) in ((Kind.FLOAT, Kind.DOUBLE), (Kind.VARCHAR, Kind.STRING))

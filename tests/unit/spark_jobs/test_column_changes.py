@@ -79,3 +79,22 @@ def test_a_minor_compaction_looks_at_names_too(partition: Partition) -> None:
     plan = partition.minor_plan()
     with pytest.raises(UnsupportedTableError, match="has a column old where the table has a"):
         partition.carry_out(plan, plan.buckets[0].output)
+
+
+# 3.1.3 reads the float 0.1 as the double 0.1; 4.0.1 and Trino as 0.10000000149011612.
+FLOATS = [
+    ("float", "double", 0.1, 0.10000000149011612),
+    ("array<float>", "array<double>", [0.1, None], [0.10000000149011612, None]),
+    ("struct<a:int,f:float>", "struct<a:int,f:double,b:int>", (1, 0.1), (1, 0.10000000149011612, None)),
+]
+
+
+@pytest.mark.parametrize(("was", "becomes", "value", "expected"), FLOATS)
+def test_floats_that_became_double_are_merged_where_all_engines_read_the_same(
+    was: str, becomes: str, value: object, expected: object, tmp_path: Path
+) -> None:
+    partition = Partition(tmp_path, (becomes,))
+    partition.write("delta_0000001_0000001_0000", [insert(1, 0, value)], types=(was,))
+    assert partition.read(partition.merge(target=HIVE_4))[0][5] == (expected,)
+    with pytest.raises(UnsupportedTableError, match="has column c0 as .*float.*, the table has .*double"):
+        partition.merge(target=HIVE_3)
