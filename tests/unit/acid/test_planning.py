@@ -18,6 +18,7 @@ from airflow_provider_acid.acid.plan import (
     OutputKind,
 )
 from airflow_provider_acid.acid.planning import nothing_for_a_major, plan_compaction
+from airflow_provider_acid.acid.thresholds import Thresholds, decide
 from airflow_provider_acid.exceptions import ConfigurationError, UnsupportedTableError
 from tests.unit.acid.case_files import Case, case_directory, case_write_ids, cases
 
@@ -102,6 +103,17 @@ def test_what_cannot_be_merged_exactly_is_refused_by_name(name: str) -> None:
         plan_of(case)
     for text in case["expect"]["mentions"]:
         assert text in str(refused.value)
+
+
+def test_a_minor_that_the_thresholds_ask_for_says_with_its_figures_why_it_is_a_major() -> None:
+    """I-35 on Hive 3, whose Initiator asks for a minor of a converted table"""
+    case = {**cases("decision")["I-35-originals-hive-3"], "txns": None}
+    decision = decide(case_directory(case, "compactor"), Thresholds(**case["thresholds"]), hive_version=3)
+    assert decision.type is CompactionType.MINOR
+    plan = plan_of(case, wanted=decision.type, reason=decision.reason)
+    assert plan.type is CompactionType.MAJOR
+    assert plan.reason.startswith("minor: 3 deltas > 2; ratio ")
+    assert "; done as a major, because it has original files, which become ACID rows in a base only" in plan.reason
 
 
 def test_a_plan_carries_over_what_it_was_given() -> None:
