@@ -16,6 +16,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO
 
+import psutil
+
 from tests.harness.hive_engine_program import HIVE_3, EngineProgram, engine_program, hive_3_metastore, hive_4_metastore
 from tests.harness.hive_engine_settings import write_engine_settings
 from tests.harness.java import find_java
@@ -79,6 +81,13 @@ class HiveEngine:
     def log_file(self) -> Path:
         """What Hive logs."""
         return self.work_dir / "hive.log"
+
+    @property
+    def cpu_seconds(self) -> float:
+        """Processor time that the engine has taken so far."""
+        assert self._process is not None, "the engine does not run"
+        times = psutil.Process(self._process.pid).cpu_times()
+        return float(times.user + times.system)
 
     def execute(self, *statements: str) -> list[str]:
         """Runs statements one after the other; the rows of the last one, columns separated by tabs.
