@@ -70,6 +70,13 @@ OPTIONS = (
         "boolean",
         "False",
     ),
+    Option(
+        "mm_allow_originals",
+        "What hive.mm.allow.originals says in Hive's own configuration: whether original files in insert-only tables "
+        "are data. Where it is off Hive ignores them, and tables that have some are refused.",
+        "boolean",
+        "False",
+    ),
     Option("worker_timeout", "Seconds after which a silent claim is taken back.", "float", "86400"),
     Option(
         "cleaner_retention_time",

@@ -15,7 +15,7 @@ from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.listing import FileEntry
 from airflow_provider_acid.acid.minor import Deltas, output_range, range_obstacle
 from airflow_provider_acid.acid.names import is_acid_prefixed
-from airflow_provider_acid.acid.partition import CompactionPolicy, PartitionState
+from airflow_provider_acid.acid.partition import CompactionPolicy, MixedKinds, PartitionState
 from airflow_provider_acid.acid.plan import BucketPlan, CompactionType, OutputKind, SourceFile
 from airflow_provider_acid.acid.refusals import refuse_overlaps
 from airflow_provider_acid.exceptions import UnknownNameError, UnsupportedTableError
@@ -49,11 +49,29 @@ def refuse_insert_only(entity: Entity, directory: AcidDirectory) -> None:
     refuse_overlaps(entity, directory)
 
 
+def refuse_originals(entity: Entity, directory: AcidDirectory, policy: CompactionPolicy) -> None:
+    """Refuse a major of an insert-only partition whose original files readers do not agree on.
+
+    Hive ignores them unless it is told otherwise (``HiveInputFormat.processForWriteIds``), Trino reads them.
+
+    :raises UnsupportedTableError: there are some, and the site does not say that they are data.
+    """
+    for file in directory.originals:
+        if file.size_bytes and not policy.insert_only_originals:
+            raise UnsupportedTableError(
+                f"{file.path} of table {entity}",
+                "lies outside of all ACID directories, where Hive ignores files of insert-only tables",
+                "set [hive_acid] mm_allow_originals if Hive's hive.mm.allow.originals is on; else move it away",
+            )
+
+
 def insert_only_obstacle(directory: AcidDirectory, inputs: Deltas, policy: CompactionPolicy) -> str | None:
     """Why these deltas of an insert-only partition cannot be merged into one range; None where they can.
 
     Original files and the base are none of a minor's business and stay as they are.
     """
+    if policy.mixed is MixedKinds.NEVER:
+        return "a reader with an older snapshot would see all of its rows, and the publish lock is switched off"
     if inputs and len(set(output_range(inputs))) == 1:
         return f"all deltas are of write id {output_range(inputs)[0]}, which is no range"
     return range_obstacle(directory, inputs, policy)

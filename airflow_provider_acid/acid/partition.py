@@ -65,9 +65,12 @@ class CompactionPolicy:
     """What the site allows.
 
     :param max_deltas: most directories that one minor compaction merges (``hive.compactor.max.num.delta``).
+    :param insert_only_originals: whether original files beside the deltas of an insert-only table are part of it
+        (``hive.mm.allow.originals``); Hive ignores them otherwise.
     :param rewrite_single_delta: whether a major also rewrites a single delta into a base, as Hive 3 does.
     """
 
     max_deltas: int = 500
     mixed: MixedKinds = MixedKinds.UNDER_LOCK
+    insert_only_originals: bool = False
     rewrite_single_delta: bool = False

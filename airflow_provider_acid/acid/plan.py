@@ -236,6 +236,16 @@ class CompactionPlan:
         return tuple(output.target for output in self.outputs)
 
     @property
+    def exposes_more(self) -> bool:
+        """Whether readers that ignore a compaction's transaction could misread the result in the making.
+
+        Two directories appear one after the other. A delta of an insert-only table is read as a whole, with rows of
+        transactions that a reader's snapshot does not have yet.
+        """
+        is_minor = self.type is CompactionType.MINOR
+        return len(self.outputs) > 1 or (is_minor and self.format.is_insert_only)
+
+    @property
     def reads_originals(self) -> bool:
         """Whether files outside of all ACID directories are inputs."""
         return any(not is_acid_prefixed(file.path) for file in self.input_files)

@@ -10,6 +10,7 @@ from airflow_provider_acid.acid.insert_only_planning import (
     insert_only_buckets,
     insert_only_obstacle,
     refuse_insert_only,
+    refuse_originals,
 )
 from airflow_provider_acid.acid.minor import (
     Deltas,
@@ -74,7 +75,7 @@ def choose(
     is_insert_only = file_format.is_insert_only
     (refuse_insert_only if is_insert_only else refuse_unsupported)(entity, directory)
     if wanted is CompactionType.MAJOR:
-        return Choice(wanted, directory.current, nothing=nothing_for_a_major(directory, policy))
+        return _major(entity, directory, file_format, policy)
     inputs = minor_inputs(directory.deltas, policy.max_deltas)
     obstacle = None if is_insert_only else needs_a_base(directory)
     if obstacle is None:
@@ -84,8 +85,20 @@ def choose(
         obstacle = (insert_only_obstacle if is_insert_only else full_acid_obstacle)(directory, inputs, policy)
     if obstacle is None:
         return Choice(wanted, inputs)
+    return _major(entity, directory, file_format, policy, instead=obstacle)
+
+
+def _major(
+    entity: Entity,
+    directory: AcidDirectory,
+    file_format: FileFormat,
+    policy: CompactionPolicy,
+    instead: str | None = None,
+) -> Choice:
+    if file_format.is_insert_only:
+        refuse_originals(entity, directory, policy)
     nothing = nothing_for_a_major(directory, policy)
-    return Choice(CompactionType.MAJOR, directory.current, instead=obstacle, nothing=nothing)
+    return Choice(CompactionType.MAJOR, directory.current, instead, nothing)
 
 
 def nothing_for_a_major(directory: AcidDirectory, policy: CompactionPolicy) -> str | None:

@@ -90,7 +90,7 @@ class Finisher:
             log.warning("%s: the request could not be marked as failed: %s", claim.entity, error)
 
     def _takes_the_lock(self, active: ActiveCompaction) -> bool:
-        return len(active.plan.outputs) > 1 and self._settings.policy.mixed is not MixedKinds.LOCK_FREE
+        return active.plan.exposes_more and self._settings.policy.mixed is not MixedKinds.LOCK_FREE
 
     def _fence(self, active: ActiveCompaction) -> None:
         check_inputs(active.storage, active.plan)

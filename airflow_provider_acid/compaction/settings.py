@@ -33,6 +33,8 @@ class CompactionSettings:
     :param publish_lock_timeout_action: what follows when it is not granted by then.
     :param readers_honour_visibility: every reader checks a compaction's transaction as Hive 4 does (Trino does not),
         so that such a minor needs no lock.
+    :param insert_only_originals: whether Hive takes original files in insert-only tables for data
+        (``hive.mm.allow.originals``).
     :param run_directory: URI of a directory that operator, Spark driver and executors reach, for plans and results;
         None for the location of the first partition's table.
     :param rewrite_single_delta: whether a single delta is rewritten into a base, as Hive 3 does; Hive 4 refuses.
@@ -54,6 +56,7 @@ class CompactionSettings:
     publish_lock_wait_seconds: float = 60.0
     publish_lock_timeout_action: LockTimeoutAction = LockTimeoutAction.MAJOR
     readers_honour_visibility: bool = False
+    insert_only_originals: bool = False
     run_directory: str | None = None
     transaction_timeout_seconds: float | None = None
     heartbeat_seconds: float | None = None
@@ -68,5 +71,6 @@ class CompactionSettings:
         return CompactionPolicy(
             max_deltas=self.max_deltas,
             mixed=MixedKinds.LOCK_FREE if self.readers_honour_visibility else mixed,
+            insert_only_originals=self.insert_only_originals,
             rewrite_single_delta=self.rewrite_single_delta,
         )

@@ -10,6 +10,7 @@ import pytest
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.plan import CompactionType
 from airflow_provider_acid.compaction.outcomes import OutcomeState
+from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.steps import Step
 from tests.harness.hive_tables import FixtureTable, register
 from tests.harness.insert_only_reader import read_table
@@ -96,6 +97,7 @@ def test_m_01_a_second_major_changes_nothing(site: Site, format: str) -> None:
 @pytest.mark.parametrize("format", FORMATS)
 def test_m_02_original_files_also_of_union_all_become_a_base(site: Site, format: str) -> None:
     """M-02 (named as Hive names a base of full-ACID originals: nothing in it has a write id)."""
+    site.settings = CompactionSettings(insert_only_originals=True)
     table = InsertOnly(site, format)
     table.table.write().commit()
     originals = {"000000_0": [1], "000000_0_copy_1": [2, 3], "HIVE_UNION_SUBDIR_1/000000_0": [4, 5], "1/000001_0": [6]}
@@ -121,6 +123,7 @@ def test_m_03_converted_data_in_one_delta_is_not_compacted(site: Site) -> None:
 @pytest.mark.parametrize("format", ["ORC", "text"])
 def test_m_04_originals_and_deltas_become_a_base_and_a_minor_leaves_them(site: Site, format: str) -> None:
     """M-04"""
+    site.settings = CompactionSettings(insert_only_originals=True)
     table = InsertOnly(site, format)
     (table.table.location / "000000_0").write_bytes(table.file([1, 2]))
     table.insert(3)
@@ -350,3 +353,30 @@ def test_header_lines_stay_at_the_beginning_of_files(site: Site) -> None:
     assert table.files(target) == ["000000_0", "000000_0_copy_1"]
     contents = sorted(file.read_bytes() for file in Path(table.table.location, target).glob("0*"))
     assert contents == [b"header\n0\n", b"header\n1\n"]
+
+
+@pytest.mark.parametrize("honour", [False, True])
+def test_a_minor_waits_for_readers_whose_snapshot_has_less_than_its_delta(site: Site, honour: bool) -> None:
+    table = InsertOnly(site)
+    for value in (1, 2, 3):
+        table.insert(value)
+    site.settings = CompactionSettings(readers_honour_visibility=honour)
+    recorder = StepRecorder(lambda step: None)
+    compacted(site, table.table.entity(), MINOR, recorder)
+    locks = {Step.EXCLUSIVE_LOCK_ASKED, Step.EXCLUSIVE_LOCK_HELD}
+    assert locks & set(recorder.steps) == (set() if honour else locks)
+
+
+def test_original_files_that_hive_ignores_do_not_become_rows(site: Site) -> None:
+    table = InsertOnly(site)
+    for value in (1, 2):
+        table.insert(value)
+    stray = table.table.location / "000000_0"
+    stray.write_bytes(table.file([9]))
+    before = fingerprint(table.table.location)
+    outcome = compact(site, table.table.entity(), MAJOR)
+    assert outcome.state is OutcomeState.REFUSED
+    assert "mm_allow_originals" in outcome.message
+    assert fingerprint(table.table.location) == before
+    assert unsuffixed(compacted(site, table.table.entity(), MINOR)) == "delta_0000001_0000002"
+    assert stray.exists()

@@ -31,6 +31,7 @@ READ: dict[str, tuple[str, Callable[[], object], object]] = {
         LockTimeoutAction.REFUSE,
     ),
     "readers_honour_visibility": ("True", lambda: configured_settings().policy.mixed, MixedKinds.LOCK_FREE),
+    "mm_allow_originals": ("True", lambda: configured_settings().policy.insert_only_originals, True),
     "job_queue": ("nightly", job_queue, "nightly"),
     "task_retries": ("0", task_retries, 0),
 }
