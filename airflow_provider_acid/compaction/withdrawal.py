@@ -128,7 +128,6 @@ class Withdrawal:
             self._client,
             self._entity,
             heartbeat_seconds=self._settings.heartbeat_seconds,
-            txn_timeout_seconds=self._settings.transaction_timeout_seconds,
             lock_wait_seconds=self._settings.publish_lock_wait_seconds,
             agent_info=self._asker,
         )
