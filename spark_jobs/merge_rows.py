@@ -40,8 +40,7 @@ def merge_rows(storage: Storage, plan: CompactionPlan, bucket: BucketPlan, progr
     name = bucket_file_name(bucket.bucket)
     path = f"{plan.staging}/{ATTEMPTS_DIRECTORY}/{name}.{uuid.uuid4().hex}"
     # Only Hive 4 names directories after a compaction's transaction.
-    for_hive_3 = not any("_v" in target for target in plan.targets)
-    sources = look_at(storage, bucket, schema, for_hive_3)
+    sources = look_at(storage, bucket, schema, plan.is_for_hive_3)
     visibility = Visibility.of(plan.high_water_mark, plan.aborted_write_ids)
     events = events_of_bucket(storage, plan, bucket, visibility)
     deleted = deleted_keys((batch for _, batch in events), visibility)

@@ -13,7 +13,7 @@ from airflow_provider_acid.acid import json_fields as fields
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.exchange import OUTPUTS_DIRECTORY
 from airflow_provider_acid.acid.json_fields import JsonObject
-from airflow_provider_acid.acid.names import is_acid_prefixed
+from airflow_provider_acid.acid.names import is_acid_prefixed, parse_directory_name
 
 FORMAT_VERSION = 2
 """Version of the JSON form of plans and results."""
@@ -234,6 +234,12 @@ class CompactionPlan:
     def targets(self) -> tuple[str, ...]:
         """Names that the result is published under."""
         return tuple(output.target for output in self.outputs)
+
+    @property
+    def is_for_hive_3(self) -> bool:
+        """Whether Hive 3's readers are served: no name carries a compaction's transaction, which they cannot parse."""
+        names = (parse_directory_name(target) for target in self.targets)
+        return all(name is None or not name.visibility_txn_id for name in names)
 
     @property
     def exposes_more(self) -> bool:
