@@ -9,9 +9,10 @@ from airflow_provider_acid.acid.plan import CompactionType
 from tests.harness.hive_engine import HiveEngine
 from tests.judge.compactors import Compacted, Compactor, compactor_for
 from tests.judge.conftest import StartHive
-from tests.judge.kinds import KINDS, TableKind
+from tests.judge.kinds import KINDS
 from tests.judge.readings import check_every_way, read
 from tests.judge.statements import run
+from tests.judge.table_kind import TableKind
 
 CASES = [
     pytest.param(version, kind, id=f"hive_{version[0]}-{kind.name}", marks=pytest.mark.xdist_group(version))

@@ -1,0 +1,66 @@
+"""What a kind of table is, and the SQL that kinds share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tests.harness.hive_engine_program import HIVE_3, HIVE_4
+from tests.judge.statements import Statement
+
+BOTH = (HIVE_3, HIVE_4)
+ID_AND_TEXT = "(id int, s string)"
+ACID = "stored as orc tblproperties('transactional'='true')"
+PLAIN_FILES = "stored as orc tblproperties('transactional'='false')"
+CONVERT = "alter table {t} set tblproperties('transactional'='true')"
+
+
+@dataclass(frozen=True)
+class TableKind:
+    """One kind of table.
+
+    :param name: of the kind, and of the table.
+    :param write: what makes the table.
+    :param on_top: what is done to it after its first compaction.
+    :param columns: what is read beside the row id.
+    :param full_acid: whether its rows have ids.
+    :param versions: Hive versions that know the kind.
+    """
+
+    name: str
+    write: tuple[Statement, ...]
+    on_top: tuple[Statement, ...]
+    columns: str = "*"
+    full_acid: bool = True
+    versions: tuple[str, ...] = BOTH
+
+    @property
+    def read(self) -> str:
+        """The select list."""
+        return f"row__id, {self.columns}" if self.full_acid else self.columns
+
+
+def changes(partition: str = "") -> tuple[Statement, ...]:
+    """INSERT, UPDATE, DELETE and MERGE on a table of ``id int, s string`` and at most one partition column.
+
+    :param partition: a literal of that column.
+    """
+    last = f", {partition}" if partition else ""
+    into = "insert into {t} " + ("partition(p) " if partition else "")
+    return (
+        f"{into}values (101, 'top'{last}), (102, 'gone'{last}), (103, 'kept'{last})",
+        "update {t} set s = concat(s, '^') where id in (1, 3, 101)",
+        "delete from {t} where id in (2, 102)",
+        "merge into {t} t using (select 4 as id union all select 104 as id union all select 5 as id) x on t.id = x.id "
+        "when matched and x.id = 5 then delete when matched then update set s = 'merged' "
+        f"when not matched then insert values (x.id, 'new'{last})",
+    )
+
+
+def rows(first: int, last: int, *more: str) -> str:
+    """``(1, 'a1'), (2, 'a2')`` …, each with further literals."""
+    return ", ".join("({})".format(", ".join((str(n), f"'a{n}'", *more))) for n in range(first, last + 1))
+
+
+def table(definition: str, *writes: Statement, stored: str = ACID) -> tuple[Statement, ...]:
+    """CREATE TABLE and what is written into it."""
+    return (f"create table {{t}} {definition} {stored}", *writes)
