@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import shutil
 import signal
 from contextlib import closing
 from dataclasses import replace
@@ -14,6 +15,8 @@ from airflow_provider_acid.acid.plan import CompactionType
 from airflow_provider_acid.compaction.cleaner import CleaningState
 from airflow_provider_acid.compaction.outcomes import OutcomeState
 from airflow_provider_acid.compaction.staging import STAGING_PREFIX
+from airflow_provider_acid.filesystem import LocalStorage
+from airflow_provider_acid.metastore.pools import RequestPool, owner_of
 from airflow_provider_acid.metastore.values import CompactionInfo, CompactionState
 from tests.harness.compaction_chain import Chain, ChainProcess, run_until_killed
 from tests.harness.crash_case import (
@@ -127,10 +130,14 @@ def test_the_journal_names_both_directories_the_transaction_and_the_lock(table: 
     chain(table).compact()
 
 
-def test_half_of_an_aborted_transaction_goes_at_once_whoever_reads(table: AcidTable) -> None:
+@pytest.mark.parametrize("has_journal", [True, False])
+def test_half_of_an_aborted_transaction_goes_at_once_whoever_reads(table: AcidTable, has_journal: bool) -> None:
     """One rename makes it right for readers that ignore transactions, so nobody is waited for."""
     run_until_killed(chain(table), "first_published")
     [row] = table.site.rows(table.entity())
+    if not has_journal:
+        [staging] = table.folder().glob(f"{STAGING_PREFIX}*")
+        shutil.rmtree(staging)
     table.site.admin.abort(row.txn_id or 0)
     assert table.values() == ROWS
     assert values_of_trino(table) != ROWS
@@ -140,6 +147,36 @@ def test_half_of_an_aborted_transaction_goes_at_once_whoever_reads(table: AcidTa
     assert (table.values(), values_of_trino(table)) == (ROWS, ROWS)
     assert not [name for name in table.directories() if name.endswith(f"_v{row.txn_id:07d}")]
     table.site.end(reader, table.site.admin.commit)
+
+
+def test_half_goes_while_the_dead_attempts_lock_still_keeps_readers_away(
+    table: AcidTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_until_killed(chain(table), "first_published")
+    [half] = published(table)
+    [row] = table.site.rows(table.entity())
+    publish, seen = LocalStorage.publish, []
+
+    def look(storage: LocalStorage, source: str, target: str) -> None:
+        if source == half:
+            seen.append({(lock.type, lock.txn_id) for lock in table.site.client.show_locks(table.entity())})
+        publish(storage, source, target)
+
+    monkeypatch.setattr(LocalStorage, "publish", look)
+    assert chain(table).compact().outcome.state is OutcomeState.COMPACTED
+    assert seen == [{("SHARED_READ", row.txn_id), ("EXCLUSIVE", row.txn_id)}]
+    check_end(table)
+
+
+def test_who_died_while_taking_back_is_not_waited_for(table: AcidTable) -> None:
+    run_until_killed(chain(table), "published")
+    [row] = table.site.rows(table.entity())
+    table.site.admin.abort(row.txn_id or 0)
+    client, entity = table.site.client, table.entity()
+    dead = client.open_compaction_txn(str(RequestPool.new(owner_of("dag/run/task", str(entity)))))
+    client.lock_exclusive(dead, entity)
+    assert chain(table, lock_wait_seconds=2).compact().outcome.state is OutcomeState.COMPACTED
+    check_end(table)
 
 
 def test_a_pair_of_an_aborted_transaction_stays_until_nobody_reads(table: AcidTable) -> None:
