@@ -13,6 +13,7 @@ from airflow_provider_acid.spark_jobs.arrow_rows import UTC_NAMES, is_exact
 from airflow_provider_acid.spark_jobs.column_changes import check_columns
 from airflow_provider_acid.spark_jobs.orc_schema import TIMESTAMPS, Kind, OrcType
 from airflow_provider_acid.spark_jobs.source_files import SourceReader, open_in_order
+from airflow_provider_acid.spark_jobs.time_zones import FIRST_COMMON_MILLISECOND, agrees_with_java
 
 # 1582-10-15, the first day on which the hybrid and the proleptic Gregorian calendar agree
 _GREGORIAN_DAY = -141_427
@@ -87,7 +88,21 @@ def _zones(reader: SourceReader, others: frozenset[str]) -> frozenset[str]:
             f"counts timestamps in the zones {sorted(zones)}, files before it in {sorted(others)}",
             "compact this partition with Hive",
         )
+    for zone in zones - UTC_NAMES:
+        _check_zone(reader, zone)
     return zones
+
+
+def _check_zone(reader: SourceReader, zone: str) -> None:
+    """The limits of timestamps, by which readers skip rows, must be those that Java counts."""
+    earliest = [found.minimum for found in reader.ranges(TIMESTAMPS)]
+    is_early = any(minimum is None or minimum < FIRST_COMMON_MILLISECOND for minimum in earliest)
+    if not agrees_with_java(reader.name, zone) and is_early:
+        raise UnsupportedTableError(
+            reader.name,
+            f"holds timestamps before 1900 counted in the zone {zone}, whose limits ORC's writers would get wrong",
+            "compact this partition with Hive, or write it anew (INSERT OVERWRITE)",
+        )
 
 
 def _depends_on_calendar(reader: SourceReader) -> bool:

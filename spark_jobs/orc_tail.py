@@ -45,7 +45,8 @@ class ColumnRange:
     """What the file's statistics say about a column of dates or timestamps.
 
     :param values: values that are not NULL.
-    :param minimum: days, or milliseconds in UTC; None where the writer did not say.
+    :param minimum: days, or milliseconds by the writer's clock (by UTC in files of Hive 2, which differs by less than
+        a day); None where the writer did not say.
     """
 
     values: int
@@ -218,11 +219,11 @@ def _column_range(column: Any) -> ColumnRange:
     minimum, maximum = None, None
     for field, low, high in (
         ("dateStatistics", "minimum", "maximum"),
+        ("timestampStatistics", "minimum", "maximum"),
         ("timestampStatistics", "minimumUtc", "maximumUtc"),
         ("intStatistics", "minimum", "maximum"),
     ):
-        if column.HasField(field):
-            found = getattr(column, field)
-            minimum = getattr(found, low) if found.HasField(low) else None
-            maximum = getattr(found, high) if found.HasField(high) else None
+        found = getattr(column, field)
+        if found.HasField(low) and found.HasField(high):
+            minimum, maximum = getattr(found, low), getattr(found, high)
     return ColumnRange(column.numberOfValues, minimum, maximum)
