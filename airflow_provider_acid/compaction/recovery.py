@@ -41,12 +41,16 @@ DIED = "an attempt died"
 
 @dataclass(frozen=True)
 class _Scene:
-    """What was found about one partition, and who asks."""
+    """What was found about one partition, and who asks.
+
+    :param owner: the asking task, whose former tries are dead; None where nobody's are known to be.
+    """
 
     entity: Entity
     storage: Storage
     attempts: Attempts
     own: RequestPool
+    owner: str | None
 
 
 class Recovery:
@@ -65,7 +69,7 @@ class Recovery:
         :raises OwnershipLostError: the metastore contradicts itself; nothing was changed.
         """
         rows = self._queue.rows(entity=facts.entity)
-        scene = _Scene(facts.entity, storage_for(facts.location), self._look(), own)
+        scene = _Scene(facts.entity, storage_for(facts.location), self._look(), own, own.owner)
         for row in rows:
             outcome = self._recover_row(scene, row)
             if outcome is not None:
@@ -106,10 +110,26 @@ class Recovery:
         return None if scene is None else self._withdraw_aborted(scene)
 
     def _withdraw_aborted(self, scene: _Scene) -> str | None:
-        waits = self._withdrawal(scene).withdraw_aborted(self._client.open_transactions().aborted)
+        aborted = self._client.open_transactions().aborted
+        self._put_out_of_reach(scene, aborted)
+        waits = self._withdrawal(scene).withdraw_aborted(aborted)
         if waits is not None:
             log.warning("%s: what an aborted compaction published stays and waits for %s", scene.entity, waits)
         return waits
+
+    def _put_out_of_reach(self, scene: _Scene, aborted: Collection[int]) -> None:
+        """Rename the staging directories of attempts whose transactions are aborted; what is in them stays of use.
+
+        A sleeper would else publish after the removal, at worst the other half, and once the table's aborted write
+        ids are forgotten its transaction counts as committed.
+        """
+        tokens = staging_tokens(scene.storage.list())
+        attempts = self._look() if tokens else scene.attempts
+        for token in tokens:
+            txn = attempts.transaction_of(token)
+            if txn is not None and txn.id in aborted:
+                nobodys = RequestPool.new(scene.own.owner)
+                scene.storage.publish(staging_name(token), staging_name(nobodys.token))
 
     def _look(self) -> Attempts:
         return Attempts.look(self._client, self._settings.transaction_timeout_seconds)
@@ -217,7 +237,7 @@ class Recovery:
             scene.entity,
             scene.storage,
             asker=str(scene.own),
-            owner=scene.own.owner,
+            owner=scene.owner,
         )
 
     def _recover_staging(self, scene: _Scene) -> FinishedOutput | None:
@@ -264,7 +284,7 @@ class Recovery:
             storage = storage_for(load_facts(self._client, entity).location)
         except ObjectNotFoundError:
             return None
-        return _Scene(entity, storage, attempts, RequestPool.new(owner_of("cleaner", str(entity))))
+        return _Scene(entity, storage, attempts, RequestPool.new(owner_of("cleaner", str(entity))), None)
 
 
 def _busy(row: CompactionRow, reason: str) -> Outcome:

@@ -14,10 +14,11 @@ from airflow_provider_acid.acid.exchange import JOURNAL_FILE
 from airflow_provider_acid.acid.plan import CompactionType
 from airflow_provider_acid.compaction.cleaner import CleaningState
 from airflow_provider_acid.compaction.outcomes import OutcomeState
+from airflow_provider_acid.compaction.recovery import Recovery
 from airflow_provider_acid.compaction.staging import STAGING_PREFIX
 from airflow_provider_acid.filesystem import LocalStorage
 from airflow_provider_acid.metastore.pools import RequestPool, owner_of
-from airflow_provider_acid.metastore.values import CompactionInfo, CompactionState
+from airflow_provider_acid.metastore.values import CompactionInfo, CompactionState, TxnState
 from tests.harness.compaction_chain import Chain, ChainProcess, run_until_killed
 from tests.harness.crash_case import (
     LOCK_WAIT_SECONDS,
@@ -176,6 +177,55 @@ def test_who_died_while_taking_back_is_not_waited_for(table: AcidTable) -> None:
     dead = client.open_compaction_txn(str(RequestPool.new(owner_of("dag/run/task", str(entity)))))
     client.lock_exclusive(dead, entity)
     assert chain(table, lock_wait_seconds=2).compact().outcome.state is OutcomeState.COMPACTED
+    check_end(table)
+
+
+def look_of_the_cleaner(table: AcidTable) -> str | None:
+    settings = replace(table.site.settings, publish_lock_wait_seconds=0.2)
+    return Recovery(table.site.client, table.site.queue, settings).withdraw_aborted(table.entity())
+
+
+def test_a_cleaner_does_not_end_the_lock_of_another_cleaner(table: AcidTable) -> None:
+    """Two DAGs may clean one partition; a cleaner is no former try of another."""
+    run_until_killed(chain(table), "published")
+    pair = published(table)
+    [row] = table.site.rows(table.entity())
+    table.site.admin.abort(row.txn_id or 0)
+    client, entity = table.site.client, table.entity()
+    living = client.open_compaction_txn(str(RequestPool.new(owner_of("cleaner", str(entity)))))
+    client.lock_exclusive(living, entity)
+    waits = look_of_the_cleaner(table)
+    assert client.transaction_state(living) is TxnState.OPEN
+    assert waits is not None
+    assert f"(EXCLUSIVE, acquired, txn {living}, " in waits
+    assert published(table) == pair
+    client.abort(living)
+    chain(table).compact()
+    check_end(table)
+
+
+def test_a_sleeper_publishes_nothing_more_once_a_cleaner_took_back_its_half(table: AcidTable) -> None:
+    with closing(ChainProcess(chain(table), "first_published", signal.SIGSTOP)) as sleeper:
+        sleeper.wait_until_asleep()
+        [row] = table.site.rows(table.entity())
+        table.site.admin.abort(row.txn_id or 0)
+        assert look_of_the_cleaner(table) is None
+        assert published(table) == []
+        woken = sleeper.wake()
+    assert "does not exist. Remedy: start the compaction again; its output was removed" in woken.message
+    assert published(table) == []
+    assert (table.values(), values_of_trino(table)) == (ROWS, ROWS)
+    chain(table).compact()
+    check_end(table)
+
+
+def test_finished_output_stays_of_use_after_a_cleaner_looked(table: AcidTable) -> None:
+    run_until_killed(chain(table), "exclusive_lock_held")
+    [row] = table.site.rows(table.entity())
+    table.site.admin.abort(row.txn_id or 0)
+    assert look_of_the_cleaner(table) is None
+    again = chain(table).compact()
+    assert (again.outcome.state, again.merged) == (OutcomeState.COMPACTED, False)
     check_end(table)
 
 
