@@ -165,12 +165,15 @@ def _parquet(storage: Storage, sources: Sequence[SourceFile]) -> Iterator[_Outpu
 
 
 def _text(storage: Storage, sources: Sequence[SourceFile]) -> Iterator[_Output]:
-    """Plain text files become one. Hadoop drops a byte order mark at the beginning of a file only."""
+    """Plain text files become one. Hadoop drops a byte order mark at the beginning of a file only.
+
+    A file of nothing but the mark has no row; with a line end behind it, it would have one.
+    """
     together: list[SourceFile] = []
     for source in sources:
         if _extension(source):
             continue
-        if together and _begins_with_mark(storage, source):
+        if together and (_is_mark(storage, together[-1]) or _begins_with_mark(storage, source)):
             yield _Output(tuple(together), end_lines=True)
             together = []
         together.append(source)
@@ -188,6 +191,10 @@ def _text_apart(storage: Storage, sources: Sequence[SourceFile]) -> Iterator[_Ou
 def _begins_with_mark(storage: Storage, source: SourceFile) -> bool:
     with storage.open_input(source.path) as file:
         return file.read(len(_BYTE_ORDER_MARK)) == _BYTE_ORDER_MARK
+
+
+def _is_mark(storage: Storage, source: SourceFile) -> bool:
+    return source.size_bytes == len(_BYTE_ORDER_MARK) and _begins_with_mark(storage, source)
 
 
 def _extension(source: SourceFile) -> str:

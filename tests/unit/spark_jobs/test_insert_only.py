@@ -98,6 +98,11 @@ class Bucket:
             {"000000_0": b"\xef\xbb\xbfa\nb", "000000_0_copy_1": b"\xef\xbb\xbfc"},
         ),
         (
+            "a byte order mark alone is no row, with a line end it would be one",
+            {"a": b"\xef\xbb\xbf", "b": b"b", "c": b"c"},
+            {"000000_0": b"\xef\xbb\xbf", "000000_0_copy_1": b"b\nc"},
+        ),
+        (
             "compressed text keeps to itself under its extension",
             {"a.gz": gzip.compress(b"a"), "b": b"b", "c.snappy": b"?", "d.tar.zst": b"!", "e": b"e"},
             {
