@@ -6,7 +6,6 @@ Hive 3 runs its jobs by Hadoop's local MapReduce, Hive 4 by Tez in local mode; n
 from __future__ import annotations
 
 import base64
-import os
 import signal
 import subprocess
 import threading
@@ -21,7 +20,8 @@ import psutil
 from tests.harness.hive_engine_program import HIVE_3, EngineProgram, engine_program, hive_3_metastore, hive_4_metastore
 from tests.harness.hive_engine_settings import write_engine_settings
 from tests.harness.java import find_java
-from tests.harness.metastore_server import MetastoreServer, end_group
+from tests.harness.metastore_server import MetastoreServer
+from tests.harness.process_group import ProcessGroup, start_group
 
 STATEMENT_SECONDS = 120
 """After so long without an answer the engine is killed."""
@@ -39,7 +39,7 @@ class HiveStatementError(Exception):
 class HiveEngine:
     """A session with Hive, and the metastore it works with.
 
-    As a context manager both are started on entry and stopped on exit.
+    As a context manager both are started on entry and stopped on exit. They never outlive this Python process.
 
     :param version: ``3.1.3`` or ``4.0.1``.
     :param work_dir: folder of everything that belongs to them.
@@ -48,7 +48,7 @@ class HiveEngine:
     def __init__(self, version: str, work_dir: Path) -> None:
         self.version = version
         self.work_dir = work_dir.resolve()
-        self._process: subprocess.Popen[bytes] | None = None
+        self._group: ProcessGroup | None = None
         self._program: EngineProgram = engine_program(version, self.work_dir)
         metastore = hive_3_metastore(self._program) if version == HIVE_3 else hive_4_metastore()
         self.metastore = MetastoreServer(self.work_dir / "metastore", reaper=False, program=metastore)
@@ -69,13 +69,16 @@ class HiveEngine:
 
     def stop(self) -> None:
         """Ends engine and metastore, whatever they are doing."""
-        process, self._process = self._process, None
-        if process is not None:
-            end_group(process, signal.SIGKILL)
-            for stream in (process.stdin, process.stdout):
-                if stream is not None:
-                    stream.close()
+        group, self._group = self._group, None
+        if group is not None:
+            group.end(signal.SIGKILL)
         self.metastore.stop()
+
+    @property
+    def pid(self) -> int:
+        """Process id of the engine."""
+        assert self._group is not None, "the engine does not run"
+        return self._group.leader.pid
 
     @property
     def log_file(self) -> Path:
@@ -85,8 +88,7 @@ class HiveEngine:
     @property
     def cpu_seconds(self) -> float:
         """Processor time that the engine has taken so far."""
-        assert self._process is not None, "the engine does not run"
-        times = psutil.Process(self._process.pid).cpu_times()
+        times = psutil.Process(self.pid).cpu_times()
         return float(times.user + times.system)
 
     def execute(self, *statements: str) -> list[str]:
@@ -126,14 +128,13 @@ class HiveEngine:
             *(*self._program.arguments(settings), "HiveEngine"),
         ]
         with (self.work_dir / "engine.out").open("ab") as output:
-            self._process = subprocess.Popen(
+            self._group = start_group(
                 command,
-                cwd=self.work_dir,
-                env={**os.environ, "HADOOP_HOME": "", "HIVE_CONF_DIR": str(settings), "TZ": "UTC", "LC_ALL": "C.UTF-8"},
+                self.work_dir,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=output,
-                start_new_session=True,
+                environment={"HADOOP_HOME": "", "HIVE_CONF_DIR": str(settings), "TZ": "UTC", "LC_ALL": "C.UTF-8"},
             )
         self._answer("start")
 
@@ -159,12 +160,12 @@ class HiveEngine:
         raise HiveStatementError(f"{statement}\nthe engine ended, or gave no answer in {STATEMENT_SECONDS} s: {tail}")
 
     def _streams(self) -> tuple[IO[bytes], IO[bytes]]:
-        process = self._process
-        assert process is not None, "the engine does not run"
-        assert process.stdin is not None
-        assert process.stdout is not None
-        return process.stdin, process.stdout
+        assert self._group is not None, "the engine does not run"
+        leader = self._group.leader
+        assert leader.stdin is not None
+        assert leader.stdout is not None
+        return leader.stdin, leader.stdout
 
     def _kill(self) -> None:
-        if self._process is not None:
-            self._process.kill()
+        if self._group is not None:
+            self._group.leader.kill()

@@ -78,6 +78,7 @@ def hive_3_metastore(program: EngineProgram) -> MetastoreProgram:
             "metastore.stats.fetch.bitvector": "false",
             "hive.metastore.schema.verification": "true",
         },
+        main_class="org.apache.hadoop.hive.metastore.LoopbackMetastore",
     )
 
 

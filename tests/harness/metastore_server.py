@@ -5,19 +5,16 @@ Derby serves one or two clients at a time well; with four and more some commits 
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import signal
 import socket
-import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import IO
 from xml.sax.saxutils import escape
 
 from hmsclient.genthrift.hive_metastore.ThriftHiveMetastore import Client
@@ -28,13 +25,12 @@ from thrift.transport.TTransport import TBufferedTransport, TTransportException
 from airflow_provider_acid.exceptions import MetastoreUnavailableError
 from tests.harness.jars import metastore_distribution, publish
 from tests.harness.java import find_java
+from tests.harness.process_group import ProcessGroup, start_group
 
 HOST = "127.0.0.1"
 START_SECONDS = 90
-STOP_SECONDS = 10
 REAPER_INTERVAL_SECONDS = 1
 
-_METASTORE_CLASS = "org.apache.hadoop.hive.metastore.HiveMetaStore"
 _EVENT_CLEANER = "org.apache.hadoop.hive.metastore.events.EventCleanerTask"
 _JVM_OPTIONS = (
     *("-Xmx512m", "-Xss8m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"),
@@ -62,6 +58,7 @@ class MetastoreProgram:
     :param schema_tool: the main class that creates the schema.
     :param home_variable: the environment variable in which that tool looks for the distribution.
     :param settings: beside those that all versions share.
+    :param main_class: of the server; listens on the loopback interface only.
     """
 
     distribution: Callable[[], Path]
@@ -69,6 +66,7 @@ class MetastoreProgram:
     schema_tool: str
     home_variable: str
     settings: Mapping[str, str] = field(default_factory=dict)
+    main_class: str = "org.apache.hadoop.hive.metastore.HiveMetaStore"
 
     def command(self, distribution: Path, settings: Path, main_class: str, *arguments: str) -> list[str]:
         """The command line that runs a main class of the metastore."""
@@ -92,7 +90,7 @@ class MetastoreServer:
     """One metastore process with its database, warehouse, settings and log below ``work_dir``.
 
     As a context manager it is started on entry and stopped on exit. A server that was killed or stopped can be
-    started again: port, database and warehouse stay.
+    started again: port, database and warehouse stay. It never outlives this Python process.
 
     :param work_dir: folder of everything that belongs to this server; made where it is missing.
     :param transaction_timeout_seconds: after so long without a heartbeat a transaction or lock counts as dead.
@@ -117,7 +115,7 @@ class MetastoreServer:
         self.own_cleaner = own_cleaner
         self.host = HOST
         self.port = _free_port()
-        self._process: subprocess.Popen[bytes] | None = None
+        self._group: ProcessGroup | None = None
 
     @property
     def uri(self) -> str:
@@ -137,7 +135,7 @@ class MetastoreServer:
     @property
     def pid(self) -> int | None:
         """Process id while the server runs."""
-        return self._process.pid if self._process is not None and self._process.poll() is None else None
+        return self._group.leader.pid if self._group is not None and self._group.leader.poll() is None else None
 
     def start(self) -> None:
         """Starts the server and waits until it answers Thrift calls.
@@ -150,9 +148,10 @@ class MetastoreServer:
         self._write_settings()
         if not self._database.exists():
             shutil.copytree(_initialised_database(self._program, distribution), self._database)
-        command = self._program.command(distribution, self._settings_folder, _METASTORE_CLASS, "-p", str(self.port))
+        main_class = self._program.main_class
+        command = self._program.command(distribution, self._settings_folder, main_class, "-p", str(self.port))
         with self.log_file.open("ab") as log:
-            self._process = _spawn(command, self.work_dir, log)
+            self._group = start_group(command, self.work_dir, stdout=log)
         try:
             self._wait_until_it_answers()
         except BaseException:
@@ -232,9 +231,9 @@ class MetastoreServer:
         return MetastoreUnavailableError(self.uri, f"{reason}: {tail}", f"read {self.log_file}")
 
     def _end(self, how: signal.Signals) -> None:
-        process, self._process = self._process, None
-        if process is not None:
-            end_group(process, how)
+        group, self._group = self._group, None
+        if group is not None:
+            group.end(how)
 
 
 def _answers(port: int) -> bool:
@@ -261,11 +260,12 @@ def _initialised_database(program: MetastoreProgram, distribution: Path) -> Path
             _write_settings(folder, _database_settings(folder / "derby", create=True))
             command = program.command(distribution, folder, program.schema_tool, "-dbType", "derby", "-initSchema")
             with (folder / "schematool.log").open("wb") as log:
-                process = _spawn(command, folder, log, **{program.home_variable: str(distribution)})
+                environment = {program.home_variable: str(distribution)}
+                group = start_group(command, folder, stdout=log, environment=environment)
             try:
-                failed = process.wait(timeout=START_SECONDS) != 0
+                failed = group.leader.wait(timeout=START_SECONDS) != 0
             finally:
-                end_group(process, signal.SIGKILL)
+                group.end(signal.SIGKILL)
             if failed:
                 tail = (folder / "schematool.log").read_text(errors="replace")[-1000:]
                 raise MetastoreUnavailableError(
@@ -293,29 +293,6 @@ def _write_settings(folder: Path, settings: dict[str, str]) -> None:
         (folder / name).write_text(f"<configuration>\n{properties}\n</configuration>\n")
     for name in ("metastore-log4j2.properties", "hive-log4j2.properties"):
         (folder / name).write_text(_LOGGING)
-
-
-def _spawn(command: list[str], folder: Path, log: IO[bytes], **environment: str) -> subprocess.Popen[bytes]:
-    """Starts a process in a group of its own, so that exactly what was started here can be ended."""
-    return subprocess.Popen(
-        command,
-        cwd=folder,
-        env={**os.environ, **environment},
-        stdin=subprocess.DEVNULL,
-        stdout=log,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    )
-
-
-def end_group(process: subprocess.Popen[bytes], how: signal.Signals) -> None:
-    """Signals the process's group, and kills it where it has not ended after ``STOP_SECONDS``."""
-    for signal_to_send in (how, signal.SIGKILL):
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal_to_send)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=STOP_SECONDS)
-            return
 
 
 def _flag(value: bool) -> str:
