@@ -35,7 +35,8 @@ def test_a_group_never_outlives_its_starter(how: signal.Signals | None) -> None:
         assert parent.stdout is not None
         group = [psutil.Process(int(pid)) for pid in parent.stdout.readline().split()]
         try:
-            assert [process.name() for process in group] == ["sh", "sleep"]
+            assert len(group) == 2
+            assert all(process.is_running() for process in group)
             if how is None:
                 parent.stdin.close()
             else:
