@@ -250,6 +250,9 @@ def can_become(source: OrcType, target: OrcType) -> bool:
     if source.kind is not target.kind:
         return _widens(source.kind, target.kind)
     if source.kind is Kind.DECIMAL:
+        # Hive 0.11 wrote decimals without precision, each value with a scale of its own.
+        if not source.parameters["precision"]:
+            return False
         scale_gain = target.parameters["scale"] - source.parameters["scale"]
         return 0 <= scale_gain <= target.parameters["precision"] - source.parameters["precision"]
     if source.kind is Kind.VARCHAR:

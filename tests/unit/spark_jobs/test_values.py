@@ -14,6 +14,7 @@ from airflow_provider_acid.acid.plan import OrcOptions
 from airflow_provider_acid.exceptions import UnsupportedTableError
 from airflow_provider_acid.spark_jobs import merge_rows, merge_sources, source_files
 from airflow_provider_acid.spark_jobs.exact_rows import ExactRows
+from airflow_provider_acid.spark_jobs.orc_schema import Kind, OrcType, can_become, parse_hive_type
 from airflow_provider_acid.spark_jobs.orc_tail import read_tail, reseal
 from tests.unit.spark_jobs.acid_files import Partition, bucket_property, delete, insert, read_events
 
@@ -264,6 +265,12 @@ def test_a_change_of_type_that_is_not_known_to_be_exact_is_refused(was: str, bec
     partition.write("delta_0000001_0000001_0000", [insert(1, 0, None)], types=(was,))
     with pytest.raises(UnsupportedTableError, match="bucket_00000: has column c0 as"):
         partition.merge()
+
+
+def test_decimals_of_hive_0_11_that_have_no_precision_are_refused() -> None:
+    """ORC's C++ library would cut them to six digits behind the point."""
+    without = OrcType(Kind.DECIMAL, parameters={"precision": 0, "scale": 0})
+    assert not can_become(without, parse_hive_type("c", "decimal(38,18)"))
 
 
 def test_a_file_with_more_columns_than_the_table_is_refused(tmp_path: Path) -> None:
