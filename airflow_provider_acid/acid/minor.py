@@ -74,7 +74,7 @@ def range_obstacle(directory: AcidDirectory, inputs: Deltas, policy: CompactionP
         if not isinstance(other, BaseDirectory) and _is_output_of(other.name, first, last):
             return f"{other.path} has their range of write ids already"
     for delta in uncommitted_deltas(directory):
-        if is_doubled_beside(delta, first, last):
+        if is_doubled_beside(delta.name, first, last):
             # Trino would read both, and so would Hive once both are committed (HIVE-29210).
             return f"{delta.path}, of a compaction that is not committed, would be read beside it"
     return None

@@ -13,7 +13,7 @@ from airflow_provider_acid.acid import json_fields as fields
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.exchange import OUTPUTS_DIRECTORY
 from airflow_provider_acid.acid.json_fields import JsonObject
-from airflow_provider_acid.acid.names import is_acid_prefixed, parse_directory_name
+from airflow_provider_acid.acid.names import BaseName, parse_directory_name
 
 FORMAT_VERSION = 2
 """Version of the JSON form of plans and results."""
@@ -252,9 +252,10 @@ class CompactionPlan:
         return len(self.outputs) > 1 or (is_minor and self.format.is_insert_only)
 
     @property
-    def reads_originals(self) -> bool:
-        """Whether files outside of all ACID directories are inputs."""
-        return any(not is_acid_prefixed(file.path) for file in self.input_files)
+    def replaces_originals(self) -> bool:
+        """Whether files outside of all ACID directories are no part of the table any more once this is published."""
+        has_base = any(isinstance(parse_directory_name(name), BaseName) for name in self.directories)
+        return self.type is CompactionType.MAJOR and not has_base
 
     @property
     def input_files(self) -> tuple[SourceFile, ...]:

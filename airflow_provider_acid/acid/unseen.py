@@ -7,6 +7,7 @@ aborted, with Hive's rules for ranges. An output of ours must neither double suc
 from __future__ import annotations
 
 from airflow_provider_acid.acid.directory import AcidDirectory, DeltaDirectory
+from airflow_provider_acid.acid.names import DeltaName
 
 Deltas = tuple[DeltaDirectory, ...]
 
@@ -23,12 +24,12 @@ def uncommitted_deltas(directory: AcidDirectory) -> Deltas:
     return tuple(delta for delta in _deltas(directory) if delta.name.visibility_txn_id and delta.path in unread)
 
 
-def is_doubled_beside(delta: DeltaDirectory, first: int, last: int) -> bool:
+def is_doubled_beside(delta: DeltaName, first: int, last: int) -> bool:
     """Whether a delta is read beside a compacted one of this range, which holds the same rows.
 
     Of two ranges of which one holds the other, the wider is read; of two equal ones, or of two that overlap, both.
     """
-    low, high = delta.name.min_write_id, delta.name.max_write_id
+    low, high = delta.min_write_id, delta.max_write_id
     overlaps = low <= last and first <= high
     return overlaps and ((low, high) == (first, last) or not (first <= low and high <= last))
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from airflow_provider_acid.acid.names import (
     NO_STATEMENT,
+    BaseName,
     DeltaName,
     has_hidden_part,
     is_acid_prefixed,
@@ -15,6 +16,7 @@ from airflow_provider_acid.acid.names import (
 )
 from airflow_provider_acid.acid.plan import CompactionPlan, OutputDirectory
 from airflow_provider_acid.acid.result import CompactionResult, OutputFile
+from airflow_provider_acid.acid.unseen import is_doubled_beside
 from airflow_provider_acid.exceptions import NameTakenError, OwnershipLostError, VerificationError
 from airflow_provider_acid.filesystem import Storage, join
 
@@ -96,12 +98,12 @@ def check_inputs(storage: Storage, plan: CompactionPlan) -> None:
             f"its input files changed while they were merged: {', '.join(sorted({*changed, *missing}))}",
             "start the compaction again; it will see the new state",
         )
-    others = sorted(name for name in listing.directories if _holds_the_same_range(plan, name))
+    others = sorted(name for name in listing.directories if _would_be_read_beside(plan, name))
     if others:
         # Whatever their transactions: readers take both for parts of the table (HIVE-29210).
         raise OwnershipLostError(
             str(plan.entity),
-            f"{', '.join(others)} appeared, with the range of write ids of {', '.join(plan.targets)}",
+            f"{', '.join(others)} appeared, with write ids of {', '.join(plan.targets)}, and both would be read",
             "start the compaction again; it will see the new state",
         )
     for target in plan.targets:
@@ -111,19 +113,25 @@ def check_inputs(storage: Storage, plan: CompactionPlan) -> None:
             )
 
 
-def _holds_the_same_range(plan: CompactionPlan, directory: str) -> bool:
-    """Whether a directory that is not the plan's own is a compacted delta, of either kind, of an output's range."""
-    if directory in plan.targets or not is_acid_prefixed(directory) or "/" in directory:
+def _would_be_read_beside(plan: CompactionPlan, directory: str) -> bool:
+    """Whether a directory is a compacted delta that is neither the plan's own nor hidden by an output of it."""
+    if directory in plan.targets or directory in plan.directories or "/" in directory:
         return False
-    return _range_of(directory) in {_range_of(target) for target in plan.targets} - {None}
-
-
-def _range_of(directory: str) -> tuple[int, int] | None:
-    """The write ids of a compacted delta; None for a base, and for what one statement wrote."""
     name = parse_directory_name(directory)
     if not isinstance(name, DeltaName) or name.statement_id != NO_STATEMENT:
-        return None
-    return name.min_write_id, name.max_write_id
+        return False
+    return any(_doubles(name, target) for target in map(parse_directory_name, plan.targets))
+
+
+def _doubles(delta: DeltaName, target: BaseName | DeltaName | None) -> bool:
+    if isinstance(target, DeltaName):
+        span = target.min_write_id, target.max_write_id
+        same = span == (delta.min_write_id, delta.max_write_id)
+        # Without a compaction's transaction, a wider one is what a writer streams to, and was judged by the plan.
+        return same or (delta.visibility_txn_id > 0 and is_doubled_beside(delta, *span))
+    if target is None or not delta.visibility_txn_id:
+        return False
+    return delta.min_write_id <= target.write_id < delta.max_write_id
 
 
 def _is_input(plan: CompactionPlan, path: str) -> bool:
@@ -131,4 +139,4 @@ def _is_input(plan: CompactionPlan, path: str) -> bool:
     if has_hidden_part(path):
         return False
     top = path.partition("/")[0]
-    return top in plan.directories or (plan.reads_originals and not is_acid_prefixed(top))
+    return top in plan.directories or (plan.replaces_originals and not is_acid_prefixed(top))

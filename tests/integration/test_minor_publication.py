@@ -253,7 +253,7 @@ def test_a_range_that_somebody_else_published_meanwhile_is_not_published_again(s
     (table.folder() / name).mkdir()
     outcome = outcome_of(site.worker().finish(active, result))
     assert outcome.state is OutcomeState.FAILED
-    assert f"{name} appeared, with the range of write ids of " in outcome.message
+    assert f"{name} appeared, with write ids of " in outcome.message
     assert not set(active.plan.targets) & set(table.directories())
     check_nothing_is_held(table)
 

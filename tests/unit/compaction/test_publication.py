@@ -128,6 +128,54 @@ def test_inputs_that_changed_are_named(made: Made, change: Callable[[Path], obje
         check_inputs(storage, plan)
 
 
+@pytest.mark.parametrize("name", ["000000_0", "sub/000000_0_copy_1"])
+def test_an_original_file_that_a_base_would_hide_is_named(made: Made, name: str) -> None:
+    storage, plan, _, path = made
+    (path / name).parent.mkdir(exist_ok=True)
+    (path / name).write_bytes(b"somebody's")
+    with pytest.raises(OwnershipLostError, match=f"its input files changed while they were merged: {name}. Remedy: "):
+        check_inputs(storage, plan)
+    check_inputs(storage, replace(plan, directories=("base_0000001", *plan.directories)))
+
+
+MINOR_TARGETS = ("delta_0000001_0000003_v0000009", "delete_delta_0000001_0000003_v0000009")
+
+
+@pytest.mark.parametrize(
+    ("targets", "name"),
+    [
+        (("base_0000003_v0000009",), "delta_0000001_0000005_v0000007"),
+        (("base_0000003_v0000009",), "delete_delta_0000003_0000004_v0000007"),
+        (MINOR_TARGETS, "delta_0000001_0000003_v0000007"),
+        (MINOR_TARGETS, "delete_delta_0000001_0000003"),
+        (MINOR_TARGETS, "delta_0000001_0000005_v0000007"),
+        (MINOR_TARGETS, "delete_delta_0000002_0000004_v0000007"),
+        (MINOR_TARGETS[1:], "delta_0000003_0000004_v0000007"),
+    ],
+)
+def test_a_compacted_delta_that_would_be_read_beside_the_output_is_named(
+    made: Made, targets: tuple[str, ...], name: str
+) -> None:
+    """HIVE-29210, also where the ranges only overlap: another compaction's job may outlive its transaction."""
+    storage, plan, _, path = made
+    plan = replace(plan, outputs=tuple(replace(plan.outputs[0], target=target) for target in targets))
+    (path / name).mkdir()
+    with pytest.raises(OwnershipLostError, match=f"{name} appeared, with write ids of {', '.join(targets)}, and both"):
+        check_inputs(storage, plan)
+
+
+@pytest.mark.parametrize("targets", [("base_0000003_v0000009",), MINOR_TARGETS])
+@pytest.mark.parametrize(
+    "name", ["delta_0000001_0000002_v0000007", "delta_0000004_0000005_v0000007", "delta_0000003_0000006"]
+)
+def test_a_delta_that_is_hidden_or_disjoint_or_streamed_may_appear(
+    made: Made, targets: tuple[str, ...], name: str
+) -> None:
+    storage, plan, _, path = made
+    (path / name).mkdir()
+    check_inputs(storage, replace(plan, outputs=tuple(replace(plan.outputs[0], target=target) for target in targets)))
+
+
 def test_what_is_no_input_may_change(made: Made) -> None:
     storage, plan, _, path = made
     (path / "delta_0000003_0000003_0000").mkdir()
