@@ -68,11 +68,12 @@ BLOCKS = [block for path in documents() for block in blocks_of(str(path.relative
 
 
 def environment(folder: Path) -> dict[str, str]:
-    return {**os.environ, "AIRFLOW_HOME": str(folder), "HOME": str(folder), "PYTHONPATH": str(ROOT)}
+    without_connections = {name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW_CONN_")}
+    return {**without_connections, "AIRFLOW_HOME": str(folder), "HOME": str(folder), "PYTHONPATH": str(ROOT)}
 
 
 def parse(dag_files: Iterable[Path], folder: Path) -> dict[Path, Parsed]:
-    """What Airflow finds in each file; all in one process, because starting Airflow takes seconds."""
+    """What Airflow finds in each file."""
     command = [sys.executable, str(PARSE_DAG_FILES), *map(str, dag_files)]
     answer = subprocess.run(command, capture_output=True, text=True, check=True, cwd=folder, env=environment(folder))
     found = json.loads(answer.stdout.splitlines()[-1])
@@ -84,6 +85,32 @@ def write_blocks(codes: dict[str, str], folder: Path) -> dict[str, Path]:
     for name, file in files.items():
         file.write_text(codes[name])
     return files
+
+
+SHOWN = {block.place: block.code for block in BLOCKS if block.language == "python"}
+INSTALLED = {path.name: path for path in sorted((ROOT / "dags").glob("[!_]*.py"))}
+
+DAG = "from airflow.sdk import DAG\nfrom airflow.providers.standard.operators.empty import EmptyOperator\n"
+DAG += 'with DAG("documented", schedule=None):\n    EmptyOperator(task_id="nothing")\n'
+CODES = {
+    "good": DAG,
+    "no module": DAG + "import no_such_module\n",
+    "network": DAG + "import socket; socket.create_connection(('127.0.0.1', 9))\n",
+    "name lookup": DAG + "import socket; socket.getaddrinfo('localhost', 9)\n",
+    "database": DAG + "from airflow.settings import engine; engine.connect()\n",
+    "variable": DAG + "from airflow.sdk import Variable; Variable.get('x')\n",
+    "no dag": "x = 1\n",
+}
+"""DAG files that do what they must not, and two that do not."""
+
+
+@pytest.fixture(scope="module")
+def parsed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Parsed]:
+    """All DAG files that are parsed here, by their names; in one process, because starting Airflow takes seconds."""
+    folder = tmp_path_factory.mktemp("dags")
+    files = {**write_blocks({**CODES, **SHOWN}, folder), **INSTALLED}
+    found = parse(files.values(), folder)
+    return {name: found[file] for name, file in files.items()}
 
 
 def commands_of(block: Block) -> list[str]:
@@ -109,13 +136,14 @@ def test_every_block_is_of_a_language_that_is_run_or_cannot_be() -> None:
     assert [block.place for block in BLOCKS if nobody_runs(block)] == []
 
 
-def test_every_dag_of_the_documents_and_of_the_package_parses_without_network_and_database(tmp_path: Path) -> None:
-    shown = write_blocks({block.place: block.code for block in BLOCKS if block.language == "python"}, tmp_path)
-    installed = {path.name: path for path in sorted((ROOT / "dags").glob("[!_]*.py"))}
-    files = {**shown, **installed}
-    found = parse(files.values(), tmp_path)
-    assert {name: found[file].error for name, file in files.items() if found[file].error} == {}
-    assert [name for name, file in files.items() if not found[file].dags] == []
+def test_every_dag_of_the_documents_and_of_the_package_parses_without_network_database_or_connections(
+    parsed: dict[str, Parsed],
+) -> None:
+    names = SHOWN.keys() | INSTALLED.keys()
+    assert {name: parsed[name].error for name in names if parsed[name].error} == {}
+    assert [name for name in names if not parsed[name].dags] == []
+    tasks = ["clean", "compact", "done", "find_due_partitions"]
+    assert parsed["acid_compaction.py"].dags == {"acid_compaction": tasks}
 
 
 def test_every_command_of_the_documents_works(tmp_path: Path) -> None:
@@ -133,9 +161,6 @@ def test_the_commands_that_are_tested_elsewhere_are_tested_there() -> None:
 
 # The mechanism itself
 
-DAG = "from airflow.sdk import DAG\nfrom airflow.providers.standard.operators.empty import EmptyOperator\n"
-DAG += 'with DAG("documented", schedule=None):\n    EmptyOperator(task_id="nothing")\n'
-
 
 def test_blocks_are_found_with_their_language_and_line() -> None:
     text = "a\n```bash\necho 1\n```\n- item\n  ```python title\n  x = 1\n  ```\n````text\n```\n````\n"
@@ -146,23 +171,12 @@ def test_blocks_are_found_with_their_language_and_line() -> None:
     ]
 
 
-def test_a_dag_file_that_does_what_it_must_not_is_noticed(tmp_path: Path) -> None:
-    codes = {
-        "good": DAG,
-        "no module": DAG + "import no_such_module\n",
-        "network": DAG + "import socket; socket.create_connection(('127.0.0.1', 9))\n",
-        "name lookup": DAG + "import socket; socket.getaddrinfo('localhost', 9)\n",
-        "database": DAG + "from airflow.settings import engine; engine.connect()\n",
-        "variable": DAG + "from airflow.sdk import Variable; Variable.get('x')\n",
-        "no dag": "x = 1\n",
-    }
-    files = write_blocks(codes, tmp_path)
-    found = parse(files.values(), tmp_path)
-    assert found[files["good"]] == Parsed({"documented": ["nothing"]}, "")
-    assert found[files["no dag"]] == Parsed({}, "")
-    assert {name for name, file in files.items() if found[file].error} == codes.keys() - {"good", "no dag"}
-    assert "must not touch the network" in found[files["network"]].error
-    assert "unable to open database file" in found[files["database"]].error
+def test_a_dag_file_that_does_what_it_must_not_is_noticed(parsed: dict[str, Parsed]) -> None:
+    assert parsed["good"] == Parsed({"documented": ["nothing"]}, "")
+    assert parsed["no dag"] == Parsed({}, "")
+    assert {name for name in CODES if parsed[name].error} == CODES.keys() - {"good", "no dag"}
+    assert "must not touch the network" in parsed["network"].error
+    assert "unable to open database file" in parsed["database"].error
 
 
 def test_a_failing_command_is_noticed(tmp_path: Path) -> None:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -25,21 +22,6 @@ from airflow_provider_acid.sensors.compaction import AcidCompactionSensor
 ROOT = Path(__file__).parents[3]
 DAG_FILE = ROOT / "dags" / "acid_compaction.py"
 NUMBERS = {"integer", "number"}
-
-
-def test_the_dag_file_parses_without_network_database_or_connections(tmp_path: Path) -> None:
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW_CONN_")}
-    program = ROOT / "tests" / "unit" / "parse_dag_files.py"
-    answer = subprocess.run(
-        [sys.executable, str(program), str(DAG_FILE)],
-        env={**environment, "AIRFLOW_HOME": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    found = json.loads(answer.stdout.splitlines()[-1])[str(DAG_FILE)]
-    tasks = ["clean", "compact", "done", "find_due_partitions"]
-    assert found == {"dags": {"acid_compaction": tasks}, "error": ""}
 
 
 def test_every_field_of_the_trigger_form_is_explained_and_bounded() -> None:
