@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 from airflow_provider_acid.acid.directory import AcidDirectory, BaseDirectory, DeltaDirectory
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.names import NO_STATEMENT, BaseName, DeltaName, parse_directory_name
+from airflow_provider_acid.acid.names import NO_STATEMENT, BaseName, DeltaName, is_flush_length, parse_directory_name
 from airflow_provider_acid.acid.unseen import deltas_above
 from airflow_provider_acid.exceptions import UnknownNameError, UnsupportedTableError
 
@@ -33,12 +33,29 @@ def _refuse_unsupported_files(entity: Entity, directory: AcidDirectory) -> None:
             "is a directory inside an ACID directory, which no version of Hive makes in a full ACID table",
             "find out what wrote it and move it out of the table",
         )
+    for path in _unread_side_files(directory):
+        raise UnsupportedTableError(
+            f"{path} of table {entity}",
+            "is the side file of a streaming writer in a directory where Hive does not read any, so that readers may "
+            "disagree on how much of the file is committed",
+            "find out what wrote it and remove it, or the part of the file that it leaves out",
+        )
     for path in directory.unknown_files:
         raise UnknownNameError(
             f"{path} of table {entity}",
             "follows none of the name rules of Hive, Trino and the streaming writers",
             "find out what wrote it and move it out of the table",
         )
+
+
+def _unread_side_files(directory: AcidDirectory) -> Iterator[str]:
+    """Side files outside of deltas of several write ids (``AcidUtils.ParsedDeltaLight.mayContainSideFile``)."""
+    for part in directory.current:
+        name = part.name
+        is_streamed = isinstance(name, DeltaName) and not name.is_delete and name.statement_id == NO_STATEMENT
+        if isinstance(name, DeltaName) and is_streamed and name.min_write_id != name.max_write_id:
+            continue
+        yield from (file.path for file in part.files if is_flush_length(file.path.rpartition("/")[2]))
 
 
 def refuse_overlaps(entity: Entity, directory: AcidDirectory, *, keys_are_checked: bool = False) -> None:

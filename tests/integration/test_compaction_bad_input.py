@@ -16,7 +16,6 @@ from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.hooks.metastore import MetastoreEndpoint
 from airflow_provider_acid.metastore.transport import MetastoreAddress
 from airflow_provider_acid.operators.compaction import open_connected_worker
-from tests.harness.hive_tables import register
 from tests.integration.clear_refusals import assert_clear, inserts
 from tests.integration.compaction_site import AcidTable, Site, due, fingerprint
 from tests.unit.metastore.test_connection import old_server
@@ -29,7 +28,6 @@ __all__ = ["old_server"]
     ("options", "text", "has_row"),
     [
         ({"properties": {"EXTERNAL": "TRUE", "transactional": "false"}}, "is an external table", False),
-        ({"properties": {"transactional_properties": "insert_only"}}, "is an insert-only table", True),
         ({"properties": {"hive.repl.first.inc.pending": "true"}}, "waits for its first incremental replication", True),
         ({"properties": {"NO_CLEANUP": "True"}}, "no_cleanup", True),
     ],
@@ -67,25 +65,6 @@ def test_a_database_in_replication_is_refused(site: Site, properties: dict[str, 
     before = table.fingerprint()
     assert_clear(site, site.compact(table.entity()), text)
     assert table.fingerprint() == before
-
-
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("a_conv", "is an original file from before the table became transactional"),
-        ("a_load", "has no ACID columns (LOAD DATA left it so)"),
-        ("io_orc", "is an insert-only table"),
-        ("io_abort", "is an insert-only table"),
-    ],
-)
-def test_a_hive_table_of_a_later_release_is_refused_by_name(site: Site, name: str, text: str) -> None:
-    table = register(site.server, name, "3.1.3", site.database)
-    site.settings = CompactionSettings(rewrite_single_delta=True)
-    before = fingerprint(table.location)
-    outcome = site.compact(Entity(site.database, name))
-    assert outcome.state is OutcomeState.REFUSED
-    assert_clear(site, outcome, text)
-    assert fingerprint(table.location) == before
 
 
 # Names that lead nowhere
@@ -163,9 +142,10 @@ def above_4095(table: AcidTable) -> None:
         (above_4095, "has a bucket number above 4095"),
         (twin, "has the same bucket number as"),
         (add("delta_0000002_0000002_0000/part-0001"), "follows none of the name rules"),
-        (add("delta_0000002_0000002_0000/000000_0"), "has no ACID columns"),
-        (add("delta_0000002_0000002_0000/bucket_00000_flush_length", b"\0" * 8), "belongs to a streaming writer"),
-        (add("000000_0"), "is an original file from before the table became transactional"),
+        (add("delta_0000002_0000002_0000/000000_0"), "holds files with ACID columns"),
+        (add("delta_0000002_0000002_0000/bucket_00000_flush_length", b"\0" * 8), "is the side file of a streaming"),
+        (add("data.orc"), "has no bucket number in its name"),
+        (add("000000_0"), "/000000_0"),
         (add("delta_abc/bucket_00000"), "directory delta_abc"),
         (add("base_0000002/_metadata_acid", b"not JSON"), "base_0000002/_metadata_acid"),
         (add("delta_0000002_0000002_0000/nested/bucket_00000"), "is a directory inside an ACID directory"),
