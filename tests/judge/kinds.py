@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.harness.hive_engine_program import HIVE_3
-from tests.judge.kinds_by_content import ALL_TYPES, COMPRESSED, INSERT_ONLY
+from tests.judge.kinds_by_content import ALL_TYPES, COMPRESSED, INSERT_ONLY, MANY_STRIPES
 from tests.judge.statements import Aborted, Statement, With, WriterDied, streamed
 from tests.judge.table_kind import CONVERT, ID_AND_TEXT, PLAIN_FILES, TableKind, changes, rows, table
 
@@ -17,6 +17,7 @@ PLAIN = TableKind(
         "delete from {t} where id in (3, 7)",
     ),
     changes(),
+    proves="W-16 W-28",
 )
 
 BUCKETED = (
@@ -29,6 +30,7 @@ BUCKETED = (
             "delete from {t} where id = 6",
         ),
         changes(),
+        proves="W-24",
     ),
     TableKind(
         "buckets_5",
@@ -39,6 +41,7 @@ BUCKETED = (
             "delete from {t} where id in (6, 11)",
         ),
         changes(),
+        proves="W-26",
     ),
     TableKind(
         "partitions_of_buckets",
@@ -49,6 +52,7 @@ BUCKETED = (
             "delete from {t} where id = 5",
         ),
         changes("2"),
+        proves="W-26",
     ),
 )
 
@@ -82,6 +86,7 @@ STATEMENTS = (
             "insert into {t} partition(p = 2) values (4, 'd'), (5, 'e')",
         ),
         changes("2"),
+        proves="U-07",
     ),
     TableKind(
         "merged",
@@ -93,6 +98,7 @@ STATEMENTS = (
             "when not matched then insert values (x.id, 'new')",
         ),
         changes(),
+        proves="W-35",
     ),
 )
 
@@ -124,6 +130,7 @@ LOADED = (
             "delete from {t} where id in (2, 7)",
         ),
         changes(),
+        proves="L-02 L-03",
     ),
     TableKind(
         "load_data_overwrite",
@@ -135,11 +142,13 @@ LOADED = (
             "delete from {t} where id = 3",
         ),
         changes(),
+        proves="L-02 L-03",
     ),
     TableKind(
         "load_data_only",
         table(ID_AND_TEXT, staged((1, "l1"), (2, "l2"), (3, "l3")), load(), staged((4, "l4"), (5, "l5")), load()),
         changes(),
+        proves="L-01",
     ),
     TableKind(
         "insert_overwrite",
@@ -151,6 +160,7 @@ LOADED = (
             f"insert into {{t}} values {rows(5, 6)}",
         ),
         changes(),
+        proves="W-33",
     ),
 )
 
@@ -176,6 +186,7 @@ CONVERTED = (
         ),
         changes(),
         versions=(HIVE_3,),
+        proves="L-12 L-13",
     ),
     TableKind(
         "converted_copies",
@@ -189,6 +200,7 @@ CONVERTED = (
         ),
         changes(),
         versions=(HIVE_3,),
+        proves="L-04 L-12",
     ),
     TableKind(
         "converted_buckets",
@@ -201,6 +213,7 @@ CONVERTED = (
         ),
         changes(),
         versions=(HIVE_3,),
+        proves="L-08",
     ),
     TableKind(
         "converted_directories",
@@ -220,6 +233,7 @@ CONVERTED = (
         ),
         changes(),
         versions=(HIVE_3,),
+        proves="L-14 U-02",
     ),
 )
 
@@ -236,6 +250,7 @@ ABORTED = (
             "delete from {t} where id = 3",
         ),
         changes(),
+        proves="W-48 A-16",
     ),
     TableKind(
         "streamed",
@@ -251,6 +266,7 @@ ABORTED = (
         ),
         changes(),
         versions=(HIVE_3,),
+        proves="W-22",
     ),
     TableKind(
         "streamed_by_a_dead_writer",
@@ -267,6 +283,7 @@ ABORTED = (
         ),
         changes(),
         versions=(HIVE_3,),
+        proves="W-09 W-22",
     ),
 )
 
@@ -275,6 +292,7 @@ DELETED = (
         "all_deleted",
         table(ID_AND_TEXT, f"insert into {{t}} values {rows(1, 3)}", "delete from {t} where id > 0"),
         (f"insert into {{t}} values {rows(1, 5)}", *changes()),
+        proves="W-36",
     ),
     TableKind(
         "all_deleted_of_a_bucket",
@@ -299,6 +317,7 @@ DELETED = (
             "update {t} set s = 'u' where id in (2, 4)",
         ),
         changes(),
+        proves="U-01 U-05",
     ),
 )
 
@@ -322,6 +341,7 @@ EVOLVED = (
             "update {t} set extra = 8000000000 where id in (3, 101)",
             "delete from {t} where id in (4, 102)",
         ),
+        proves="W-38",
     ),
 )
 
@@ -337,5 +357,6 @@ KINDS = (
     *EVOLVED,
     *ALL_TYPES,
     *COMPRESSED,
+    *MANY_STRIPES,
     *INSERT_ONLY,
 )

@@ -75,6 +75,41 @@ COMPRESSED = (
 )
 
 
+def many(first: int, count: int) -> str:
+    """So many rows whose text does not compress, in one INSERT."""
+    numbers = f"(select posexplode(split(space({count - 1}), ' ')) as (n, x)) numbers"
+    return f"insert into {{t}} select {first} + n, sha2(cast({first} + n as string), 256) from {numbers}"
+
+
+MANY_STRIPES = (
+    TableKind(
+        "many_stripes",
+        table(
+            ID_AND_TEXT,
+            many(1, 20000),
+            many(20001, 10000),
+            "update {t} set s = 'u' where id % 1000 = 1",
+            "delete from {t} where id % 500 = 3 or id between 14000 and 14990",
+            stored="stored as orc tblproperties('transactional'='true', 'orc.stripe.size'='100000', "
+            "'orc.row.index.stride'='1000')",
+        ),
+        (
+            many(50001, 10000),
+            "update {t} set s = concat(s, '^') where id % 777 = 0",
+            "delete from {t} where id % 500 = 7 or id between 4000 and 4990",
+        ),
+        # Each split takes the bounds of the deletes that it reads from the key index of its stripes.
+        settings=(
+            ("mapreduce.input.fileinputformat.split.maxsize", "200000", "256000000"),
+            ("mapreduce.input.fileinputformat.split.minsize", "1", "1"),
+            ("hive.exec.orc.split.strategy", "ETL", "HYBRID"),
+            ("tez.grouping.min-size", "1", "52428800"),
+            ("tez.grouping.max-size", "200000", "1073741824"),
+        ),
+    ),
+)
+
+
 def insert_only(name: str, definition: str, storage: str, partition: str = "") -> TableKind:
     """An insert-only table with an aborted write in its middle."""
     into = "insert into {t} " + ("partition(p) " if partition else "")
@@ -91,6 +126,7 @@ def insert_only(name: str, definition: str, storage: str, partition: str = "") -
         ),
         (f"{into}values {rows(6, 8, *more)}", f"{into}values {rows(9, 9, *more)}"),
         full_acid=False,
+        proves="M-08 M-09 M-12 M-14",
     )
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
+
+import pyorc
 
 from tests.harness.hive_engine import HiveEngine
 
@@ -38,3 +41,24 @@ def check_every_way(hive: HiveEngine, table: str, columns: str, expected: list[s
         extra = list((Counter(found) - Counter(expected)).elements())
         assert not missing, f"{table}, {when}, {way}: missing {missing}, instead {extra}"
         assert not extra, f"{table}, {when}, {way}: {extra} should not be there"
+
+
+def check_bases(hive: HiveEngine, table: str, when: str) -> None:
+    """The bases hold no row but those that Hive reads.
+
+    Hive hides rows of a transaction as long as it knows that it aborted.
+    In a base they would come back once it forgets.
+
+    :raises AssertionError: they do; the message names their ids.
+    """
+    database, _, name = table.partition(".")
+    bases = Path(hive.metastore.warehouse, f"{database}.db", name).rglob("base_*/bucket_*")
+    held = Counter(row_id for path in bases for row_id in _row_ids(path))
+    printed = read(hive, table, "row__id.writeid, row__id.bucketid, row__id.rowid")
+    extra = held - Counter(printed)
+    assert not extra, f"{table}, {when}: the bases hold {sorted(extra)}, which Hive does not read"
+
+
+def _row_ids(path: Path) -> list[str]:
+    with path.open("rb") as file:
+        return ["\t".join(map(str, row[1:4])) for row in pyorc.Reader(file)]

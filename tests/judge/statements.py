@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tests.harness.hive_engine import HiveEngine
@@ -23,17 +25,21 @@ class Streamed:
 
 @dataclass(frozen=True)
 class WriterDied:
-    """Open transactions are aborted, as the metastore does with those of a writer that it hears no more of."""
+    """Open transactions are aborted, as the metastore does with those of a writer that it hears no more of.
+
+    Bytes after those that ``_flush_length`` says are committed are not made up here: Hive 3 cannot update such a table.
+    """
+
+
+Settings = Sequence[tuple[str, str, str]]
+"""Name, value and default value of each."""
 
 
 @dataclass(frozen=True)
 class With:
-    """A statement under settings of its own; after it they have their default values again.
+    """A statement under settings of its own."""
 
-    :param settings: name, value and default value.
-    """
-
-    settings: tuple[tuple[str, str, str], ...]
+    settings: Settings
     sql: str
 
 
@@ -43,6 +49,16 @@ Statement = str | Aborted | Streamed | WriterDied | With
 def streamed(*arguments: str) -> Streamed:
     """A call of ``StreamingWriter``."""
     return Streamed(arguments)
+
+
+@contextmanager
+def under(hive: HiveEngine, settings: Settings) -> Iterator[None]:
+    """The session has these settings inside the block, and after it their default values again."""
+    hive.execute(*(f"set {name}={value}" for name, value, _ in settings))
+    try:
+        yield
+    finally:
+        hive.execute(*(f"set {name}={default}" for name, _, default in settings))
 
 
 def run(hive: HiveEngine, table: str, statement: Statement) -> None:
@@ -57,11 +73,8 @@ def run(hive: HiveEngine, table: str, statement: Statement) -> None:
             listed = [line.split("\t") for line in hive.execute("show transactions")]
             hive.execute("abort transactions " + " ".join(columns[0] for columns in listed if "OPEN" in columns))
         case With(settings, sql):
-            hive.execute(*(f"set {name}={value}" for name, value, _ in settings))
-            try:
+            with under(hive, settings):
                 run(hive, table, sql)
-            finally:
-                hive.execute(*(f"set {name}={default}" for name, _, default in settings))
         case sql:
             hive.execute(_filled(hive, table, sql))
 

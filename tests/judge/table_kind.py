@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tests.harness.hive_engine_program import HIVE_3, HIVE_4
-from tests.judge.statements import Statement
+from tests.judge.statements import Settings, Statement
 
 BOTH = (HIVE_3, HIVE_4)
 ID_AND_TEXT = "(id int, s string)"
@@ -24,6 +24,8 @@ class TableKind:
     :param columns: what is read beside the row id.
     :param full_acid: whether its rows have ids.
     :param versions: Hive versions that know the kind.
+    :param settings: of the session in which it is written and read.
+    :param proves: scenarios of Hive's own tests (``docs/hive-scenarios.md``).
     """
 
     name: str
@@ -32,6 +34,8 @@ class TableKind:
     columns: str = "*"
     full_acid: bool = True
     versions: tuple[str, ...] = BOTH
+    settings: Settings = ()
+    proves: str = ""
 
     @property
     def read(self) -> str:
