@@ -17,8 +17,8 @@ import pyorc
 import pytest
 
 from airflow_provider_acid.acid.plan import CompactionType
-from tests.harness.hive_tables import FIXTURES
-from tests.unit.spark_jobs.test_hive_fixtures import MAJOR, MINOR, TABLES, compact, load_fixture, partitions
+from tests.harness.hive_tables import FIXTURES, load_fixture
+from tests.unit.spark_jobs.test_hive_fixtures import MAJOR, MINOR, TABLES, compact, partitions
 
 Files = dict[str, list[list[int]]]
 
