@@ -46,8 +46,9 @@ OPTIONS = (
     ),
     Option(
         "minor_publish_lock",
-        "Whether a minor compaction of inserts and deletes is published under an EXCLUSIVE lock; without it a major is "
-        "done instead, since readers that ignore a compaction's transaction (Trino) would see wrong rows for a moment.",
+        "Whether a minor compaction may take an EXCLUSIVE lock for its publication: one of inserts and deletes always "
+        "needs it, any other while older transactions are open, since readers that ignore a compaction's transaction "
+        "(Trino) would see other rows than before for a moment. Without it minors are done as majors.",
         "boolean",
         "True",
     ),
@@ -65,8 +66,8 @@ OPTIONS = (
     ),
     Option(
         "readers_honour_visibility",
-        "Publish a minor of inserts and deletes without a lock: right for Hive 4 alone, while any other reader (Trino) "
-        "may miss rows or see deleted ones, for as long as a job that died half-way is not followed by another.",
+        "Publish minors without a lock: right for Hive 4 alone, while any other reader (Trino) may miss rows or see "
+        "deleted ones, for as long as a job that died half-way is not followed by another.",
         "boolean",
         "False",
     ),

@@ -15,7 +15,7 @@ from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.listing import FileEntry
 from airflow_provider_acid.acid.minor import Deltas, output_range, range_obstacle
 from airflow_provider_acid.acid.names import is_acid_prefixed
-from airflow_provider_acid.acid.partition import CompactionPolicy, MixedKinds, PartitionState
+from airflow_provider_acid.acid.partition import CompactionPolicy, PartitionState
 from airflow_provider_acid.acid.plan import BucketPlan, CompactionType, OutputKind, SourceFile
 from airflow_provider_acid.acid.refusals import refuse_overlaps
 from airflow_provider_acid.exceptions import UnknownNameError, UnsupportedTableError
@@ -70,8 +70,6 @@ def insert_only_obstacle(directory: AcidDirectory, inputs: Deltas, policy: Compa
 
     Original files and the base are none of a minor's business and stay as they are.
     """
-    if policy.mixed is MixedKinds.NEVER:
-        return "a reader with an older snapshot would see all of its rows, and the publish lock is switched off"
     if inputs and len(set(output_range(inputs))) == 1:
         return f"all deltas are of write id {output_range(inputs)[0]}, which is no range"
     return range_obstacle(directory, inputs, policy)

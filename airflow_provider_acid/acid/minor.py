@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from airflow_provider_acid.acid.directory import AcidDirectory, BaseDirectory, DeltaDirectory
 from airflow_provider_acid.acid.names import NO_STATEMENT, DeltaName
-from airflow_provider_acid.acid.partition import CompactionPolicy, MixedKinds
+from airflow_provider_acid.acid.partition import CompactionPolicy, MinorPublication
 from airflow_provider_acid.acid.sources import has_raw_files
-from airflow_provider_acid.acid.unseen import is_doubled_beside, uncommitted_deltas
+from airflow_provider_acid.acid.unseen import is_cut_by, is_doubled_beside, uncommitted_bases, uncommitted_deltas
 
 Deltas = tuple[DeltaDirectory, ...]
 
@@ -54,16 +54,10 @@ def needs_a_base(directory: AcidDirectory) -> str | None:
     return None
 
 
-def full_acid_obstacle(directory: AcidDirectory, inputs: Deltas, policy: CompactionPolicy) -> str | None:
-    """Why these deltas of a full-ACID partition cannot, or must not, be merged into one range; None where they can."""
-    kinds = {delta.name.is_delete for delta in inputs}
-    if len(kinds) == 2 and policy.mixed is MixedKinds.NEVER:
-        return "inserts and deletes take two renames, and the publish lock is switched off"
-    return range_obstacle(directory, inputs, policy)
-
-
 def range_obstacle(directory: AcidDirectory, inputs: Deltas, policy: CompactionPolicy) -> str | None:
     """Why these deltas make no range that a minor compaction may publish; None where they do."""
+    if policy.minor_publication is MinorPublication.NEVER:
+        return "a minor may need the publish lock, which is switched off"
     if not inputs:
         return f"more than {policy.max_deltas} deltas share their write ids"
     first, last = output_range(inputs)
@@ -77,6 +71,9 @@ def range_obstacle(directory: AcidDirectory, inputs: Deltas, policy: CompactionP
         if is_doubled_beside(delta.name, first, last):
             # Trino would read both, and so would Hive once both are committed (HIVE-29210).
             return f"{delta.path}, of a compaction that is not committed, would be read beside it"
+    for base in uncommitted_bases(directory):
+        if is_cut_by(base.name, first, last):
+            return f"{base.path}, of a compaction that is not committed, holds a part of their rows"
     return None
 
 

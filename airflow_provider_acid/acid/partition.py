@@ -48,11 +48,13 @@ class AttemptNames:
     visibility_txn_id: int
 
 
-class MixedKinds(str, Enum):
-    """How a minor compaction that makes both a delta and a delete delta may be published.
+class MinorPublication(str, Enum):
+    """How a minor compaction may be published.
 
-    It takes two renames; between the two, readers that do not check a compaction's transaction (Hive 3, Trino) would
-    see deleted rows again, or miss rows.
+    Readers that do not look at a compaction's transaction (Hive 3, Trino) could misread it: one of inserts and deletes
+    takes two renames, between which such readers see deleted rows again, or miss rows; and Trino does not look at the
+    write ids of rows, so that a delta of several write ids shows it transactions that its snapshot does not have yet.
+    An EXCLUSIVE lock, where it is needed, keeps readers away that take locks.
     """
 
     UNDER_LOCK = "under_lock"
@@ -71,6 +73,6 @@ class CompactionPolicy:
     """
 
     max_deltas: int = 500
-    mixed: MixedKinds = MixedKinds.UNDER_LOCK
+    minor_publication: MinorPublication = MinorPublication.UNDER_LOCK
     insert_only_originals: bool = False
     rewrite_single_delta: bool = False

@@ -242,16 +242,6 @@ class CompactionPlan:
         return all(name is None or not name.visibility_txn_id for name in names)
 
     @property
-    def exposes_more(self) -> bool:
-        """Whether readers that ignore a compaction's transaction could misread the result in the making.
-
-        Two directories appear one after the other. A delta of an insert-only table is read as a whole, with rows of
-        transactions that a reader's snapshot does not have yet.
-        """
-        is_minor = self.type is CompactionType.MINOR
-        return len(self.outputs) > 1 or (is_minor and self.format.is_insert_only)
-
-    @property
     def replaces_originals(self) -> bool:
         """Whether files outside of all ACID directories are no part of the table any more once this is published."""
         has_base = any(isinstance(parse_directory_name(name), BaseName) for name in self.directories)

@@ -14,11 +14,11 @@ from airflow_provider_acid.acid.insert_only_planning import (
 )
 from airflow_provider_acid.acid.minor import (
     Deltas,
-    full_acid_obstacle,
     minor_inputs,
     needs_a_base,
     nothing_for_a_minor,
     output_range,
+    range_obstacle,
 )
 from airflow_provider_acid.acid.names import MINIMUM_WRITE_ID, BaseName, DeltaName, is_hidden
 from airflow_provider_acid.acid.orc_options import orc_options
@@ -82,7 +82,7 @@ def choose(
         nothing = nothing_for_a_minor(directory.deltas)
         if nothing:
             return Choice(wanted, inputs, nothing=nothing)
-        obstacle = (insert_only_obstacle if is_insert_only else full_acid_obstacle)(directory, inputs, policy)
+        obstacle = (insert_only_obstacle if is_insert_only else range_obstacle)(directory, inputs, policy)
     if obstacle is None:
         return Choice(wanted, inputs)
     return _major(entity, directory, file_format, policy, instead=obstacle)

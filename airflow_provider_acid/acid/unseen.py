@@ -1,13 +1,13 @@
-"""Deltas that this snapshot does not read, but that some reader reads, now or later.
+"""Directories that this snapshot does not read, but that some reader reads, now or later.
 
 Trino takes no notice of a compaction's transaction: it reads what a compaction left that is not committed or was
-aborted, with Hive's rules for ranges. An output of ours must neither double such a delta nor be doubled by it.
+aborted, with Hive's rules for ranges. An output of ours must neither double such a directory nor be doubled by it.
 """
 
 from __future__ import annotations
 
-from airflow_provider_acid.acid.directory import AcidDirectory, DeltaDirectory
-from airflow_provider_acid.acid.names import DeltaName
+from airflow_provider_acid.acid.directory import AcidDirectory, BaseDirectory, DeltaDirectory
+from airflow_provider_acid.acid.names import BaseName, DeltaName
 
 Deltas = tuple[DeltaDirectory, ...]
 
@@ -22,6 +22,18 @@ def uncommitted_deltas(directory: AcidDirectory) -> Deltas:
     """Deltas of compactions whose transaction is not committed."""
     unread = {*directory.aborted, *directory.invisible}
     return tuple(delta for delta in _deltas(directory) if delta.name.visibility_txn_id and delta.path in unread)
+
+
+def uncommitted_bases(directory: AcidDirectory) -> tuple[BaseDirectory, ...]:
+    """Bases of compactions whose transaction is not committed."""
+    unread = {*directory.aborted, *directory.invisible}
+    bases = (part for part in directory.directories if isinstance(part, BaseDirectory))
+    return tuple(base for base in bases if base.name.visibility_txn_id and base.path in unread)
+
+
+def is_cut_by(base: BaseName, first: int, last: int) -> bool:
+    """Whether a base ends inside a compacted delta's range, which is then read whole above it."""
+    return first <= base.write_id < last
 
 
 def is_doubled_beside(delta: DeltaName, first: int, last: int) -> bool:

@@ -18,6 +18,8 @@ class ActiveCompaction:
     """A partition that is claimed, locked and planned.
 
     :param table_location: URI of the whole table's directory.
+    :param newest_txn_id: the highest transaction id when the snapshot was taken: whatever begins later sees all
+        that is merged.
     :param begun_monotonic: when its work began, by this process's monotonic clock, in seconds.
     :param adopted: the complete output of a dead predecessor, already in this attempt's staging directory;
         None where the Spark job has to merge.
@@ -29,6 +31,7 @@ class ActiveCompaction:
     plan: CompactionPlan
     table_location: str
     adopted: CompactionResult | None
+    newest_txn_id: int
     begun_monotonic: float = field(default_factory=time.monotonic)
 
     @property

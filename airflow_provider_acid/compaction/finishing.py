@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 
-from airflow_provider_acid.acid.partition import MixedKinds
+from airflow_provider_acid.acid.partition import MinorPublication
 from airflow_provider_acid.acid.plan import CompactionType
 from airflow_provider_acid.acid.result import CompactionResult
 from airflow_provider_acid.compaction.active import ActiveCompaction, AwaitsLock
@@ -90,7 +90,14 @@ class Finisher:
             log.warning("%s: the request could not be marked as failed: %s", claim.entity, error)
 
     def _takes_the_lock(self, active: ActiveCompaction) -> bool:
-        return active.plan.exposes_more and self._settings.policy.mixed is not MixedKinds.LOCK_FREE
+        """Whether readers have to be kept away; see :class:`~airflow_provider_acid.acid.partition.MinorPublication`.
+
+        One directory alone only shows more than its sources to who began before the merged transactions had ended.
+        """
+        plan = active.plan
+        if plan.type is CompactionType.MAJOR or self._settings.policy.minor_publication is MinorPublication.LOCK_FREE:
+            return False
+        return len(plan.outputs) > 1 or active.transaction.others_are_open(active.newest_txn_id)
 
     def _fence(self, active: ActiveCompaction) -> None:
         check_inputs(active.storage, active.plan)

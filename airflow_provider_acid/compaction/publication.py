@@ -16,7 +16,7 @@ from airflow_provider_acid.acid.names import (
 )
 from airflow_provider_acid.acid.plan import CompactionPlan, OutputDirectory
 from airflow_provider_acid.acid.result import CompactionResult, OutputFile
-from airflow_provider_acid.acid.unseen import is_doubled_beside
+from airflow_provider_acid.acid.unseen import is_cut_by, is_doubled_beside
 from airflow_provider_acid.exceptions import NameTakenError, OwnershipLostError, VerificationError
 from airflow_provider_acid.filesystem import Storage, join
 
@@ -114,13 +114,19 @@ def check_inputs(storage: Storage, plan: CompactionPlan) -> None:
 
 
 def _would_be_read_beside(plan: CompactionPlan, directory: str) -> bool:
-    """Whether a directory is a compacted delta that is neither the plan's own nor hidden by an output of it."""
+    """Whether a directory is a compaction's that is neither the plan's own nor hidden by an output of it."""
     if directory in plan.targets or directory in plan.directories or "/" in directory:
         return False
     name = parse_directory_name(directory)
-    if not isinstance(name, DeltaName) or name.statement_id != NO_STATEMENT:
+    if isinstance(name, BaseName):
+        return any(_is_cut(target, name) for target in map(parse_directory_name, plan.targets))
+    if name is None or name.statement_id != NO_STATEMENT:
         return False
     return any(_doubles(name, target) for target in map(parse_directory_name, plan.targets))
+
+
+def _is_cut(target: BaseName | DeltaName | None, base: BaseName) -> bool:
+    return isinstance(target, DeltaName) and is_cut_by(base, target.min_write_id, target.max_write_id)
 
 
 def _doubles(delta: DeltaName, target: BaseName | DeltaName | None) -> bool:

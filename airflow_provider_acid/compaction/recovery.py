@@ -213,9 +213,9 @@ class Recovery:
             return _busy(row, f"was claimed {claimed_seconds:.0f} s ago by {row.worker_id}")
         # In this order: once the staging directory is out of reach nothing more is published, and until the row is
         # failed a death of ours leaves it to be found again.
-        self._move_staging(scene, pool.token)
+        moved = self._move_staging(scene, pool.token)
         waits = self._withdraw(scene, row, txn.id if txn else row.txn_id)
-        self._drop_unfinished(scene)
+        self._drop_unfinished(scene, moved)
         if waits is not None:
             return waits
         self._queue.fail(row, f"{DIED} and another took over: {row.worker_id}")
@@ -252,30 +252,33 @@ class Recovery:
             txn = attempts.transaction_of(token)
             if token == scene.own.token or (txn is not None and attempts.is_alive(txn, scene.own.owner)):
                 continue
-            self._move_staging(scene, token)
+            moved = self._move_staging(scene, token)
             if txn is not None:
                 self._withdrawal(scene).withdraw(txn.id)
-            self._drop_unfinished(scene)
+            self._drop_unfinished(scene, moved)
         return self._drop_unfinished(scene)
 
-    def _move_staging(self, scene: _Scene, token: str) -> None:
+    def _move_staging(self, scene: _Scene, token: str) -> str:
         """Take a dead attempt's staging directory out of its reach, to the asking attempt's own name if that is free.
 
         What is of no use is removed once what it published is taken back, for that needs the journal in it.
-        """
-        own = staging_name(scene.own.token)
-        if not scene.storage.exists(staging_name(token)):
-            return
-        if scene.storage.exists(own):
-            remove_whole(scene.storage, staging_name(token))
-        else:
-            scene.storage.publish(staging_name(token), own)
 
-    def _drop_unfinished(self, scene: _Scene) -> FinishedOutput | None:
+        :returns: its new name.
+        """
+        is_free = not scene.storage.exists(staging_name(scene.own.token))
+        target = staging_name((scene.own if is_free else RequestPool.new(scene.own.owner)).token)
+        if scene.storage.exists(staging_name(token)):
+            scene.storage.publish(staging_name(token), target)
+        return target
+
+    def _drop_unfinished(self, scene: _Scene, moved: str | None = None) -> FinishedOutput | None:
         """The finished output among what was moved; anything else is removed."""
         finished = sealed_output(scene.storage, scene.own.token)
+        own = staging_name(scene.own.token)
         if finished is None:
-            remove_whole(scene.storage, staging_name(scene.own.token))
+            remove_whole(scene.storage, own)
+        if moved is not None and moved != own:
+            remove_whole(scene.storage, moved)
         return finished
 
     def _scene_of(self, entity: Entity, attempts: Attempts) -> _Scene | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
-from airflow_provider_acid.acid.partition import CompactionPolicy, MixedKinds
+from airflow_provider_acid.acid.partition import CompactionPolicy, MinorPublication
 from airflow_provider_acid.acid.thresholds import Thresholds
 
 
@@ -26,13 +26,13 @@ class CompactionSettings:
     :param override_no_auto_compaction: whether tables named by an include list are evaluated although
         ``no_auto_compaction`` is set.
     :param max_deltas: most directories that one minor compaction merges (``hive.compactor.max.num.delta``).
-    :param publish_lock: whether a minor compaction of inserts and deletes, which takes two renames, is published
-        under an EXCLUSIVE lock; without it such a minor is done as a major.
+    :param publish_lock: whether a minor compaction may take an EXCLUSIVE lock for its publication, which it needs
+        where it has inserts and deletes, or where older transactions are open; without it minors are done as majors.
     :param publish_lock_wait_seconds: longest wait for that EXCLUSIVE lock, and for the one under which what a dead
         attempt published is removed. New readers wait behind it.
     :param publish_lock_timeout_action: what follows when it is not granted by then.
     :param readers_honour_visibility: every reader checks a compaction's transaction as Hive 4 does (Trino does not),
-        so that such a minor needs no lock.
+        so that a minor needs no lock.
     :param insert_only_originals: whether Hive takes original files in insert-only tables for data
         (``hive.mm.allow.originals``).
     :param run_directory: URI of a directory that operator, Spark driver and executors reach, for plans and results;
@@ -67,10 +67,10 @@ class CompactionSettings:
     @property
     def policy(self) -> CompactionPolicy:
         """What planning has to know of these settings."""
-        mixed = MixedKinds.UNDER_LOCK if self.publish_lock else MixedKinds.NEVER
+        publication = MinorPublication.UNDER_LOCK if self.publish_lock else MinorPublication.NEVER
         return CompactionPolicy(
             max_deltas=self.max_deltas,
-            mixed=MixedKinds.LOCK_FREE if self.readers_honour_visibility else mixed,
+            minor_publication=MinorPublication.LOCK_FREE if self.readers_honour_visibility else publication,
             insert_only_originals=self.insert_only_originals,
             rewrite_single_delta=self.rewrite_single_delta,
         )

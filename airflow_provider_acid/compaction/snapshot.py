@@ -17,11 +17,13 @@ from airflow_provider_acid.metastore.client import AcidMetastoreClient
 class Snapshot:
     """What a compactor may see of one partition.
 
+    :param newest_txn_id: the highest transaction id at that moment, whether or not it is seen.
     :param write_ids: the compactor's view: nothing open, nothing above the lowest open write id.
     :param flush_lengths: committed bytes by path of each ``_flush_length`` file of the current directories.
     """
 
     txns: ValidTxnList
+    newest_txn_id: int
     write_ids: ValidWriteIdList
     listing: Listing
     directory: AcidDirectory
@@ -44,6 +46,7 @@ def take_snapshot(
     :param insert_only: see :func:`~airflow_provider_acid.acid.directory.acid_directory`.
     """
     txns = current_txns(client)
+    newest_txn_id = txns.high_water_mark
     if own_txn_id is not None:
         txns = txns.as_of(own_txn_id)
     table_write_ids = client.valid_write_ids([full_table_name], str(txns))[0]
@@ -51,7 +54,7 @@ def take_snapshot(
     listing = storage.list()
     formats = read_base_formats(storage, listing)
     directory = acid_directory(listing, write_ids, txns, formats, insert_only=insert_only)
-    return Snapshot(txns, write_ids, listing, directory, read_flush_lengths(storage, directory))
+    return Snapshot(txns, newest_txn_id, write_ids, listing, directory, read_flush_lengths(storage, directory))
 
 
 def current_txns(client: AcidMetastoreClient) -> ValidTxnList:

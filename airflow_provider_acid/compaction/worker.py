@@ -202,18 +202,29 @@ class Worker:
         nothing = choose(due.entity, snapshot.directory, partition.format, due.type, self._settings.policy).nothing
         if snapshot.write_ids.high_water_mark <= 0:
             raise RefusedError(str(due.entity), "nothing was ever committed to it", "compact it once it holds data")
-        claim = self._queue.record(claim, snapshot.write_ids.high_water_mark, transaction.txn_id, facts.table.owner)
-        self._on_step(Step.RECORDED, due.entity)
         if nothing is not None:
+            claim = self._record(claim, transaction, facts, snapshot)
             remove_whole(storage, staging_name(pool.token))
             return self._finish_without_merge(claim, transaction, snapshot, nothing)
         names = AttemptNames(pool.token, staging_name(pool.token), transaction.txn_id)
+        # Before recording, which makes the metastore remember the transaction also if the plan is refused.
         plan = plan_compaction(partition, names, due.type, due.reason, self._settings.policy)
+        claim = self._record(claim, transaction, facts, snapshot)
         adopted = self._adopt(storage, plan, finished)
         if adopted is None:
             self._open_staging(storage, plan)
         self._on_step(Step.STAGED, due.entity)
-        return ActiveCompaction(claim, transaction, storage, plan, facts.table.location, adopted)
+        return ActiveCompaction(
+            claim, transaction, storage, plan, facts.table.location, adopted, snapshot.newest_txn_id
+        )
+
+    def _record(
+        self, claim: ClaimedCompaction, transaction: CompactionTransaction, facts: EntityFacts, snapshot: Snapshot
+    ) -> ClaimedCompaction:
+        high_water_mark = snapshot.write_ids.high_water_mark
+        recorded = self._queue.record(claim, high_water_mark, transaction.txn_id, facts.table.owner)
+        self._on_step(Step.RECORDED, claim.entity)
+        return recorded
 
     def _adopt(
         self, storage: Storage, plan: CompactionPlan, finished: FinishedOutput | None

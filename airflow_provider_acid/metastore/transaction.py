@@ -127,6 +127,12 @@ class CompactionTransaction:
         """Id of the exclusive lock; None where it was not asked for."""
         return self._exclusive_lock_id
 
+    def others_are_open(self, newest_txn_id: int) -> bool:
+        """Whether another transaction is still open that is not newer than ``newest_txn_id``."""
+        self.check()
+        now = self._client.open_transactions()
+        return any(txn_id <= newest_txn_id and txn_id != self.txn_id for txn_id in now.open)
+
     def ask_exclusive(self) -> None:
         """Ask for an exclusive lock on the same entity; it is withdrawn by ending the transaction only.
 

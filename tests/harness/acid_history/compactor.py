@@ -9,7 +9,7 @@ from pathlib import Path
 
 from airflow_provider_acid.acid.directory import acid_directory
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.partition import AttemptNames, CompactionPolicy, MixedKinds, PartitionState
+from airflow_provider_acid.acid.partition import AttemptNames, CompactionPolicy, MinorPublication, PartitionState
 from airflow_provider_acid.acid.plan import Column, CompactionPlan, CompactionType
 from airflow_provider_acid.acid.planning import plan_compaction
 from airflow_provider_acid.acid.write_ids import compactor_list
@@ -137,18 +137,20 @@ class Compactor:
             wanted,
             "a test",
             CompactionPolicy(
-                max_deltas=partition.kind.max_deltas, mixed=self._mixed(), rewrite_single_delta=not is_hive_4
+                max_deltas=partition.kind.max_deltas,
+                minor_publication=self._mixed(),
+                rewrite_single_delta=not is_hive_4,
             ),
         )
 
-    def _mixed(self) -> MixedKinds:
+    def _mixed(self) -> MinorPublication:
         kind = self._partition.kind
-        is_promised = kind.hive_version == 4 or kind.mixed is not MixedKinds.LOCK_FREE
-        return kind.mixed if is_promised else MixedKinds.UNDER_LOCK
+        is_promised = kind.hive_version == 4 or kind.mixed is not MinorPublication.LOCK_FREE
+        return kind.mixed if is_promised else MinorPublication.UNDER_LOCK
 
     def _may_publish(self, plan: CompactionPlan) -> bool:
         """An exclusive lock waits for all others; here it is not got while there are any."""
-        needs_lock = len(plan.outputs) > 1 and self._mixed() is MixedKinds.UNDER_LOCK
+        needs_lock = len(plan.outputs) > 1 and self._mixed() is MinorPublication.UNDER_LOCK
         return not (needs_lock and self._is_locked())
 
     def _publish(self, plan: CompactionPlan) -> None:
@@ -157,7 +159,7 @@ class Compactor:
             check_published(self._partition.folder / output.target)
             is_complete = number == len(plan.outputs)
             # Between two renames under an exclusive lock there is no reader at all.
-            if is_complete or self._mixed() is MixedKinds.LOCK_FREE:
+            if is_complete or self._mixed() is MinorPublication.LOCK_FREE:
                 self._published(is_complete)
 
     def _die_between_renames(self, plan: CompactionPlan, txn: int) -> str:
@@ -188,7 +190,7 @@ class Compactor:
         for ending in endings:
             published = sorted(name for name in names if name.endswith(ending))
             # Readers that ignore transactions would see half of a pair that is being removed.
-            if len(published) > 1 and self._mixed() is not MixedKinds.LOCK_FREE and self._is_locked():
+            if len(published) > 1 and self._mixed() is not MinorPublication.LOCK_FREE and self._is_locked():
                 return False
             for name in published:
                 remove_whole(self._storage, name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from airflow_provider_acid.acid.partition import MixedKinds
+from airflow_provider_acid.acid.partition import MinorPublication
 from airflow_provider_acid.acid.plan import CompactionType
 from tests.harness.acid_history import steps
 from tests.harness.acid_history.steps import Death, History, Oddity, Outcome, TableKind, What
@@ -65,7 +65,7 @@ _tables = st.builds(
     buckets=st.sampled_from([0, 2]),
     originals=st.just(()) | st.just(()) | _originals,
     max_deltas=st.sampled_from([500, 500, 3, 5]),
-    mixed=st.sampled_from([MixedKinds.UNDER_LOCK, *MixedKinds]),
+    mixed=st.sampled_from([MinorPublication.UNDER_LOCK, *MinorPublication]),
 )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from airflow_provider_acid.acid.partition import MixedKinds
+from airflow_provider_acid.acid.partition import MinorPublication
 from airflow_provider_acid.acid.plan import CompactionType
 
 
@@ -191,7 +191,7 @@ class TableKind:
     buckets: int = 0
     originals: tuple[int, ...] = ()
     max_deltas: int = 500
-    mixed: MixedKinds = MixedKinds.UNDER_LOCK
+    mixed: MinorPublication = MinorPublication.UNDER_LOCK
 
 
 ORIGINAL_FILES = (

@@ -14,7 +14,7 @@ from airflow_provider_acid.acid.directory import acid_directory
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.names import BaseName, DeltaName
 from airflow_provider_acid.acid.obsolete import deletable, leftovers
-from airflow_provider_acid.acid.partition import AttemptNames, CompactionPolicy, MixedKinds, PartitionState
+from airflow_provider_acid.acid.partition import AttemptNames, CompactionPolicy, MinorPublication, PartitionState
 from airflow_provider_acid.acid.plan import CompactionType, OutputKind
 from airflow_provider_acid.acid.planning import choose, plan_compaction
 from airflow_provider_acid.acid.write_ids import (
@@ -105,7 +105,7 @@ class History:
     def files(self) -> dict[str, int]:
         return {f"{name}/bucket_00000": 1 for name in self.held}
 
-    def compact(self, wanted: CompactionType, max_deltas: int, mixed: MixedKinds, committed: bool) -> None:
+    def compact(self, wanted: CompactionType, max_deltas: int, mixed: MinorPublication, committed: bool) -> None:
         """A compaction by the real planner, published whole; where it dies before its commit, its output stays."""
         write_ids = compactor_list(self.table())
         txn_id = FIRST_COMPACTION + self.compactions + 1
@@ -154,7 +154,7 @@ steps = st.lists(
         st.just("compact"),
         st.sampled_from(CompactionType),
         st.sampled_from([2, 3, 500]),
-        st.sampled_from(MixedKinds),
+        st.sampled_from(MinorPublication),
         st.booleans(),
     )
     | st.tuples(st.just("look"))

@@ -8,7 +8,7 @@ import pytest
 from airflow_provider_acid import exceptions
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.orc_options import orc_options
-from airflow_provider_acid.acid.partition import AttemptNames, CompactionPolicy, MixedKinds, PartitionState
+from airflow_provider_acid.acid.partition import AttemptNames, CompactionPolicy, MinorPublication, PartitionState
 from airflow_provider_acid.acid.plan import (
     Column,
     CompactionPlan,
@@ -47,7 +47,9 @@ def plan_of(case: Case, **changes: Any) -> CompactionPlan:
         "names": AttemptNames("a1", "_airflow_a1", case.get("visibility_txn_id", 0)),
         "wanted": CompactionType(case.get("wanted", "major")),
         "reason": "asked for",
-        "policy": CompactionPolicy(**policy | {"mixed": MixedKinds(policy.get("mixed", "under_lock"))}),
+        "policy": CompactionPolicy(
+            **policy | {"minor_publication": MinorPublication(policy.get("minor_publication", "under_lock"))}
+        ),
     }
     return plan_compaction(**arguments | changes)
 

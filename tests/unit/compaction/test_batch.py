@@ -66,7 +66,7 @@ class FakeWorker:
         adopted = result_of(plan) if due.entity.table in self.adopted and due.type is CompactionType.MINOR else None
         no_claim: Any = None
         storage = storage_for(plan.location)
-        return ActiveCompaction(no_claim, cast(Any, transaction), storage, plan, plan.location, adopted)
+        return ActiveCompaction(no_claim, cast(Any, transaction), storage, plan, plan.location, adopted, 0)
 
     def finish(self, active: ActiveCompaction, result: CompactionResult) -> Finished:
         if self.looks_at_lock.get(active.entity.table, 0) and active.plan.type is CompactionType.MINOR:

@@ -151,6 +151,8 @@ MINOR_TARGETS = ("delta_0000001_0000003_v0000009", "delete_delta_0000001_0000003
         (MINOR_TARGETS, "delta_0000001_0000005_v0000007"),
         (MINOR_TARGETS, "delete_delta_0000002_0000004_v0000007"),
         (MINOR_TARGETS[1:], "delta_0000003_0000004_v0000007"),
+        (MINOR_TARGETS, "base_0000002_v0000007"),
+        (MINOR_TARGETS[:1], "base_0000001_v0000007"),
     ],
 )
 def test_a_compacted_delta_that_would_be_read_beside_the_output_is_named(

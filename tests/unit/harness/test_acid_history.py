@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_acid.acid.partition import MixedKinds
+from airflow_provider_acid.acid.partition import MinorPublication
 from airflow_provider_acid.acid.plan import CompactionType
 from tests.harness.acid_history import player, steps
 from tests.harness.acid_history.partition import Partition
@@ -74,7 +74,7 @@ def test_a_step_in_words_says_what_is_special_about_it() -> None:
 
 
 def test_a_history_as_python_is_that_history() -> None:
-    names = {**vars(steps), "MixedKinds": MixedKinds, "CompactionType": CompactionType}
+    names = {**vars(steps), "MinorPublication": MinorPublication, "CompactionType": CompactionType}
     for table, some in HISTORIES.values():
         history = History(table, some)
         assert eval(as_python(history), names) == history

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from airflow.providers_manager import ProvidersManager
 
-from airflow_provider_acid.acid.partition import MixedKinds
+from airflow_provider_acid.acid.partition import MinorPublication
 from airflow_provider_acid.compaction.settings import CompactionSettings, LockTimeoutAction
 from airflow_provider_acid.config import check_interval_seconds, configured_settings, job_queue, task_retries
 from airflow_provider_acid.exceptions import ConfigurationError
@@ -23,14 +23,18 @@ READ: dict[str, tuple[str, Callable[[], object], object]] = {
     "cleaner_retention_time": ("7", lambda: configured_settings().retention_seconds, 7.0),
     "serve_foreign_requests": ("True", lambda: configured_settings().serve_foreign_requests, True),
     "max_num_delta": ("7", lambda: configured_settings().policy.max_deltas, 7),
-    "minor_publish_lock": ("False", lambda: configured_settings().policy.mixed, MixedKinds.NEVER),
+    "minor_publish_lock": ("False", lambda: configured_settings().policy.minor_publication, MinorPublication.NEVER),
     "minor_lock_wait_seconds": ("7", lambda: configured_settings().publish_lock_wait_seconds, 7.0),
     "minor_lock_timeout_action": (
         "refuse",
         lambda: configured_settings().publish_lock_timeout_action,
         LockTimeoutAction.REFUSE,
     ),
-    "readers_honour_visibility": ("True", lambda: configured_settings().policy.mixed, MixedKinds.LOCK_FREE),
+    "readers_honour_visibility": (
+        "True",
+        lambda: configured_settings().policy.minor_publication,
+        MinorPublication.LOCK_FREE,
+    ),
     "mm_allow_originals": ("True", lambda: configured_settings().policy.insert_only_originals, True),
     "job_queue": ("nightly", job_queue, "nightly"),
     "task_retries": ("0", task_retries, 0),
