@@ -42,19 +42,20 @@ class Cleaner:
             if row.next_txn_id >= self._partition.metastore.min_open_txn:
                 said.append(f"{row.highest_write_id} waits for an open transaction")
                 continue
-            is_done, words = self._clean_guarded(row.highest_write_id)
+            is_done, words = self._clean_guarded(row)
             said.append(words)
             if is_done:
                 ready.remove(row)
         return "; ".join(said) or "nothing is ready"
 
-    def _clean_guarded(self, highest: int) -> tuple[bool, str]:
+    def _clean_guarded(self, row: ReadyForCleaning) -> tuple[bool, str]:
         try:
-            return self._clean(highest)
+            return self._clean(row)
         except RefusedError as error:
-            return False, f"{highest} cannot be cleaned: {error.reason}"
+            return False, f"{row.highest_write_id} cannot be cleaned: {error.reason}"
 
-    def _clean(self, highest: int) -> tuple[bool, str]:
+    def _clean(self, row: ReadyForCleaning) -> tuple[bool, str]:
+        highest = row.highest_write_id
         metastore = self._partition.metastore
         min_open = metastore.min_open_txn
         aborted = tuple(txn for txn in metastore.txns(State.ABORTED) if txn < min_open)
@@ -66,6 +67,8 @@ class Cleaner:
             self._forget(table, highest)
             return True, f"{highest} was overtaken"
         doomed = deletable(before.listing, cleaner_list(table, highest), seen, before.base_formats)
+        if seen is None:
+            doomed = tuple(path for path in doomed if path in row.replaced)
         self._storage.delete(doomed)
         self.deleted += len(doomed)
         after = self._look()

@@ -32,16 +32,20 @@ class ReadyForCleaning:
     """A committed compaction, as the metastore's queue remembers it.
 
     :param next_txn_id: the highest transaction there was at its commit.
+    :param replaced: what was obsolete or aborted when it was planned, and what it merged. Names of Hive 3 do not say
+        which compaction made a directory, so that a later one's result would count in an earlier one's cleaning.
     """
 
     highest_write_id: int
     next_txn_id: int
+    replaced: frozenset[str]
 
 
 @dataclass(frozen=True)
 class _Running:
     plan: CompactionPlan
     txn: int
+    replaced: frozenset[str]
 
 
 class Compactor:
@@ -77,7 +81,7 @@ class Compactor:
         txn = partition.metastore.open()
         before = fingerprint(partition.folder)
         try:
-            plan = self._plan(wanted, txn)
+            plan, replaced = self._plan(wanted, txn)
         except RefusedError as error:
             if error.remedy != _NOTHING_TO_DO:
                 raise
@@ -85,14 +89,14 @@ class Compactor:
             assert fingerprint(partition.folder) == before, "a refusal changed the partition"
             return f"refused: {error.reason}"
         open_staging(self._storage, plan)
-        self._running = _Running(plan, txn)
+        self._running = _Running(plan, txn, replaced)
         return f"transaction {txn}: {plan.reason}; {', '.join(plan.directories)} -> {', '.join(plan.targets)}"
 
     def finish(self, death: Death) -> str:
         """Merge and publish what was started."""
         if self._running is None:
             return "nothing runs"
-        plan, txn = self._running.plan, self._running.txn
+        plan, txn, replaced = self._running.plan, self._running.txn, self._running.replaced
         metastore = self._partition.metastore
         result = run_plainly(plan)
         assert result.error is None, f"the job failed: {result.error}"
@@ -109,12 +113,12 @@ class Compactor:
             metastore.end(txn, State.ABORTED)
             return "published, died before its commit"
         metastore.end(txn, State.COMMITTED)
-        self.ready.append(ReadyForCleaning(plan.high_water_mark, metastore.txn_high_water_mark))
+        self.ready.append(ReadyForCleaning(plan.high_water_mark, metastore.txn_high_water_mark, replaced))
         self.done.append(plan)
         remove_whole(self._storage, plan.staging)
         return f"published {', '.join(plan.targets)}"
 
-    def _plan(self, wanted: CompactionType, txn: int) -> CompactionPlan:
+    def _plan(self, wanted: CompactionType, txn: int) -> tuple[CompactionPlan, frozenset[str]]:
         partition, storage = self._partition, self._storage
         is_hive_4 = partition.kind.hive_version == 4
         txns = partition.metastore.valid_txns().as_of(txn)
@@ -122,7 +126,7 @@ class Compactor:
         listing = storage.list()
         directory = acid_directory(listing, write_ids, txns if is_hive_4 else None, read_base_formats(storage, listing))
         token = f"{self._attempts:016x}"
-        return plan_compaction(
+        plan = plan_compaction(
             PartitionState(
                 entity=Entity("db", "t"),
                 location=storage.location,
@@ -142,6 +146,9 @@ class Compactor:
                 rewrite_single_delta=not is_hive_4,
             ),
         )
+        originals = [part for file in directory.originals for part in (file.path, file.path.partition("/")[0])]
+        replaced = {*plan.directories, *directory.obsolete, *directory.aborted}
+        return plan, frozenset({*replaced, *(originals if plan.type is CompactionType.MAJOR else ())})
 
     def _mixed(self) -> MinorPublication:
         kind = self._partition.kind
