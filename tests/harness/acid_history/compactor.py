@@ -184,7 +184,7 @@ class Compactor:
     def _check_half_is_refused(self, txn: int) -> None:
         before = fingerprint(self._partition.folder)
         try:
-            plan = self._plan(CompactionType.MAJOR, txn)
+            plan, _ = self._plan(CompactionType.MAJOR, txn)
         except UnsupportedTableError:
             assert fingerprint(self._partition.folder) == before, "a refusal changed the partition"
             return
