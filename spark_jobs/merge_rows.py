@@ -23,6 +23,7 @@ from airflow_provider_acid.spark_jobs.exact_rows import ExactRows
 from airflow_provider_acid.spark_jobs.key_filter import DeletedKeys, KeyFilter, deleted_keys
 from airflow_provider_acid.spark_jobs.merge_sources import Sources, look_at, output_calendar
 from airflow_provider_acid.spark_jobs.merged import Merged, Progress
+from airflow_provider_acid.spark_jobs.orc_nan_statistics import without_nan_statistics
 from airflow_provider_acid.spark_jobs.orc_schema import OrcType, acid_schema, as_written
 from airflow_provider_acid.spark_jobs.output_options import bloom_filter_ids, writable
 from airflow_provider_acid.spark_jobs.sealed_output import SealedOutput, sealed_output
@@ -91,8 +92,9 @@ class _Merge:
         )
         keys_left = KeyFilter(self.bucket.bucket, self.visibility, self.deleted)
         check = RowsCheck(keys_left, None if way is ArrowRows else self.sources.zone)
-        size = verify_output(self.storage, self.path, self.options, expected, check)
-        return Merged(self.path, self._figures(size, len(keys), rows_aborted, rows_deleted, expected.rows))
+        path = without_nan_statistics(self.storage, self.path)
+        size = verify_output(self.storage, path, self.options, expected, check)
+        return Merged(path, self._figures(size, len(keys), rows_aborted, rows_deleted, expected.rows))
 
     def _copy(self, writer: ArrowRows | ExactRows) -> tuple[int, int]:
         rows_aborted = rows_deleted = done_bytes = 0

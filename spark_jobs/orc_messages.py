@@ -107,7 +107,10 @@ _MESSAGES: dict[str, tuple[tuple[str, int, str, str], ...]] = {
     ),
     "StripeStatistics": (("colStats", 1, "ColumnStatistics", "*"),),
     "Metadata": (("stripeStats", 1, "StripeStatistics", "*"),),
-    "StripeFooter": (("writerTimezone", 3, "string", ""),),
+    "Stream": (("kind", 1, "uint32", ""), ("column", 2, "uint32", ""), ("length", 3, "uint64", "")),
+    "StripeFooter": (("streams", 1, "Stream", "*"), ("writerTimezone", 3, "string", "")),
+    "RowIndexEntry": (("positions", 1, "uint64", "packed"), ("statistics", 2, "ColumnStatistics", "")),
+    "RowIndex": (("entry", 1, "RowIndexEntry", "*"),),
 }
 
 

@@ -18,9 +18,10 @@ from google.protobuf.message import DecodeError, Message
 
 from airflow_provider_acid.exceptions import CorruptFileError, VerificationError
 from airflow_provider_acid.spark_jobs.file_copy import CHUNK_BYTES, digest_of
-from airflow_provider_acid.spark_jobs.orc_codec import CodecError, CompressionKind, compress, decompress
+from airflow_provider_acid.spark_jobs.orc_codec import CodecError, CompressionKind, decompress
 from airflow_provider_acid.spark_jobs.orc_messages import message_class
 from airflow_provider_acid.spark_jobs.orc_schema import TIMESTAMPS
+from airflow_provider_acid.spark_jobs.orc_sections import Sections, stripe_bytes
 from airflow_provider_acid.spark_jobs.orc_stripes_statistics import merge_statistics
 from airflow_provider_acid.spark_jobs.orc_tail import MAGIC, read_tail_section
 
@@ -90,7 +91,7 @@ def look_at(name: str, open_file: OpenFile, ignored_metadata: frozenset[str] = f
         size = file.seek(0, 2)
         try:
             end = read_tail_section(file, size)
-            sections = _Sections.of(end)
+            sections = Sections.of(end)
             _check_layout(sections.footer, size - len(end))
             zones = _time_zones(file, sections)
         except (CodecError, DecodeError, ValueError) as error:
@@ -143,18 +144,18 @@ def write_stripes(
         with source.open() as file:
             _check_unchanged(source, file)
             for stripe in source.footer.stripes:
-                digests.append(_copy_range(source.name, file, stripe.offset, _stripe_bytes(stripe), output))
+                digests.append(_copy_range(source.name, file, stripe.offset, stripe_bytes(stripe), output))
                 footer.stripes.add().CopyFrom(stripe)
                 footer.stripes[-1].offset = offset
-                offset += _stripe_bytes(stripe)
-                progress(done_bytes + stripe.offset + _stripe_bytes(stripe))
+                offset += stripe_bytes(stripe)
+                progress(done_bytes + stripe.offset + stripe_bytes(stripe))
         done_bytes += source.size_bytes
         progress(done_bytes)
     footer.contentLength = offset
     metadata: Any = message_class("Metadata")()
     for source in sources:
         metadata.stripeStats.extend(source.stripe_statistics)
-    end = _tail(sources[0].postscript, metadata, footer)
+    end = Sections(sources[0].postscript, footer, metadata).packed()
     output.write(end)
     tail_digest = hashlib.sha256(end).digest()
     return StripeCopy(offset + len(end), footer.numberOfRows, tuple(digests), tail_digest)
@@ -168,51 +169,28 @@ def verify_stripes(name: str, file: BinaryIO, copy: StripeCopy) -> None:
     size = file.seek(0, 2)
     try:
         end = read_tail_section(file, size)
-        footer = _Sections.of(end).footer
+        footer = Sections.of(end).footer
         _check_layout(footer, size - len(end))
     except (CodecError, DecodeError, ValueError) as error:
         raise VerificationError(name, f"cannot be read back ({error})", _REPORT) from error
     if (size, hashlib.sha256(end).digest()) != (copy.size_bytes, copy.tail_digest):
         raise VerificationError(name, "has not the tail that was written", _REPORT)
-    found = tuple(_digest_range(file, stripe.offset, _stripe_bytes(stripe)) for stripe in footer.stripes)
+    found = tuple(_digest_range(file, stripe.offset, stripe_bytes(stripe)) for stripe in footer.stripes)
     if found != copy.stripe_digests:
         pairs = zip(found, copy.stripe_digests, strict=True)
         differing = [number for number, (here, there) in enumerate(pairs) if here != there]
         raise VerificationError(name, f"its stripes {differing} are not the sources' bytes", _REPORT)
 
 
-@dataclass(frozen=True)
-class _Sections:
-    """A tail, decoded."""
-
-    postscript: Any
-    footer: Any
-    metadata: Any
-
-    @classmethod
-    def of(cls, end: bytes) -> _Sections:
-        postscript: Any = message_class("PostScript").FromString(end[-1 - end[-1] : -1])
-        kind, block_bytes = CompressionKind(postscript.compression), postscript.compressionBlockSize
-        footer_start = len(end) - 1 - end[-1] - postscript.footerLength
-        packed = end[footer_start : footer_start + postscript.footerLength]
-        footer: Any = message_class("Footer").FromString(decompress(packed, kind, block_bytes))
-        packed = end[footer_start - postscript.metadataLength : footer_start]
-        return cls(postscript, footer, message_class("Metadata").FromString(decompress(packed, kind, block_bytes)))
-
-
 def _check_layout(footer: Any, data_end: int) -> None:
-    if any(stripe.offset + _stripe_bytes(stripe) > data_end for stripe in footer.stripes):
+    if any(stripe.offset + stripe_bytes(stripe) > data_end for stripe in footer.stripes):
         raise ValueError("a stripe reaches behind the end of the data")
     rows = sum(stripe.numberOfRows for stripe in footer.stripes)
     if rows != footer.numberOfRows:
         raise ValueError(f"its stripes have {rows} rows, its footer says {footer.numberOfRows}")
 
 
-def _stripe_bytes(stripe: Any) -> int:
-    return int(stripe.indexLength + stripe.dataLength + stripe.footerLength)
-
-
-def _time_zones(file: BinaryIO, sections: _Sections) -> tuple[str, ...]:
+def _time_zones(file: BinaryIO, sections: Sections) -> tuple[str, ...]:
     """The zones in which the stripes count timestamps; none where there are no timestamps."""
     if not any(node.kind in TIMESTAMPS for node in sections.footer.types) or sections.footer.encryption:
         return ()
@@ -226,7 +204,7 @@ def _time_zones(file: BinaryIO, sections: _Sections) -> tuple[str, ...]:
     return tuple(sorted(zones))
 
 
-def _shape(sections: _Sections, zones: tuple[str, ...], ignored_metadata: frozenset[str]) -> bytes | None:
+def _shape(sections: Sections, zones: tuple[str, ...], ignored_metadata: frozenset[str]) -> bytes | None:
     """Everything of a tail that is not about single stripes, their statistics or lengths; unknown fields, too."""
     source = sections.footer
     whole_statistics = len(source.statistics) == len(source.types) and all(
@@ -265,16 +243,6 @@ def _new_footer(sources: Sequence[StripeSource], user_metadata: Mapping[str, byt
     footer.numberOfRows = sum(source.rows for source in sources)
     footer.statistics.extend(merge_statistics([source.footer.statistics for source in sources], footer.types))
     return footer
-
-
-def _tail(postscript: Any, metadata: Any, footer: Any) -> bytes:
-    last = _copy(postscript)
-    kind, block_bytes = CompressionKind(last.compression), last.compressionBlockSize
-    packed_metadata = compress(metadata.SerializeToString(), kind, block_bytes)
-    packed_footer = compress(footer.SerializeToString(), kind, block_bytes)
-    last.metadataLength, last.footerLength = len(packed_metadata), len(packed_footer)
-    end = last.SerializeToString()
-    return b"".join((packed_metadata, packed_footer, end, bytes([len(end)])))
 
 
 def _check_unchanged(source: StripeSource, file: BinaryIO) -> None:
