@@ -26,6 +26,7 @@ from tests.unit.spark_jobs.orc_tails import Tail
 
 NAN = math.nan
 ROW_INDEX = 6
+BLOOM_FILTERS = (7, 8)
 
 WAYS: dict[str, tuple[str, Any]] = {"arrow": ("bigint", 5), "exact": ("timestamp", (-5, 250_000_000))}
 
@@ -290,6 +291,33 @@ def test_the_first_file_goes_when_the_second_has_its_place(tmp_path: Path) -> No
     assert [f"{STAGING}/attempts/{name}" for name in partition.attempts()] == [merged.attempt]
 
 
+@pytest.mark.parametrize("limits", [{"minimum": NAN}, {"maximum": NAN}, {"sum": NAN}, {"sum": None}, {"maximum": None}])
+def test_limits_are_uncertain_by_each_of_their_numbers(
+    tmp_path: Path, limits: dict[str, float | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    partition = Partition(tmp_path, ("double", "double"))
+    deltas(partition, [[0.5], [1.5]], 2.5)
+    path = str(merge(partition, monkeypatch).attempt)
+    tail = Tail((tmp_path / path).read_bytes())
+    for name, number in limits.items():
+        part = tail.footer.statistics[7].doubleStatistics
+        part.ClearField(name) if number is None else setattr(part, name, number)
+    (tmp_path / path).write_bytes(tail.sealed())
+    new = Written(tmp_path / without_nan_statistics(partition.storage, path))
+    assert {column for column, found in new.statistics() if found.HasField("doubleStatistics")} == {8}
+
+
+def test_other_indexes_of_a_column_stay(tmp_path: Path) -> None:
+    partition = Partition(tmp_path, ("double",))
+    written_by_pyorc = partition.write("delta_0000001_0000001_0000", [insert(1, 0, NAN)], bloom_filter_columns=[7])
+    path = f"{STAGING}/attempts/bucket_00000.1"
+    (tmp_path / written_by_pyorc.path).rename(tmp_path / path)
+    old = Written(tmp_path / path)
+    assert [column for kind, column, _ in old.streams() if kind in BLOOM_FILTERS] == [7]
+    new = Written(tmp_path / without_nan_statistics(partition.storage, path))
+    assert new.streams() == old.streams()
+
+
 def test_a_full_disk_while_writing_again_is_an_error_that_names_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -324,7 +352,15 @@ def longer_data(footer: Any) -> None:
     footer.streams[-1].length += 1
 
 
-@pytest.mark.parametrize("damage", [cut_stream, longer_index, longer_data])
+def shifted(footer: Any) -> None:
+    """The last index loses a byte to the first data."""
+    is_index = [stream.kind == ROW_INDEX for stream in footer.streams]
+    boundary = is_index.index(False)
+    footer.streams[boundary - 1].length -= 1
+    footer.streams[boundary].length += 1
+
+
+@pytest.mark.parametrize("damage", [cut_stream, longer_index, longer_data, shifted])
 def test_a_stripe_that_is_not_laid_out_as_its_footer_says_is_an_error(
     tmp_path: Path, damage: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
