@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 
+from airflow_provider_acid.acid.plan import CompactionType
 from airflow_provider_acid.compaction.active import ActiveCompaction, AwaitsLock
 from airflow_provider_acid.compaction.finishing import Finished
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
@@ -165,6 +166,8 @@ class CompactionBatch:
             self._end(item, worker.abandon(begun, str(error)))
             return
         self._progress.began(begun.plan)
+        if begun.plan.type is CompactionType.MAJOR:
+            self._skip(self._spare(item))
 
     def _settle(self, item: int, finished: Finished) -> None:
         """Keep what came of an item, or have it wait, or begun anew under its spare number."""

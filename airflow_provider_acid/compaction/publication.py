@@ -126,7 +126,10 @@ def _would_be_read_beside(plan: CompactionPlan, directory: str) -> bool:
 
 
 def _is_cut(target: BaseName | DeltaName | None, base: BaseName) -> bool:
-    return isinstance(target, DeltaName) and is_cut_by(base, target.min_write_id, target.max_write_id)
+    # An INSERT OVERWRITE's base is its own write id's, which the plan took for aborted: the lock keeps others away.
+    if not isinstance(target, DeltaName) or not base.visibility_txn_id:
+        return False
+    return is_cut_by(base, target.min_write_id, target.max_write_id)
 
 
 def _doubles(delta: DeltaName, target: BaseName | DeltaName | None) -> bool:

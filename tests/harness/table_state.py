@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+from thrift.transport.TTransport import TTransportException
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.plan import CompactionType
@@ -17,7 +21,7 @@ from airflow_provider_acid.metastore.values import TxnState
 from tests.harness.acid_reader import Snapshot, as_hive_prints, read_table
 from tests.harness.hive_tables import FixtureTable, register
 from tests.harness.metastore_server import MetastoreServer
-from tests.harness.thrift_admin import LockNotAcquiredError, ThriftAdmin
+from tests.harness.thrift_admin import LockNotAcquiredError, ThriftAdmin, Transactions
 
 
 @dataclass(frozen=True)
@@ -73,10 +77,18 @@ class TableState:
         with AcidMetastoreClient([MetastoreAddress(self.server.host, self.server.port)]) as client:
             return any(lock.type == "EXCLUSIVE" for lock in client.show_locks(self.entity))
 
+    def _transactions(self) -> Transactions:
+        """The metastore breaks the connection while a transaction has an id and is not stored yet."""
+        for _ in range(10):
+            with ThriftAdmin(self.server.host, self.server.port) as admin, suppress(TTransportException):
+                return admin.transactions()
+            time.sleep(0.5)
+        raise AssertionError("the metastore does not list its transactions")
+
     def _read(self, *, check_visibility: bool) -> list[str]:
+        transactions = self._transactions()
         with ThriftAdmin(self.server.host, self.server.port) as admin:
             ids = admin.write_ids(self.table.database, self.table.name)
-            transactions = admin.transactions()
         definition = self.table.fixture.definition
         snapshot = Snapshot(
             ids.high_water_mark,

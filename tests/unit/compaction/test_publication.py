@@ -168,7 +168,9 @@ def test_a_compacted_delta_that_would_be_read_beside_the_output_is_named(
 
 @pytest.mark.parametrize("targets", [("base_0000003_v0000009",), MINOR_TARGETS])
 @pytest.mark.parametrize(
-    "name", ["delta_0000001_0000002_v0000007", "delta_0000004_0000005_v0000007", "delta_0000003_0000006"]
+    "name",
+    ["delta_0000001_0000002_v0000007", "delta_0000004_0000005_v0000007", "delta_0000003_0000006", "base_0000002"],
+    ["delta_0000001_0000002_v0000007", "delta_0000004_0000005_v0000007", "delta_0000003_0000006", "base_0000002"],
 )
 def test_a_delta_that_is_hidden_or_disjoint_or_streamed_may_appear(
     made: Made, targets: tuple[str, ...], name: str
