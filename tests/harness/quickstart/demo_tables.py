@@ -23,8 +23,7 @@ HIVE_WRITTEN = {
         "a_conv",
     ),
 }
-"""By version of Hive. ``mm_plain`` (insert-only) and ``a_conv`` (files from before its conversion to ACID) show what
-is passed over."""
+"""By version of Hive. ``mm_plain`` is insert-only, ``a_conv`` has files from before its conversion to ACID."""
 
 
 @dataclass(frozen=True)

@@ -170,7 +170,6 @@ def test_a_compacted_delta_that_would_be_read_beside_the_output_is_named(
 @pytest.mark.parametrize(
     "name",
     ["delta_0000001_0000002_v0000007", "delta_0000004_0000005_v0000007", "delta_0000003_0000006", "base_0000002"],
-    ["delta_0000001_0000002_v0000007", "delta_0000004_0000005_v0000007", "delta_0000003_0000006", "base_0000002"],
 )
 def test_a_delta_that_is_hidden_or_disjoint_or_streamed_may_appear(
     made: Made, targets: tuple[str, ...], name: str

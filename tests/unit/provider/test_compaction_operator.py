@@ -25,7 +25,7 @@ from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, Out
 from airflow_provider_acid.compaction.settings import CompactionSettings, LockTimeoutAction
 from airflow_provider_acid.exceptions import ConfigurationError, MetastoreUnavailableError
 from airflow_provider_acid.operators import compaction
-from airflow_provider_acid.operators.compaction import AcidCompactionOperator, application_name, task_identity
+from airflow_provider_acid.operators.compaction import AcidCompactionOperator, application_name
 
 # Airflow's hook leaves the pipe to spark-submit to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
@@ -194,23 +194,6 @@ def test_how_minors_are_published_is_configured_and_may_be_set_for_one_task(
     operator().execute({})
     assert name in AcidCompactionOperator.template_fields
     assert [getattr(settings, setting) for settings in made] == [expected, getattr(CompactionSettings(), setting)]
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("max_num_delta", 0),
-        ("minor_publish_lock", "perhaps"),
-        ("minor_lock_wait_seconds", -1),
-        ("minor_lock_timeout_action", "wait"),
-        ("readers_honour_visibility", 2),
-    ],
-)
-def test_a_parameter_of_minors_that_cannot_be_used_is_refused_by_name(
-    spark: FakeSpark, name: str, value: object
-) -> None:
-    with pytest.raises(ConfigurationError, match=f"parameter {name}"):
-        operator(**{name: value}).execute({})
 
 
 def test_the_application_is_named_like_hives_jobs(spark: FakeSpark) -> None:
@@ -405,30 +388,3 @@ def test_a_wrong_parameter_is_refused_by_name_before_anything_begins(
     with pytest.raises(ConfigurationError, match=f"^parameter {name}: "):
         operator(**parameters).execute({})
     assert FakeBatch.made == []
-
-
-def test_every_templated_field_is_an_attribute_and_kept_as_it_is_given() -> None:
-    task = operator(partitions="{{ ti.x }}", hive_acid_conn_id="{{ a }}", run_directory="{{ b }}")
-    found: tuple[object, ...] = (task.partitions, task.hive_acid_conn_id, task.run_directory)
-    assert found == ("{{ ti.x }}", "{{ a }}", "{{ b }}")
-    assert all(hasattr(task, name) for name in task.template_fields)
-    assert {"conf", "py_files", "partitions"} <= set(task.template_fields)
-
-
-def test_a_try_never_resumes_an_application() -> None:
-    assert operator(durable=True).durable is False
-
-
-def ti(**changes: Any) -> dict[str, Any]:
-    fields = {"dag_id": "d", "run_id": "r", "task_id": "t", "map_index": 3, "try_number": 1, **changes}
-    return {"ti": SimpleNamespace(**fields)}
-
-
-def test_all_tries_of_a_task_have_one_identity() -> None:
-    assert task_identity(ti()) == task_identity(ti(try_number=2)) == "d/r/t/3"  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("part", ["dag_id", "run_id", "task_id", "map_index"])
-def test_other_tasks_have_others(part: str) -> None:
-    assert task_identity(ti(**{part: "other"})) != task_identity(ti())  # type: ignore[arg-type]
-    assert task_identity({}) != task_identity({})
