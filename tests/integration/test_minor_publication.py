@@ -135,6 +135,22 @@ def test_one_kind_alone_needs_no_lock_where_everybody_began_after_what_is_merged
     site.end(readers[0], site.admin.commit)
 
 
+def test_other_compactions_of_this_package_are_no_readers(site: Site) -> None:
+    tables = [site.table(name) for name in ("t", "u")]
+    for table in tables:
+        table.insert(1)
+        table.insert(2)
+    recorder = StepRecorder(lambda step: None)
+    workers = [site.worker(name, recorder) for name in ("one", "other")]
+    actives = [worker.begin(minor(table)) for worker, table in zip(workers, tables, strict=True)]
+    for worker, active in zip(workers, actives, strict=True):
+        assert isinstance(active, ActiveCompaction), active
+        outcome = worker.finish(active, run_plainly(active.plan))
+        assert isinstance(outcome, Outcome)
+        assert outcome.state is OutcomeState.COMPACTED, outcome
+    assert Step.EXCLUSIVE_LOCK_ASKED not in recorder.steps
+
+
 def test_one_kind_alone_waits_for_a_reader_that_began_before_what_is_merged_had_ended(site: Site) -> None:
     """Trino does not look at the write ids of rows: it would see one of a transaction that its snapshot has not."""
     table = site.table()
