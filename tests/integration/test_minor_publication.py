@@ -143,7 +143,8 @@ def test_other_compactions_of_this_package_are_no_readers(site: Site) -> None:
     recorder = StepRecorder(lambda step: None)
     workers = [site.worker(name, recorder) for name in ("one", "other")]
     actives = [worker.begin(minor(table)) for worker, table in zip(workers, tables, strict=True)]
-    for worker, active in zip(workers, actives, strict=True):
+    # The later one first, while the older one is still open.
+    for worker, active in reversed(list(zip(workers, actives, strict=True))):
         assert isinstance(active, ActiveCompaction), active
         outcome = worker.finish(active, run_plainly(active.plan))
         assert isinstance(outcome, Outcome)
