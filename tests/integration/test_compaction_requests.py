@@ -145,7 +145,7 @@ def test_a_served_minor_that_cannot_be_done_becomes_a_major_and_says_why(serving
     outcome = serving.compact(due(table.entity(), request))
     assert outcome.state is OutcomeState.COMPACTED
     assert outcome.targets[0].startswith("base_")
-    assert "done as a major, because inserts and deletes take two renames" in outcome.message
+    assert "done as a major, because a minor may need the publish lock" in outcome.message
     assert serving.row(request).state is CompactionState.READY_FOR_CLEANING
 
 
