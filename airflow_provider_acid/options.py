@@ -47,8 +47,8 @@ OPTIONS = (
     Option(
         "minor_publish_lock",
         "Whether a minor compaction may take an EXCLUSIVE lock for its publication: one of inserts and deletes always "
-        "needs it, any other while older transactions are open, since readers that ignore a compaction's transaction "
-        "(Trino) would see other rows than before for a moment. Without it minors are done as majors.",
+        "needs it, any other while older transactions have locks there, since readers that ignore a compaction's "
+        "transaction (Trino) would see other rows than before for a moment. Without it minors are done as majors.",
         "boolean",
         "True",
     ),

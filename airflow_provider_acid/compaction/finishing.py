@@ -13,7 +13,6 @@ from airflow_provider_acid.acid.partition import MinorPublication
 from airflow_provider_acid.acid.plan import CompactionType
 from airflow_provider_acid.acid.result import CompactionResult
 from airflow_provider_acid.compaction.active import ActiveCompaction, AwaitsLock
-from airflow_provider_acid.compaction.attempts import pool_of_txn
 from airflow_provider_acid.compaction.journal import PublicationJournal, write_journal
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
 from airflow_provider_acid.compaction.publication import check_inputs, verify_output
@@ -98,10 +97,8 @@ class Finisher:
         plan = active.plan
         if plan.type is CompactionType.MAJOR or self._settings.policy.minor_publication is MinorPublication.LOCK_FREE:
             return False
-        if len(plan.outputs) > 1:
-            return True
-        # Compactions of this package read no table.
-        return any(pool_of_txn(txn) is None for txn in active.transaction.others_open(active.newest_txn_id))
+        # A reader without a lock yet takes its snapshot after it has one, as Trino does.
+        return len(plan.outputs) > 1 or active.transaction.others_hold_locks(active.newest_txn_id)
 
     def _fence(self, active: ActiveCompaction) -> None:
         check_inputs(active.storage, active.plan)

@@ -17,7 +17,7 @@ from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.heartbeat import Heartbeat
 from airflow_provider_acid.metastore.locks import LOCK_WAIT_SECONDS, acquire_shared_read, describe_blockers
 from airflow_provider_acid.metastore.txns import AGENT
-from airflow_provider_acid.metastore.values import LockState, TxnInfo, TxnState
+from airflow_provider_acid.metastore.values import LockState, TxnState
 
 log = logging.getLogger(__name__)
 
@@ -127,11 +127,11 @@ class CompactionTransaction:
         """Id of the exclusive lock; None where it was not asked for."""
         return self._exclusive_lock_id
 
-    def others_open(self, newest_txn_id: int) -> list[TxnInfo]:
-        """Other transactions that are still open and not newer than ``newest_txn_id``."""
+    def others_hold_locks(self, newest_txn_id: int) -> bool:
+        """Whether another transaction that is not newer than ``newest_txn_id`` has a lock that touches the entity."""
         self.check()
-        old = (txn for txn in self._client.transactions() if txn.id <= newest_txn_id and txn.id != self.txn_id)
-        return [txn for txn in old if txn.state is TxnState.OPEN]
+        held = {lock.txn_id for lock in self._client.show_locks(self.entity)} - {self.txn_id}
+        return any(txn_id is None or txn_id <= newest_txn_id for txn_id in held)
 
     def ask_exclusive(self) -> None:
         """Ask for an exclusive lock on the same entity; it is withdrawn by ending the transaction only.

@@ -135,7 +135,7 @@ def test_one_kind_alone_needs_no_lock_where_everybody_began_after_what_is_merged
     site.end(readers[0], site.admin.commit)
 
 
-def test_other_compactions_of_this_package_are_no_readers(site: Site) -> None:
+def test_transactions_that_have_no_lock_here_are_not_waited_for(site: Site) -> None:
     tables = [site.table(name) for name in ("t", "u")]
     for table in tables:
         table.insert(1)
