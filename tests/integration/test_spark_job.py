@@ -28,7 +28,7 @@ class Run:
     def __init__(self, directory: Path, partitions: int, idle_timeout_seconds: float = 120) -> None:
         self.directory = directory
         directory.mkdir()
-        batch = {"format_version": 1, "partitions": partitions, "idle_timeout_seconds": idle_timeout_seconds}
+        batch = {"format_version": 2, "partitions": partitions, "idle_timeout_seconds": idle_timeout_seconds}
         self.put("batch.json", json.dumps(batch))
         self.put("operator.alive.1", "1")
 
@@ -124,7 +124,7 @@ def test_partitions_succeed_whatever_happens_to_another(finished: tuple[Run, lis
             ("bucket_00001", 100, 0, 100),
             ("bucket_00002", 100, 0, 100),
         ]
-        made = partitions[item].path / STAGING / "output"
+        made = partitions[item].path / STAGING / "output" / "rows"
         assert sorted(file.name for file in made.iterdir()) == [
             "_metadata_acid",
             "_orc_acid_version",
