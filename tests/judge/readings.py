@@ -59,6 +59,9 @@ def check_bases(hive: HiveEngine, table: str, when: str) -> None:
     assert not extra, f"{table}, {when}: the bases hold {sorted(extra)}, which Hive does not read"
 
 
+_KEY = ("originalTransaction", "bucket", "rowId")
+
+
 def _row_ids(path: Path) -> list[str]:
     with path.open("rb") as file:
-        return ["\t".join(map(str, row[1:4])) for row in pyorc.Reader(file)]
+        return ["\t".join(map(str, row)) for row in pyorc.Reader(file, column_names=_KEY)]
