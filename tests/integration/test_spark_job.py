@@ -135,7 +135,7 @@ def test_partitions_succeed_whatever_happens_to_another(finished: tuple[Run, lis
         assert (made / "_orc_acid_version").read_bytes() == b"2"
         assert json.loads((made / "_metadata_acid").read_text()) == {"thisFileVersion": "0", "dataFormat": "compacted"}
         assert len(read_events(made / "bucket_00000")) == 99
-        assert CompactionResult.from_json((made.parent / "result.json").read_text()) == result
+        assert CompactionResult.from_json((made.parent.parent / "result.json").read_text()) == result
 
 
 def test_the_corrupt_partition_names_its_file_and_has_no_seal(finished: tuple[Run, list[Partition], str, int]) -> None:
