@@ -60,6 +60,15 @@ class CompactionQueue(Protocol):
     metastore does not: it identifies rows by id alone.
     """
 
+    @property
+    def publishes_by_commit(self) -> bool:
+        """Whether a compaction's result becomes part of the table when its transaction commits, as on Hive 4.
+
+        Where not (Hive 3.1), the rename itself publishes: names carry no transaction, and a row that is ready for
+        cleaning is still 'working' for everybody else, so that Hive's own Cleaner leaves it alone; it then stands in
+        the way of the partition's next request.
+        """
+
     def enqueue(
         self, entity: Entity, type: CompactionType, pool: str, properties: Mapping[str, str] | None = None
     ) -> Enqueued | NotEnqueued:
@@ -92,7 +101,27 @@ class CompactionQueue(Protocol):
     def complete(self, claim: ClaimedCompaction) -> None:
         """Make the row ready for cleaning; the transaction is committed after this, never before.
 
+        Where :attr:`publishes_by_commit` is not true, this also records who may still read the merged directories
+        (the highest transaction and lock id of this moment), so the result must be published before.
+
         :raises OwnershipLostError: the row is no longer this claim's.
+        """
+
+    def keep(self, row: ClaimedCompaction | CompactionRow) -> None:
+        """Tell that a claim, or a row that waits for its cleaning, is not forgotten.
+
+        To be called far more often than the metastore's worker time-out (24 h), after which it takes claims back.
+
+        :raises OwnershipLostError: the row changed since it was claimed or looked up.
+        """
+
+    def give_back(self, row: CompactionRow, message: str) -> None:
+        """Take a claim from a worker that is silent for longer than the worker time-out.
+
+        The request waits for another worker then; where the metastore lets nobody but itself do that (Hive 4), it
+        is failed instead.
+
+        :raises OwnershipLostError: the row changed since it was looked up.
         """
 
     def fail(self, row: ClaimedCompaction | CompactionRow, message: str) -> None:
@@ -118,11 +147,15 @@ class CompactionQueue(Protocol):
     def ready_to_clean(self, entities: Iterable[Entity]) -> list[CompactionRow]:
         """Rows whose compaction is committed and not cleaned, by high-water mark: they are to be cleaned in order."""
 
-    def cleaned(self, row: CompactionRow, highest_write_id: int) -> None:
+    @property
+    def can_forget_nothing(self) -> bool:
+        """Whether :meth:`cleaned` may be told to keep all bookkeeping of write ids."""
+
+    def cleaned(self, row: CompactionRow, highest_write_id: int | None) -> None:
         """Move a row to history as succeeded, after its obsolete directories are deleted.
 
         :param highest_write_id: bookkeeping of write ids up to this one is dropped; no file may hold rows of an
-            aborted one any more.
+            aborted one any more. None: none is dropped; only where :attr:`can_forget_nothing`.
         :raises ConfigurationError: it is not positive, or above the row's own.
         :raises OwnershipLostError: the row is not ready for cleaning, and was not cleaned by somebody else either.
         """

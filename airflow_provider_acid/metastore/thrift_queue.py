@@ -28,6 +28,9 @@ class ThriftCompactionQueue:
     :param client: a client of a metastore that ``supports_thrift_queue``.
     """
 
+    publishes_by_commit = True
+    can_forget_nothing = False
+
     def __init__(self, client: AcidMetastoreClient) -> None:
         self._client = client
 
@@ -113,6 +116,14 @@ class ThriftCompactionQueue:
             ),
         )
 
+    def keep(self, row: ClaimedCompaction | CompactionRow) -> None:
+        """See :meth:`~.queue.CompactionQueue.keep`; Hive 4 offers no call for it, nor does it take back cleanings."""
+        self._check(row)
+
+    def give_back(self, row: CompactionRow, message: str) -> None:
+        """See :meth:`~.queue.CompactionQueue.give_back`."""
+        self.fail(row, message)
+
     def fail(self, row: ClaimedCompaction | CompactionRow, message: str) -> None:
         """See :meth:`~.queue.CompactionQueue.fail`."""
         self._change(
@@ -150,9 +161,9 @@ class ThriftCompactionQueue:
         ]
         return sorted(found, key=lambda row: (row.highest_write_id or 0, row.id))
 
-    def cleaned(self, row: CompactionRow, highest_write_id: int) -> None:
+    def cleaned(self, row: CompactionRow, highest_write_id: int | None) -> None:
         """See :meth:`~.queue.CompactionQueue.cleaned`."""
-        if not 0 < highest_write_id <= (row.highest_write_id or 0):
+        if highest_write_id is None or not 0 < highest_write_id <= (row.highest_write_id or 0):
             raise ConfigurationError(
                 str(row),
                 f"cannot be marked cleaned up to write id {highest_write_id}, its own is {row.highest_write_id}",

@@ -235,9 +235,13 @@ class CompactionRow:
     :param type: ``major``, ``minor``, ``rebalance`` or ``abort_txn_cleanup``.
     :param highest_write_id: the compaction's high-water mark; None until recorded. Hive 4.0.1 reports it in the
         field meant for a transaction id while the row is live.
-    :param next_txn_id: highest transaction id when the compaction committed; None until then.
+    :param next_txn_id: highest transaction id when the compaction committed, or on Hive 3.1, after it was
+        published; None until then.
     :param txn_id: the compaction's own transaction; None until recorded.
-    :param commit_ms: when the compaction's transaction committed; None until then.
+    :param commit_ms: when the compaction's transaction committed, or on Hive 3.1, when it was recorded as published;
+        None until then.
+    :param newest_lock_id: highest id of a lock on the partition after publication; only on Hive 3.1, whose readers may
+        have a lock without a transaction.
     """
 
     id: int
@@ -257,6 +261,7 @@ class CompactionRow:
     run_as: str | None = None
     job_id: str | None = None
     initiator_id: str | None = None
+    newest_lock_id: int | None = None
 
     def __str__(self) -> str:
         return f"compaction {self.id} of {self.entity} ({self.type}, {self.state.value})"
