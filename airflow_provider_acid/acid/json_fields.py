@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from enum import Enum
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from airflow_provider_acid.exceptions import ConfigurationError
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 T = TypeVar("T")
 W = TypeVar("W", bound=Enum)
@@ -128,6 +132,11 @@ def versioned(document: str, what: str, version: int) -> JsonObject:
             "run operator and Spark job from the same release of airflow-provider-acid",
         )
     return data
+
+
+def versioned_document(value: DataclassInstance, version: int) -> str:
+    """A value and the version of its format, as :func:`versioned` reads them."""
+    return json.dumps({"format_version": version, **asdict(value)}, sort_keys=True)
 
 
 def _list(data: JsonObject, name: str) -> list[object]:

@@ -5,8 +5,7 @@ A plan is complete: the Spark job that carries it out asks no metastore.
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from airflow_provider_acid.acid import json_fields as fields
@@ -275,7 +274,7 @@ class CompactionPlan:
 
     def to_json(self) -> str:
         """The plan as a JSON document."""
-        return json.dumps({"format_version": FORMAT_VERSION, **asdict(self)}, sort_keys=True)
+        return fields.versioned_document(self, FORMAT_VERSION)
 
     @classmethod
     def from_json(cls, document: str) -> CompactionPlan:

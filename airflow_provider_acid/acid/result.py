@@ -5,8 +5,7 @@ A result is a report, not a proof: the operator checks it against the plan and t
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from airflow_provider_acid.acid import json_fields as fields
 from airflow_provider_acid.acid.entity import Entity
@@ -69,7 +68,7 @@ class CompactionResult:
 
     def to_json(self) -> str:
         """The result as a JSON document."""
-        return json.dumps({"format_version": FORMAT_VERSION, **asdict(self)}, sort_keys=True)
+        return fields.versioned_document(self, FORMAT_VERSION)
 
     @classmethod
     def from_json(cls, document: str) -> CompactionResult:

@@ -6,9 +6,8 @@ published directory that it is half of a pair, whatever has become of the attemp
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from airflow_provider_acid.acid import json_fields as fields
 from airflow_provider_acid.acid.exchange import JOURNAL_FILE
@@ -32,7 +31,7 @@ class PublicationJournal:
 
     def to_json(self) -> str:
         """The journal as a JSON document."""
-        return json.dumps({"format_version": FORMAT_VERSION, **asdict(self)}, sort_keys=True)
+        return fields.versioned_document(self, FORMAT_VERSION)
 
     @classmethod
     def from_json(cls, document: str) -> PublicationJournal:
