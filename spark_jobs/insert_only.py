@@ -199,7 +199,7 @@ def _is_mark(storage: Storage, source: SourceFile) -> bool:
 
 def _extension(source: SourceFile) -> str:
     """All from the first dot of the name on: Hadoop compares codecs' extensions with the end of a name."""
-    _, dot, extension = source.path.rpartition("/")[2].partition(".")
+    _, dot, extension = source.name.partition(".")
     return dot + extension
 
 

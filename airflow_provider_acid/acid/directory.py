@@ -102,9 +102,7 @@ class AcidDirectory:
         return tuple(name for directory in self.current for name in directory.subdirectories)
 
     def _current_files(self, chosen: Callable[[str], bool]) -> tuple[str, ...]:
-        return tuple(
-            file.path for directory in self.current for file in directory.files if chosen(file.path.rpartition("/")[2])
-        )
+        return tuple(file.path for directory in self.current for file in directory.files if chosen(file.name))
 
 
 def acid_directory(

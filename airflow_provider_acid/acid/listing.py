@@ -18,6 +18,11 @@ class FileEntry:
     path: str
     size_bytes: int
 
+    @property
+    def name(self) -> str:
+        """The last part of the path."""
+        return self.path.rpartition("/")[2]
+
 
 @dataclass(frozen=True)
 class Listing:

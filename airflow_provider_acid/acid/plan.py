@@ -102,6 +102,11 @@ class SourceFile:
     committed_bytes: int | None = None
     synthetic: SyntheticIds | None = None
 
+    @property
+    def name(self) -> str:
+        """The last part of the path."""
+        return self.path.rpartition("/")[2]
+
     @classmethod
     def from_json(cls, data: JsonObject) -> SourceFile:
         """Decode one file."""

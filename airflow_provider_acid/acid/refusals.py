@@ -55,7 +55,7 @@ def _unread_side_files(directory: AcidDirectory) -> Iterator[str]:
         is_streamed = isinstance(name, DeltaName) and not name.is_delete and name.statement_id == NO_STATEMENT
         if isinstance(name, DeltaName) and is_streamed and name.min_write_id != name.max_write_id:
             continue
-        yield from (file.path for file in part.files if is_flush_length(file.path.rpartition("/")[2]))
+        yield from (file.path for file in part.files if is_flush_length(file.name))
 
 
 def refuse_overlaps(entity: Entity, directory: AcidDirectory, *, keys_are_checked: bool = False) -> None:

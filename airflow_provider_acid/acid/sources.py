@@ -65,7 +65,7 @@ def side_files(directories: Iterable[BaseDirectory | DeltaDirectory]) -> tuple[S
         SourceFile(file.path, file.size_bytes)
         for directory in directories
         for file in directory.files
-        if is_flush_length(_name(file))
+        if is_flush_length(file.name)
     )
 
 
@@ -76,12 +76,12 @@ def in_key_order(deltas: Iterable[DeltaDirectory]) -> list[DeltaDirectory]:
 
 def has_raw_files(directories: Iterable[BaseDirectory | DeltaDirectory]) -> bool:
     """Whether any of these directories holds files without ACID columns, as LOAD DATA leaves them."""
-    return any(parse_original_file_name(_name(file)) for directory in directories for file in directory.files)
+    return any(parse_original_file_name(file.name) for directory in directories for file in directory.files)
 
 
 def _files_of(partition: PartitionState, directory: BaseDirectory | DeltaDirectory) -> Iterator[tuple[int, SourceFile]]:
-    raw = [file for file in directory.files if parse_original_file_name(_name(file))]
-    acid = [file for file in directory.files if parse_data_file_name(_name(file))]
+    raw = [file for file in directory.files if parse_original_file_name(file.name)]
+    acid = [file for file in directory.files if parse_data_file_name(file.name)]
     if not raw:
         yield from _acid_files(partition, acid)
         return
@@ -114,7 +114,7 @@ def _raw_write_id(entity: Entity, directory: BaseDirectory | DeltaDirectory) -> 
 def _acid_files(partition: PartitionState, files: Iterable[FileEntry]) -> Iterator[tuple[int, SourceFile]]:
     by_bucket: dict[int, FileEntry] = {}
     for file in files:
-        name = parse_data_file_name(_name(file))
+        name = parse_data_file_name(file.name)
         assert name is not None
         _check_bucket(partition.entity, file, name.bucket)
         if name.bucket in by_bucket:
@@ -152,7 +152,7 @@ def _synthetic(file: FileEntry, write_id: int, bucket: int, statement: int) -> S
 
 
 def _original_bucket(entity: Entity, file: FileEntry) -> int:
-    name = parse_original_file_name(_name(file))
+    name = parse_original_file_name(file.name)
     if name is None:
         raise UnknownNameError(
             f"{file.path} of table {entity}",
@@ -170,10 +170,6 @@ def _check_bucket(entity: Entity, file: FileEntry, bucket: int) -> None:
             f"has a bucket number above {MAX_BUCKET}, which row ids cannot express",
             "leave this table to Hive's own compactor",
         )
-
-
-def _name(file: FileEntry) -> str:
-    return file.path.rpartition("/")[2]
 
 
 def _frozen(found: Mapping[int, list[SourceFile]]) -> FilesByBucket:
