@@ -37,8 +37,7 @@ class AcidDirectory:
     :param obsolete: directories and original files that the current ones replace.
     :param aborted: directories that hold nothing but the work of aborted transactions.
     :param aborted_write_ids: the write ids of those.
-    :param uncompacted_aborts: a directory mixes aborted and other write ids; the aborted ones must stay known.
-    :param partly_aborted: those directories.
+    :param partly_aborted: directories that mix aborted and other write ids.
     :param invisible: directories of compactions whose transaction is not committed in this snapshot, nor aborted.
     :param directories: every ACID directory of the partition, whatever its state, by path.
     """
@@ -49,7 +48,6 @@ class AcidDirectory:
     obsolete: tuple[str, ...] = ()
     aborted: tuple[str, ...] = ()
     aborted_write_ids: frozenset[int] = frozenset()
-    uncompacted_aborts: bool = False
     partly_aborted: tuple[str, ...] = ()
     invisible: tuple[str, ...] = ()
     directories: tuple[BaseDirectory | DeltaDirectory, ...] = field(default=(), repr=False)
@@ -68,6 +66,11 @@ class AcidDirectory:
     def delete_deltas(self) -> tuple[DeltaDirectory, ...]:
         """The current deltas that hold delete events."""
         return tuple(delta for delta in self.deltas if delta.name.is_delete)
+
+    @property
+    def uncompacted_aborts(self) -> bool:
+        """Whether a directory mixes aborted and other write ids; the aborted ones must stay known."""
+        return bool(self.partly_aborted)
 
     @property
     def base_bytes(self) -> int:
@@ -145,7 +148,6 @@ def acid_directory(
         obsolete=tuple(sorted(state.obsolete)),
         aborted=tuple(sorted(state.aborted)),
         aborted_write_ids=frozenset(state.aborted_write_ids),
-        uncompacted_aborts=bool(state.partly_aborted),
         partly_aborted=tuple(sorted(state.partly_aborted)),
         invisible=tuple(sorted(state.invisible)),
         directories=tuple(sorted((*layout.bases, *layout.deltas), key=lambda directory: directory.path)),

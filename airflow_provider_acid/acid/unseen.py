@@ -20,15 +20,13 @@ def deltas_above(directory: AcidDirectory) -> Deltas:
 
 def uncommitted_deltas(directory: AcidDirectory) -> Deltas:
     """Deltas of compactions whose transaction is not committed."""
-    unread = {*directory.aborted, *directory.invisible}
-    return tuple(delta for delta in _deltas(directory) if delta.name.visibility_txn_id and delta.path in unread)
+    return tuple(delta for delta in _deltas(directory) if _is_uncommitted(directory, delta))
 
 
 def uncommitted_bases(directory: AcidDirectory) -> tuple[BaseDirectory, ...]:
     """Bases of compactions whose transaction is not committed."""
-    unread = {*directory.aborted, *directory.invisible}
     bases = (part for part in directory.directories if isinstance(part, BaseDirectory))
-    return tuple(base for base in bases if base.name.visibility_txn_id and base.path in unread)
+    return tuple(base for base in bases if _is_uncommitted(directory, base))
 
 
 def is_cut_by(base: BaseName, first: int, last: int) -> bool:
@@ -56,6 +54,11 @@ def covering_write_id(directory: AcidDirectory, highest: int) -> int:
         if delta.name.min_write_id <= highest:
             highest = max(highest, delta.name.max_write_id)
     return highest
+
+
+def _is_uncommitted(directory: AcidDirectory, part: BaseDirectory | DeltaDirectory) -> bool:
+    is_unread = part.path in directory.aborted or part.path in directory.invisible
+    return bool(part.name.visibility_txn_id) and is_unread
 
 
 def _deltas(directory: AcidDirectory) -> Deltas:
