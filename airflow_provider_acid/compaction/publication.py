@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from airflow_provider_acid.acid.names import (
     NO_STATEMENT,
@@ -98,7 +98,7 @@ def check_inputs(storage: Storage, plan: CompactionPlan) -> None:
             f"its input files changed while they were merged: {', '.join(sorted({*changed, *missing}))}",
             "start the compaction again; it will see the new state",
         )
-    others = sorted(name for name in listing.directories if _would_be_read_beside(plan, name))
+    others = _read_beside(plan, listing.directories)
     if others:
         # Whatever their transactions: readers take both for parts of the table (HIVE-29210).
         raise OwnershipLostError(
@@ -113,34 +113,28 @@ def check_inputs(storage: Storage, plan: CompactionPlan) -> None:
             )
 
 
-def _would_be_read_beside(plan: CompactionPlan, directory: str) -> bool:
-    """Whether a directory is a compaction's that is neither the plan's own nor hidden by an output of it."""
-    if directory in plan.targets or directory in plan.directories or "/" in directory:
-        return False
-    name = parse_directory_name(directory)
-    if isinstance(name, BaseName):
-        return any(_is_cut(target, name) for target in map(parse_directory_name, plan.targets))
-    if name is None or name.statement_id != NO_STATEMENT:
-        return False
-    return any(_doubles(name, target) for target in map(parse_directory_name, plan.targets))
+def _read_beside(plan: CompactionPlan, directories: Iterable[str]) -> list[str]:
+    """Compactions' directories that are neither the plan's own nor hidden by an output of it."""
+    targets = [parse_directory_name(target) for target in plan.targets]
+    known = {*plan.targets, *plan.directories}
+    found = {path: parse_directory_name(path) for path in directories if "/" not in path and path not in known}
+    return sorted(path for path, name in found.items() if any(_are_read_together(name, target) for target in targets))
 
 
-def _is_cut(target: BaseName | DeltaName | None, base: BaseName) -> bool:
-    # An INSERT OVERWRITE's base is its own write id's, which the plan took for aborted: the lock keeps others away.
-    if not isinstance(target, DeltaName) or not base.visibility_txn_id:
+def _are_read_together(found: BaseName | DeltaName | None, target: BaseName | DeltaName | None) -> bool:
+    if isinstance(found, BaseName) and isinstance(target, DeltaName):
+        # An INSERT OVERWRITE's base is its own write id's, which the plan took for aborted: the lock keeps others away.
+        return found.visibility_txn_id > 0 and is_cut_by(found, target.min_write_id, target.max_write_id)
+    if not isinstance(found, DeltaName) or found.statement_id != NO_STATEMENT:
         return False
-    return is_cut_by(base, target.min_write_id, target.max_write_id)
-
-
-def _doubles(delta: DeltaName, target: BaseName | DeltaName | None) -> bool:
-    if isinstance(target, DeltaName):
-        span = target.min_write_id, target.max_write_id
-        same = span == (delta.min_write_id, delta.max_write_id)
-        # Without a compaction's transaction, a wider one is what a writer streams to, and was judged by the plan.
-        return same or (delta.visibility_txn_id > 0 and is_doubled_beside(delta, *span))
-    if target is None or not delta.visibility_txn_id:
+    span = found.min_write_id, found.max_write_id
+    if isinstance(target, BaseName):
+        return found.visibility_txn_id > 0 and is_cut_by(target, *span)
+    if target is None:
         return False
-    return delta.min_write_id <= target.write_id < delta.max_write_id
+    # Without a compaction's transaction, a wider one is what a writer streams to, and was judged by the plan.
+    output = target.min_write_id, target.max_write_id
+    return span == output or (found.visibility_txn_id > 0 and is_doubled_beside(found, *output))
 
 
 def _is_input(plan: CompactionPlan, path: str) -> bool:
