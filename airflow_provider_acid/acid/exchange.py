@@ -29,6 +29,9 @@ OUTPUTS_DIRECTORY = "output"
 JOURNAL_FILE = "journal.json"
 """In a staging directory: publishing two directories has begun, and ends with both or none."""
 
+REPLACED_FILE = "replaced.json"
+"""In a staging directory: what the compaction replaced; where the rename publishes it stays until the cleaning."""
+
 BATCH_FILE = "batch.json"
 
 PLAN, SKIP, RESULT = "plan.json", "skip", "result.json"
