@@ -57,18 +57,22 @@ def _copy(
             output.write(chunk)
             size, last = size + len(chunk), chunk[-1:]
             progress(before_bytes + min(size, source.size_bytes))
-    if size != source.size_bytes:
-        raise changed_source(join(storage.location, source.path), size, source.size_bytes)
+    check_size(join(storage.location, source.path), size, source.size_bytes)
     return Segment(size, digest.digest()), last
 
 
-def changed_source(name: str, size_bytes: int, planned_bytes: int) -> CorruptFileError:
-    """The error for a source whose size is not the planned one."""
-    return CorruptFileError(
-        name,
-        f"has {size_bytes} bytes, it had {planned_bytes} when the compaction was planned",
-        "find out what changes files of a transactional table; then compact again",
-    )
+def check_size(name: str, size_bytes: int, planned_bytes: int) -> None:
+    """Check that a source has the size it was planned with.
+
+    :raises CorruptFileError: it has not.
+    """
+    if size_bytes != planned_bytes:
+        raise changed_source(name, f"has {size_bytes} bytes, it had {planned_bytes} when the compaction was planned")
+
+
+def changed_source(name: str, reason: str) -> CorruptFileError:
+    """The error for a source that is not the file it was."""
+    return CorruptFileError(name, reason, "find out what changes files of a transactional table; then compact again")
 
 
 def verify_segments(name: str, file: BinaryIO, segments: Sequence[Segment]) -> int:

@@ -21,7 +21,7 @@ from airflow_provider_acid.acid.plan import BucketPlan, CompactionPlan, FileForm
 from airflow_provider_acid.acid.result import OutputFile
 from airflow_provider_acid.exceptions import CorruptFileError, VerificationError
 from airflow_provider_acid.filesystem import Storage, join
-from airflow_provider_acid.spark_jobs.file_copy import Segment, changed_source, copy_whole, verify_segments
+from airflow_provider_acid.spark_jobs.file_copy import Segment, check_size, copy_whole, verify_segments
 from airflow_provider_acid.spark_jobs.merged import Merged, Progress
 from airflow_provider_acid.spark_jobs.orc_stripes import (
     StripeCopy,
@@ -136,8 +136,7 @@ def _orc(storage: Storage, sources: Sequence[SourceFile]) -> Iterator[_Output]:
     for source in sources:
         name = join(storage.location, source.path)
         tail = look_at(name, partial(storage.open_input, source.path))
-        if tail.size_bytes != source.size_bytes:
-            raise changed_source(name, tail.size_bytes, source.size_bytes)
+        check_size(name, tail.size_bytes, source.size_bytes)
         looked_at[name] = source
         tails.append(tail)
     for group in groups_that_fit(tails):

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 from google.protobuf.message import DecodeError, Message
 
 from airflow_provider_acid.exceptions import CorruptFileError, VerificationError
-from airflow_provider_acid.spark_jobs.file_copy import CHUNK_BYTES, digest_of
+from airflow_provider_acid.spark_jobs.file_copy import CHUNK_BYTES, changed_source, digest_of
 from airflow_provider_acid.spark_jobs.orc_codec import CodecError, CompressionKind, decompress
 from airflow_provider_acid.spark_jobs.orc_messages import message_class
 from airflow_provider_acid.spark_jobs.orc_schema import TIMESTAMPS
@@ -252,11 +252,7 @@ def _check_unchanged(source: StripeSource, file: BinaryIO) -> None:
     except (DecodeError, ValueError):
         digest = b""
     if (size, digest) != (source.size_bytes, source.tail_digest):
-        raise CorruptFileError(
-            source.name,
-            "changed while it was being compacted",
-            "find out what changes files of a transactional table; then compact again",
-        )
+        raise changed_source(source.name, "changed while it was being compacted")
 
 
 def _copy_range(name: str, file: BinaryIO, offset: int, length: int, output: BinaryIO) -> bytes:

@@ -16,6 +16,7 @@ from airflow_provider_acid.acid.plan import SourceFile, SyntheticIds
 from airflow_provider_acid.exceptions import CorruptFileError, UnsupportedTableError
 from airflow_provider_acid.filesystem import Storage, join
 from airflow_provider_acid.spark_jobs.acid_keys import DAMAGED, INSERT
+from airflow_provider_acid.spark_jobs.file_copy import check_size
 from airflow_provider_acid.spark_jobs.file_prefix import FilePrefix
 from airflow_provider_acid.spark_jobs.orc_schema import (
     ACID_COLUMNS,
@@ -168,12 +169,7 @@ def open_source(storage: Storage, source: SourceFile, first_row_id: int = 0) -> 
     name = join(storage.location, source.path)
     with storage.open_input(source.path) as file:
         size = file.seek(0, 2)
-        if size != source.size_bytes:
-            raise CorruptFileError(
-                name,
-                f"has {size} bytes, it had {source.size_bytes} when the compaction was planned",
-                "find out what changes files of a transactional table; then compact again",
-            )
+        check_size(name, size, source.size_bytes)
         part = _committed(name, file, size, source.committed_bytes)
         yield SourceReader(name, part, source.synthetic, first_row_id) if part else None
 
