@@ -27,8 +27,7 @@ from google.protobuf.message import DecodeError
 from airflow_provider_acid.exceptions import StorageError, VerificationError
 from airflow_provider_acid.filesystem import Storage, join
 from airflow_provider_acid.spark_jobs.file_copy import CHUNK_BYTES
-from airflow_provider_acid.spark_jobs.orc_codec import CodecError, CompressionKind, compress, decompress
-from airflow_provider_acid.spark_jobs.orc_messages import message_class
+from airflow_provider_acid.spark_jobs.orc_codec import CodecError
 from airflow_provider_acid.spark_jobs.orc_sections import Sections, stripe_bytes
 from airflow_provider_acid.spark_jobs.orc_tail import MAGIC, read_tail_section
 from airflow_provider_acid.spark_jobs.verify import REPORT
@@ -114,9 +113,9 @@ class _Rewriting:
 
     def _rewrite_stripe(self, stripe: Any) -> None:
         data_start = stripe.offset + stripe.indexLength
-        footer: Any = self._unpacked("StripeFooter", self._read(data_start + stripe.dataLength, stripe.footerLength))
+        footer = self.tail.unpack("StripeFooter", self._read(data_start + stripe.dataLength, stripe.footerLength))
         index = self._rewrite_index(self._read(stripe.offset, stripe.indexLength), footer)
-        packed_footer = self._packed(footer)
+        packed_footer = self.tail.pack(footer)
         self.output.write(index)
         self._copy(data_start, stripe.dataLength)
         self.output.write(packed_footer)
@@ -142,23 +141,15 @@ class _Rewriting:
         return b"".join(parts)
 
     def _rewrite_row_index(self, packed: bytes) -> bytes:
-        index: Any = self._unpacked("RowIndex", packed)
+        index = self.tail.unpack("RowIndex", packed)
         for entry in index.entry:
             entry.statistics.ClearField(_PART)
-        return self._packed(index)
+        return self.tail.pack(index)
 
     def _clear(self, statistics: Any) -> None:
         for column, found in enumerate(statistics):
             if column in self.columns:
                 found.ClearField(_PART)
-
-    def _unpacked(self, message: str, packed: bytes) -> Any:
-        kind = CompressionKind(self.tail.postscript.compression)
-        return message_class(message).FromString(decompress(packed, kind, self.tail.postscript.compressionBlockSize))
-
-    def _packed(self, message: Any) -> bytes:
-        kind = CompressionKind(self.tail.postscript.compression)
-        return compress(message.SerializeToString(), kind, self.tail.postscript.compressionBlockSize)
 
     def _read(self, start: int, length: int) -> bytes:
         self.file.seek(start)

@@ -30,23 +30,38 @@ class Sections:
         :raises DecodeError: a section is no message.
         """
         postscript: Any = message_class("PostScript").FromString(end[-1 - end[-1] : -1])
-        kind, block_bytes = CompressionKind(postscript.compression), postscript.compressionBlockSize
         footer_start = len(end) - 1 - end[-1] - postscript.footerLength
-        packed = end[footer_start : footer_start + postscript.footerLength]
-        footer: Any = message_class("Footer").FromString(decompress(packed, kind, block_bytes))
-        packed = end[footer_start - postscript.metadataLength : footer_start]
-        return cls(postscript, footer, message_class("Metadata").FromString(decompress(packed, kind, block_bytes)))
+        footer = _unpack(postscript, "Footer", end[footer_start : footer_start + postscript.footerLength])
+        metadata = _unpack(postscript, "Metadata", end[footer_start - postscript.metadataLength : footer_start])
+        return cls(postscript, footer, metadata)
+
+    def unpack(self, message: str, section: bytes) -> Any:
+        """A section of the file's stripes as a message.
+
+        :param message: ORC's name of it, e.g. ``StripeFooter``.
+        :raises CodecError: the section is damaged.
+        :raises DecodeError: it is no message.
+        """
+        return _unpack(self.postscript, message, section)
+
+    def pack(self, message: Any) -> bytes:
+        """A message as a section of this file."""
+        kind, block_bytes = CompressionKind(self.postscript.compression), self.postscript.compressionBlockSize
+        return compress(message.SerializeToString(), kind, block_bytes)
 
     def packed(self) -> bytes:
         """The bytes of the tail; the postscript's lengths are found anew."""
         last: Any = message_class("PostScript")()
         last.CopyFrom(self.postscript)
-        kind, block_bytes = CompressionKind(last.compression), last.compressionBlockSize
-        metadata = compress(self.metadata.SerializeToString(), kind, block_bytes)
-        footer = compress(self.footer.SerializeToString(), kind, block_bytes)
+        metadata, footer = self.pack(self.metadata), self.pack(self.footer)
         last.metadataLength, last.footerLength = len(metadata), len(footer)
         end: bytes = last.SerializeToString()
         return b"".join((metadata, footer, end, bytes([len(end)])))
+
+
+def _unpack(postscript: Any, message: str, section: bytes) -> Any:
+    plain = decompress(section, CompressionKind(postscript.compression), postscript.compressionBlockSize)
+    return message_class(message).FromString(plain)
 
 
 def stripe_bytes(stripe: Any) -> int:

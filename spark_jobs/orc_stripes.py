@@ -18,7 +18,7 @@ from google.protobuf.message import DecodeError, Message
 
 from airflow_provider_acid.exceptions import CorruptFileError, VerificationError
 from airflow_provider_acid.spark_jobs.file_copy import CHUNK_BYTES, changed_source, digest_of
-from airflow_provider_acid.spark_jobs.orc_codec import CodecError, CompressionKind, decompress
+from airflow_provider_acid.spark_jobs.orc_codec import CodecError
 from airflow_provider_acid.spark_jobs.orc_messages import message_class
 from airflow_provider_acid.spark_jobs.orc_schema import TIMESTAMPS
 from airflow_provider_acid.spark_jobs.orc_sections import Sections, stripe_bytes
@@ -197,10 +197,7 @@ def _time_zones(file: BinaryIO, sections: Sections) -> tuple[str, ...]:
     zones = set()
     for stripe in sections.footer.stripes:
         file.seek(stripe.offset + stripe.indexLength + stripe.dataLength)
-        packed, kind = file.read(stripe.footerLength), CompressionKind(sections.postscript.compression)
-        plain = decompress(packed, kind, sections.postscript.compressionBlockSize)
-        footer: Any = message_class("StripeFooter").FromString(plain)
-        zones.add(footer.writerTimezone)
+        zones.add(sections.unpack("StripeFooter", file.read(stripe.footerLength)).writerTimezone)
     return tuple(sorted(zones))
 
 
