@@ -73,34 +73,38 @@ def _sum(parts: Sequence[Any], name: str, allowed: range) -> int | None:
     return total if _have_all(parts, name) and total in allowed else None
 
 
-def _limits(parts: Sequence[Any], merged: Any) -> bool:
-    if not _have_all(parts, "minimum", "maximum"):
-        return False
-    merged.minimum = min(part.minimum for part in parts)
-    merged.maximum = max(part.maximum for part in parts)
-    return True
-
-
-def _integers(parts: Sequence[Any], node: Any) -> Message | None:
-    merged: Any = message_class("IntegerStatistics")()
-    if not _limits(parts, merged):
+def _limited(message: str, parts: Sequence[Any], order: Callable[[Any], Any] | None = None) -> Any | None:
+    """Statistics with the lowest minimum and the highest maximum; None where a file has not both."""
+    if not _have_all(parts, *_LOCAL):
         return None
+    merged: Any = message_class(message)()
+    merged.minimum = min((part.minimum for part in parts), key=order)
+    merged.maximum = max((part.maximum for part in parts), key=order)
+    return merged
+
+
+def _add_sum(parts: Sequence[Any], merged: Any) -> None:
     total = _sum(parts, "sum", _INT64)
     if total is not None:
         merged.sum = total
-    return merged  # type: ignore[no-any-return]
+
+
+def _integers(parts: Sequence[Any], node: Any) -> Message | None:
+    merged = _limited("IntegerStatistics", parts)
+    if merged is not None:
+        _add_sum(parts, merged)
+    return merged
 
 
 def _doubles(parts: Sequence[Any], node: Any) -> Message | None:
     """A sum of NaN is how readers learn that there are NaNs, among which limits mean nothing."""
-    merged: Any = message_class("DoubleStatistics")()
-    numbers = [getattr(part, name) for part in parts for name in ("minimum", "maximum", "sum")]
-    if not _have_all(parts, "minimum", "maximum", "sum") or any(map(math.isnan, numbers)):
+    numbers = [getattr(part, name) for part in parts for name in (*_LOCAL, "sum")]
+    if any(map(math.isnan, numbers)) or not _have_all(parts, "sum"):
         return None
-    merged.minimum = min((part.minimum for part in parts), key=_signed)
-    merged.maximum = max((part.maximum for part in parts), key=_signed)
-    merged.sum = sum(part.sum for part in parts)
-    return merged  # type: ignore[no-any-return]
+    merged = _limited("DoubleStatistics", parts, _signed)
+    if merged is not None:
+        merged.sum = sum(part.sum for part in parts)
+    return merged
 
 
 def _signed(value: float) -> tuple[float, float]:
@@ -118,9 +122,7 @@ def _strings(parts: Sequence[Any], node: Any) -> Message | None:
         best: bytes = choose(values)
         is_exact = any(part.HasField(exact) and getattr(part, exact) == best for part in parts)
         setattr(merged, exact if is_exact else bound, best)
-    total = _sum(parts, "sum", _INT64)
-    if total is not None:
-        merged.sum = total
+    _add_sum(parts, merged)
     return merged  # type: ignore[no-any-return]
 
 
@@ -135,18 +137,14 @@ def _buckets(parts: Sequence[Any], node: Any) -> Message | None:
 
 
 def _decimals(parts: Sequence[Any], node: Any) -> Message | None:
-    merged: Any = message_class("DecimalStatistics")()
-    if not _have_all(parts, "minimum", "maximum"):
-        return None
     try:
-        merged.minimum = min((part.minimum for part in parts), key=_decimal)
-        merged.maximum = max((part.maximum for part in parts), key=_decimal)
+        merged = _limited("DecimalStatistics", parts, _decimal)
         total = reduce(_EXACT.add, (_decimal(part.sum) for part in parts)) if _have_all(parts, "sum") else None
     except InvalidOperation:
         return None
-    if total is not None and _fits(total, node):
+    if merged is not None and total is not None and _fits(total, node):
         merged.sum = _plain(total)
-    return merged  # type: ignore[no-any-return]
+    return merged
 
 
 def _decimal(text: str) -> Decimal:
@@ -167,10 +165,7 @@ def _fits(total: Decimal, node: Any) -> bool:
 
 
 def _dates(parts: Sequence[Any], node: Any) -> Message | None:
-    merged: Any = message_class("DateStatistics")()
-    if not _limits(parts, merged):
-        return None
-    return merged  # type: ignore[no-any-return]
+    return _limited("DateStatistics", parts)
 
 
 def _binaries(parts: Sequence[Any], node: Any) -> Message | None:
@@ -184,14 +179,12 @@ def _binaries(parts: Sequence[Any], node: Any) -> Message | None:
 
 def _timestamps(parts: Sequence[Any], node: Any) -> Message | None:
     """Milliseconds, and below them nanoseconds; a limit that names none reaches over its whole millisecond."""
-    merged: Any = message_class("TimestampStatistics")()
     given = {tuple(part.HasField(name) for name in (*_LOCAL, *_UTC, *_NANOSECONDS)) for part in parts}
     has_local, has_utc = (_have_all(parts, *pair) for pair in (_LOCAL, _UTC))
     whole = {(has_local, has_local, has_utc, has_utc)}
     if {flags[:4] for flags in given} != whole or not (has_local or has_utc):
         return None
-    if has_local:
-        _limits(parts, merged)
+    merged: Any = _limited("TimestampStatistics", parts) if has_local else message_class("TimestampStatistics")()
     if not has_utc:
         return None if any(any(flags[4:]) for flags in given) else merged
     lowest = min(parts, key=lambda part: (part.minimumUtc, part.minimumNanos))
