@@ -34,6 +34,7 @@ def configured_settings() -> CompactionSettings:
             "[hive_acid] minor_lock_timeout_action", _text("minor_lock_timeout_action"), LockTimeoutAction
         ),
         readers_honour_visibility=_truth("readers_honour_visibility"),
+        minor_pairs_on_hive_3=_truth("minor_pairs_on_hive_3"),
         insert_only_originals=_truth("mm_allow_originals"),
         worker_timeout_seconds=_number("worker_timeout"),
         retention_seconds=_number("cleaner_retention_time"),

@@ -37,6 +37,10 @@ class Storage(Protocol):
     def location(self) -> str:
         """The URI this storage was opened for."""
 
+    @property
+    def publishes_atomically(self) -> bool:
+        """Whether nobody ever sees a part of a directory that is being published under its new name."""
+
     def list(self, path: str = "") -> Listing:
         """Everything below ``path``.
 
@@ -80,6 +84,8 @@ class Storage(Protocol):
 
 class LocalStorage:
     """A directory of the machine's own file system (also NFS and other mounts with POSIX renames)."""
+
+    publishes_atomically = True
 
     def __init__(self, location: str) -> None:
         self._location = location

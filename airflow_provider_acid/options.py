@@ -54,7 +54,8 @@ OPTIONS = (
     ),
     Option(
         "minor_lock_wait_seconds",
-        "Longest wait for that lock; while it waits behind a long query, all new queries of the partition wait, too.",
+        "Longest wait for that lock. It is asked for when nobody else has a lock there, at the latest for the last 10 "
+        "of these seconds; while it waits behind a long query, all new queries of the partition wait, too.",
         "float",
         "60",
     ),
@@ -68,6 +69,14 @@ OPTIONS = (
         "readers_honour_visibility",
         "Publish minors without a lock: right for Hive 4 alone, while any other reader (Trino) may miss rows or see "
         "deleted ones, for as long as a job that died half-way is not followed by another.",
+        "boolean",
+        "False",
+    ),
+    Option(
+        "minor_pairs_on_hive_3",
+        "Whether minors of inserts and deletes are done on Hive 3.1, under that lock; else they are majors. If a "
+        "job dies between the two renames, all readers see wrong rows from the time the metastore takes its lock away "
+        "(metastore.txn.timeout) until the partition is compacted again.",
         "boolean",
         "False",
     ),

@@ -70,6 +70,9 @@ def insert_only_obstacle(directory: AcidDirectory, inputs: Deltas, policy: Compa
 
     Original files and the base are none of a minor's business and stay as they are.
     """
+    if not policy.publishes_by_commit:
+        # Rows have no write ids, so that a merged delta is read whole as soon as its rename made it part of the table.
+        return "on Hive 3, readers that began before its last transactions would see rows of those in a merged delta"
     if inputs and len(set(output_range(inputs))) == 1:
         return f"all deltas are of write id {output_range(inputs)[0]}, which is no range"
     return range_obstacle(directory, inputs, policy)
@@ -99,7 +102,7 @@ def _by_path(files: Iterable[FileEntry]) -> list[FileEntry]:
 
 def _bucket(partition: PartitionState, file: FileEntry) -> int:
     """The number before the first ``_``; any writer's files may share one where the table declares no buckets."""
-    match = _NUMBERED.match(file.path.rpartition("/")[2])
+    match = _NUMBERED.match(file.name)
     if match is not None:
         return int(match[1])
     if partition.bucketed:

@@ -56,8 +56,9 @@ def needs_a_base(directory: AcidDirectory) -> str | None:
 
 def range_obstacle(directory: AcidDirectory, inputs: Deltas, policy: CompactionPolicy) -> str | None:
     """Why these deltas make no range that a minor compaction may publish; None where they do."""
-    if policy.minor_publication is MinorPublication.NEVER:
-        return "a minor may need the publish lock, which is switched off"
+    forbidden = _publication_obstacle(inputs, policy)
+    if forbidden is not None:
+        return forbidden
     if not inputs:
         return f"more than {policy.max_deltas} deltas share their write ids"
     first, last = output_range(inputs)
@@ -80,6 +81,17 @@ def range_obstacle(directory: AcidDirectory, inputs: Deltas, policy: CompactionP
 def output_range(inputs: Deltas) -> tuple[int, int]:
     """The lowest and the highest write id of deltas."""
     return min(delta.name.min_write_id for delta in inputs), max(delta.name.max_write_id for delta in inputs)
+
+
+def _publication_obstacle(inputs: Deltas, policy: CompactionPolicy) -> str | None:
+    if policy.minor_publication is MinorPublication.NEVER:
+        return "a minor may need the publish lock, which is switched off"
+    is_pair = len({delta.name.is_delete for delta in inputs}) > 1
+    if is_pair and not policy.publishes_by_commit and not policy.pairs_by_rename:
+        return (
+            "of its two renames, the first alone would show wrong rows to every reader of Hive 3 (inserts and deletes)"
+        )
+    return None
 
 
 def _is_output_of(name: DeltaName, first: int, last: int) -> bool:

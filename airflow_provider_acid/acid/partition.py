@@ -70,9 +70,14 @@ class CompactionPolicy:
     :param insert_only_originals: whether original files beside the deltas of an insert-only table are part of it
         (``hive.mm.allow.originals``); Hive ignores them otherwise.
     :param rewrite_single_delta: whether a major also rewrites a single delta into a base, as Hive 3 does.
+    :param publishes_by_commit: whether a result becomes part of the table by the commit of its transaction (Hive 4),
+        or by its rename (Hive 3).
+    :param pairs_by_rename: whether, on Hive 3, a minor may make a delta and a delete delta.
     """
 
     max_deltas: int = 500
     minor_publication: MinorPublication = MinorPublication.UNDER_LOCK
     insert_only_originals: bool = False
     rewrite_single_delta: bool = False
+    publishes_by_commit: bool = True
+    pairs_by_rename: bool = False

@@ -42,11 +42,14 @@ class ActiveCompaction:
 
 @dataclass(frozen=True)
 class AwaitsLock:
-    """A merged and verified partition whose two directories wait for the EXCLUSIVE lock.
+    """A merged and verified partition that waits for the EXCLUSIVE lock; times are of this process's monotonic clock.
 
-    :param deadline_monotonic: until when it waits, by this process's monotonic clock, in seconds.
+    :param ask_monotonic: until when it waits for a moment without other locks, before it asks for the lock, behind
+        which new readers wait.
+    :param deadline_monotonic: until when it waits at all.
     """
 
     active: ActiveCompaction
     result: CompactionResult
+    ask_monotonic: float
     deadline_monotonic: float

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import logging
 import time
+from dataclasses import replace
 
+from airflow_provider_acid.acid.exchange import ATTEMPTS_DIRECTORY, OUTPUTS_DIRECTORY
 from airflow_provider_acid.acid.partition import MinorPublication
 from airflow_provider_acid.acid.plan import CompactionType
 from airflow_provider_acid.acid.result import CompactionResult
@@ -23,6 +25,9 @@ from airflow_provider_acid.exceptions import AcidError, HalfPublishedError, Refu
 from airflow_provider_acid.metastore.queue import ClaimedCompaction, CompactionQueue
 
 log = logging.getLogger(__name__)
+
+LOCK_QUEUE_SECONDS = 10.0
+"""Longest time that an EXCLUSIVE lock waits in the metastore's queue, where new readers wait behind it."""
 
 Finished = Outcome | AwaitsLock | DuePartition
 """How finishing went: it ended, waits for the lock, or the partition is to be begun anew as given."""
@@ -49,10 +54,8 @@ class Finisher:
             self._fence(active)
             self._on_step(Step.FENCED, active.entity)
             if self._takes_the_lock(active):
-                active.transaction.ask_exclusive()
-                self._on_step(Step.EXCLUSIVE_LOCK_ASKED, active.entity)
                 deadline = time.monotonic() + self._settings.publish_lock_wait_seconds
-                return self.resume(AwaitsLock(active, result, deadline))
+                return self.resume(AwaitsLock(active, result, deadline - LOCK_QUEUE_SECONDS, deadline))
             self._publish(active)
         except HalfPublishedError as error:
             return self._settle(active, error)
@@ -64,6 +67,12 @@ class Finisher:
         """Publish under the lock if it is granted by now; errors and results as of :meth:`finish`."""
         active = waiting.active
         try:
+            if active.transaction.exclusive_lock_id is None:
+                if time.monotonic() < waiting.ask_monotonic and not active.transaction.is_alone():
+                    return waiting
+                active.transaction.ask_exclusive()
+                self._on_step(Step.EXCLUSIVE_LOCK_ASKED, active.entity)
+                waiting = _in_the_queue(waiting)
             if not active.transaction.has_exclusive():
                 return waiting if time.monotonic() < waiting.deadline_monotonic else self._end_of_waiting(active)
             self._on_step(Step.EXCLUSIVE_LOCK_HELD, active.entity)
@@ -94,8 +103,8 @@ class Finisher:
 
         One directory alone only shows more than its sources to who began before the merged transactions had ended.
         """
-        plan = active.plan
-        if plan.type is CompactionType.MAJOR or self._settings.policy.minor_publication is MinorPublication.LOCK_FREE:
+        plan, policy = active.plan, self._settings.policy(self._queue.publishes_by_commit)
+        if plan.type is CompactionType.MAJOR or policy.minor_publication is MinorPublication.LOCK_FREE:
             return False
         # A reader without a lock yet takes its snapshot after it has one, as Trino does.
         return len(plan.outputs) > 1 or active.transaction.others_hold_locks(active.newest_txn_id)
@@ -137,7 +146,7 @@ class Finisher:
         plan = active.plan
         self._queue.complete(active.claim)
         self._on_step(Step.MARKED_COMPACTED, plan.entity)
-        active.transaction.commit()
+        self._commit(active)
         self._on_step(Step.COMMITTED, plan.entity)
         self._tidy_up(active)
         self._on_step(Step.STAGING_REMOVED, plan.entity)
@@ -152,9 +161,22 @@ class Finisher:
             sum(file.rows_out for file in result.files),
         )
 
-    def _tidy_up(self, active: ActiveCompaction) -> None:
+    def _commit(self, active: ActiveCompaction) -> None:
         try:
-            active.storage.delete([active.plan.staging])
+            active.transaction.commit()
+        except AcidError as error:
+            if self._queue.publishes_by_commit:
+                raise
+            # The rename was the publication, and is recorded; all that the transaction still does is hold a lock.
+            active.transaction.close()
+            log.warning("%s: published, but its transaction could not be committed: %s", active.entity, error)
+
+    def _tidy_up(self, active: ActiveCompaction) -> None:
+        staging = active.plan.staging
+        # Where the rename publishes, the cleaner needs what the directory says about what was replaced.
+        parts = [f"{staging}/{name}" for name in (ATTEMPTS_DIRECTORY, OUTPUTS_DIRECTORY)]
+        try:
+            active.storage.delete([staging] if self._queue.publishes_by_commit else parts)
         except AcidError as error:
             log.warning("%s: the compaction is committed, but its staging directory stays: %s", active.entity, error)
 
@@ -191,6 +213,11 @@ class Finisher:
             self._queue.refuse(claim, message)
         except AcidError as error:
             log.warning("%s: the request could not be marked as refused: %s", claim.entity, error)
+
+
+def _in_the_queue(waiting: AwaitsLock) -> AwaitsLock:
+    deadline = min(waiting.deadline_monotonic, time.monotonic() + LOCK_QUEUE_SECONDS)
+    return replace(waiting, deadline_monotonic=deadline)
 
 
 def _take_back(active: ActiveCompaction, error: AcidError) -> None:

@@ -83,9 +83,12 @@ class _Findings:
 
 @dataclass(frozen=True)
 class _View:
-    """A table as a compactor sees it at the moment of the evaluation."""
+    """A table as a compactor sees it at the moment of the evaluation.
 
-    txns: ValidTxnList
+    :param txns: which compactions are part of the table; None on Hive 3, where all are that are there.
+    """
+
+    txns: ValidTxnList | None
     write_ids: ValidWriteIdList
     ages: AbortAges
     insert_only: bool
@@ -103,6 +106,7 @@ class Initiator:
         self._client = client
         self._queue = queue
         self._settings = settings
+        self._policy = settings.policy(queue.publishes_by_commit)
 
     def evaluate(self, selection: TableSelection) -> Evaluation:
         """Look at all tables of a selection once.
@@ -116,12 +120,13 @@ class Initiator:
         tables = list(self._tables(selection, findings))
         if tables:
             txns = current_txns(self._client)
+            visible = txns if self._queue.publishes_by_commit else None
             names = [table.full_table_name for table in tables]
             write_ids = {ids.full_table_name: ids for ids in self._client.valid_write_ids(names, str(txns))}
             ages = AbortAges(self._client)
             for table in tables:
                 of_table = compactor_list(write_ids[table.full_table_name])
-                view = _View(txns, of_table, ages, table.is_insert_only)
+                view = _View(visible, of_table, ages, table.is_insert_only)
                 try:
                     self._evaluate_table(table, view, rows, findings)
                 except (ConfigurationError, ObjectNotFoundError) as error:
@@ -181,7 +186,7 @@ class Initiator:
             database.parameters,
             listed_explicitly=named,
             override=self._settings.override_no_auto_compaction,
-            hive_4=True,
+            hive_4=self._queue.publishes_by_commit,
         )
         if not automatic.allowed:
             return f"table {table.full_table_name}: {automatic.reason}"
@@ -197,7 +202,7 @@ class Initiator:
         thresholds = self._settings.thresholds.for_table(table.parameters)
         kind = TableKind.of(table.parameters) or TableKind.FULL_ACID
         for entity, location, partition in self._locations(table):
-            if entity in findings.requested or self._failed_too_often(entity, rows.get(entity, []), findings):
+            if entity in findings.requested or self._is_left_alone(entity, rows.get(entity, []), findings):
                 continue
             try:
                 files = file_format(table, partition)
@@ -208,7 +213,7 @@ class Initiator:
                 log.warning("%s: not evaluated: %s", entity, error)
                 continue
             aborted = view.ages.figures(table.full_table_name, aborted_write_ids(directory, view.write_ids))
-            decision = decide(directory, thresholds, hive_version=4, kind=kind, aborted=aborted)
+            decision = decide(directory, thresholds, hive_version=self._hive_version, kind=kind, aborted=aborted)
             findings.evaluated.append(Evaluated(entity, decision))
             if decision.type is not None:
                 self._add_due(entity, decision.type, decision, directory, files, findings)
@@ -223,13 +228,20 @@ class Initiator:
             for partition in self._client.get_partitions(table.database, table.name, batch):
                 yield Entity(table.database, table.name, partition.name), partition.location, partition
 
-    def _failed_too_often(self, entity: Entity, rows: list[CompactionRow], findings: _Findings) -> bool:
+    @property
+    def _hive_version(self) -> int:
+        return 4 if self._queue.publishes_by_commit else 3
+
+    def _is_left_alone(self, entity: Entity, rows: list[CompactionRow], findings: _Findings) -> bool:
         failures = _failures_in_a_row(rows)
-        if failures < FAILED_COMPACTIONS_THRESHOLD:
+        waiting = [row for row in rows if row.state is CompactionState.READY_FOR_CLEANING]
+        if failures >= FAILED_COMPACTIONS_THRESHOLD:
+            reason = f"the last {failures} compactions failed; compact it by hand once the cause is removed"
+        elif waiting and not self._queue.publishes_by_commit:
+            reason = f"request {waiting[0].id} waits to be cleaned, and Hive 3 takes no other meanwhile"
+        else:
             return False
-        findings.skipped.append(
-            f"{entity}: the last {failures} compactions failed; compact it by hand once the cause is removed"
-        )
+        findings.skipped.append(f"{entity}: {reason}")
         return True
 
     def _meet_foreign_requests(self, rows: dict[Entity, list[CompactionRow]], findings: _Findings) -> None:
@@ -259,7 +271,7 @@ class Initiator:
         findings: _Findings,
     ) -> None:
         try:
-            choice = choose(entity, directory, files, type, self._settings.policy)
+            choice = choose(entity, directory, files, type, self._policy)
         except RefusedError as error:
             findings.skipped.append(str(error))
             return

@@ -27,12 +27,17 @@ class CompactionSettings:
         ``no_auto_compaction`` is set.
     :param max_deltas: most directories that one minor compaction merges (``hive.compactor.max.num.delta``).
     :param publish_lock: whether a minor compaction may take an EXCLUSIVE lock for its publication, which it needs
-        where it has inserts and deletes, or where older transactions are open; without it minors are done as majors.
+        where it has inserts and deletes, or where older transactions hold locks there; without it minors are done as
+        majors.
     :param publish_lock_wait_seconds: longest wait for that EXCLUSIVE lock, and for the one under which what a dead
-        attempt published is removed. New readers wait behind it.
+        attempt published is removed. It is asked for as soon as nobody else has a lock there, or for the last of
+        these seconds, when new readers wait behind it.
     :param publish_lock_timeout_action: what follows when it is not granted by then.
     :param readers_honour_visibility: every reader checks a compaction's transaction as Hive 4 does (Trino does not),
-        so that a minor needs no lock.
+        so that a minor needs no lock; without effect on Hive 3, which has no such transaction.
+    :param minor_pairs_on_hive_3: whether a minor of inserts and deletes is done on Hive 3 at all: where it dies between
+        its two renames, every reader sees wrong rows from the time the metastore takes its lock away until the next
+        attempt.
     :param insert_only_originals: whether Hive takes original files in insert-only tables for data
         (``hive.mm.allow.originals``).
     :param run_directory: URI of a directory that operator, Spark driver and executors reach, for plans and results;
@@ -56,6 +61,7 @@ class CompactionSettings:
     publish_lock_wait_seconds: float = 60.0
     publish_lock_timeout_action: LockTimeoutAction = LockTimeoutAction.MAJOR
     readers_honour_visibility: bool = False
+    minor_pairs_on_hive_3: bool = False
     insert_only_originals: bool = False
     run_directory: str | None = None
     transaction_timeout_seconds: float | None = None
@@ -64,13 +70,19 @@ class CompactionSettings:
     worker_timeout_seconds: float = 86_400.0
     retention_seconds: float = 0.0
 
-    @property
-    def policy(self) -> CompactionPolicy:
-        """What planning has to know of these settings."""
+    def policy(self, publishes_by_commit: bool = True) -> CompactionPolicy:
+        """What planning has to know of these settings.
+
+        :param publishes_by_commit: see :class:`~airflow_provider_acid.metastore.queue.CompactionQueue`.
+        """
         publication = MinorPublication.UNDER_LOCK if self.publish_lock else MinorPublication.NEVER
+        if self.readers_honour_visibility and publishes_by_commit:
+            publication = MinorPublication.LOCK_FREE
         return CompactionPolicy(
             max_deltas=self.max_deltas,
-            minor_publication=MinorPublication.LOCK_FREE if self.readers_honour_visibility else publication,
+            minor_publication=publication,
             insert_only_originals=self.insert_only_originals,
             rewrite_single_delta=self.rewrite_single_delta,
+            publishes_by_commit=publishes_by_commit,
+            pairs_by_rename=self.minor_pairs_on_hive_3,
         )

@@ -37,6 +37,7 @@ def take_snapshot(
     own_txn_id: int | None = None,
     *,
     insert_only: bool = False,
+    publishes_by_commit: bool = True,
 ) -> Snapshot:
     """Look at a partition as Hive's Worker does.
 
@@ -44,6 +45,7 @@ def take_snapshot(
 
     :param own_txn_id: the compaction's own transaction; it and all later ones are left out of the view.
     :param insert_only: see :func:`~airflow_provider_acid.acid.directory.acid_directory`.
+    :param publishes_by_commit: whether names of directories may carry a compaction's transaction; Hive 3 knows none.
     """
     txns = current_txns(client)
     newest_txn_id = txns.high_water_mark
@@ -53,7 +55,8 @@ def take_snapshot(
     write_ids = compactor_list(table_write_ids)
     listing = storage.list()
     formats = read_base_formats(storage, listing)
-    directory = acid_directory(listing, write_ids, txns, formats, insert_only=insert_only)
+    visible = txns if publishes_by_commit else None
+    directory = acid_directory(listing, write_ids, visible, formats, insert_only=insert_only)
     return Snapshot(txns, newest_txn_id, write_ids, listing, directory, read_flush_lengths(storage, directory))
 
 

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 
+from airflow_provider_acid.acid.directory import AcidDirectory
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.partition import AttemptNames, PartitionState
 from airflow_provider_acid.acid.plan import CompactionPlan, CompactionType
@@ -24,13 +25,13 @@ from airflow_provider_acid.compaction.finishing import Finished, Finisher
 from airflow_provider_acid.compaction.journal import remove_journal
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
 from airflow_provider_acid.compaction.recovery import Recovery
+from airflow_provider_acid.compaction.replaced import write_replaced
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.snapshot import Snapshot, take_snapshot
 from airflow_provider_acid.compaction.staging import FinishedOutput, open_staging, remove_whole, staging_name
 from airflow_provider_acid.compaction.steps import Step, StepListener, ignore_steps
 from airflow_provider_acid.exceptions import (
     AcidError,
-    MetastoreVersionError,
     OwnershipLostError,
     RefusedError,
     UnsupportedTableError,
@@ -74,7 +75,7 @@ class Worker:
         self._on_step = on_step
         self._recovery = Recovery(client, queue, settings)
         self._finisher = Finisher(queue, settings, on_step)
-        self._version_is_checked = False
+        self._policy = settings.policy(queue.publishes_by_commit)
 
     def begin(self, due: DuePartition) -> ActiveCompaction | Outcome:
         """Claim, lock and plan one partition; an outcome where there is nothing (more) to do.
@@ -90,7 +91,6 @@ class Worker:
             return Outcome(due.entity, OutcomeState.FAILED, str(error), due.request_id)
 
     def _begin(self, due: DuePartition, pool: RequestPool) -> ActiveCompaction | Outcome:
-        self._check_version()
         if due.request_id is not None:
             return self._begin_foreign(due, pool)
         facts = load_facts(self._client, due.entity)
@@ -114,19 +114,6 @@ class Worker:
             )
         self._on_step(Step.CLAIMED, due.entity)
         return self._prepare_or_close(due, claim, pool, recovered)
-
-    def _check_version(self) -> None:
-        """Hive 3 would take a request, but let nobody outside of it claim one: it must not be made there."""
-        if self._version_is_checked:
-            return
-        found = self._client.probe()
-        if not found.supports_thrift_queue:
-            raise MetastoreVersionError(
-                "metastore",
-                f"its version {found.version} lacks the calls by which somebody outside of Hive can be a worker",
-                "connect to a Hive 4 metastore",
-            )
-        self._version_is_checked = True
 
     def _begin_foreign(self, due: DuePartition, pool: RequestPool) -> ActiveCompaction | Outcome:
         """Serve the oldest request that others made; the queue decides which, and that one is looked at in full."""
@@ -191,32 +178,49 @@ class Worker:
         facts = load_facts(self._client, due.entity)
         check_entity(facts)
         storage = storage_for(facts.location)
+        self._check_publication(storage)
         snapshot = take_snapshot(
             self._client,
             due.entity.full_table_name,
             storage,
             transaction.txn_id,
             insert_only=facts.table.is_insert_only,
+            publishes_by_commit=self._queue.publishes_by_commit,
         )
         partition = _partition_state(facts, snapshot)
-        nothing = choose(due.entity, snapshot.directory, partition.format, due.type, self._settings.policy).nothing
+        nothing = choose(due.entity, snapshot.directory, partition.format, due.type, self._policy).nothing
         if snapshot.write_ids.high_water_mark <= 0:
             raise RefusedError(str(due.entity), "nothing was ever committed to it", "compact it once it holds data")
         if nothing is not None:
             claim = self._record(claim, transaction, facts, snapshot)
             remove_whole(storage, staging_name(pool.token))
+            if not self._queue.publishes_by_commit:
+                storage.make_directory(staging_name(pool.token))
+                write_replaced(storage, staging_name(pool.token), _left_over(snapshot.directory))
             return self._finish_without_merge(claim, transaction, snapshot, nothing)
-        names = AttemptNames(pool.token, staging_name(pool.token), transaction.txn_id)
+        visibility_txn_id = transaction.txn_id if self._queue.publishes_by_commit else 0
+        names = AttemptNames(pool.token, staging_name(pool.token), visibility_txn_id)
         # Before recording, which makes the metastore remember the transaction also if the plan is refused.
-        plan = plan_compaction(partition, names, due.type, due.reason, self._settings.policy)
+        plan = plan_compaction(partition, names, due.type, due.reason, self._policy)
         claim = self._record(claim, transaction, facts, snapshot)
         adopted = self._adopt(storage, plan, finished)
         if adopted is None:
             self._open_staging(storage, plan)
+        if not self._queue.publishes_by_commit:
+            write_replaced(storage, plan.staging, _replaced(plan, snapshot.directory))
         self._on_step(Step.STAGED, due.entity)
         return ActiveCompaction(
             claim, transaction, storage, plan, facts.table.location, adopted, snapshot.newest_txn_id
         )
+
+    def _check_publication(self, storage: Storage) -> None:
+        if not self._queue.publishes_by_commit and not storage.publishes_atomically:
+            raise UnsupportedTableError(
+                storage.location,
+                "lies on a store that renames directories file by file, and on Hive 3 every reader would see parts of "
+                "the result",
+                "compact it from a Hive 4 metastore, or keep such tables on HDFS",
+            )
 
     def _record(
         self, claim: ClaimedCompaction, transaction: CompactionTransaction, facts: EntityFacts, snapshot: Snapshot
@@ -271,6 +275,16 @@ class Worker:
     def abandon(self, active: ActiveCompaction, message: str) -> Outcome:
         """Give up an unpublished compaction; see :meth:`~.finishing.Finisher.abandon`."""
         return self._finisher.abandon(active, message)
+
+
+def _replaced(plan: CompactionPlan, directory: AcidDirectory) -> set[str]:
+    """Names that the Cleaner may delete once the plan's result is published."""
+    originals = {file.path.partition("/")[0] for file in directory.originals if plan.replaces_originals}
+    return {*plan.directories, *originals, *_left_over(directory)}
+
+
+def _left_over(directory: AcidDirectory) -> set[str]:
+    return {*directory.obsolete, *directory.aborted}
 
 
 def _partition_state(facts: EntityFacts, snapshot: Snapshot) -> PartitionState:

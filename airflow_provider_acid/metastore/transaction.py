@@ -133,6 +133,11 @@ class CompactionTransaction:
         held = {lock.txn_id for lock in self._client.show_locks(self.entity)} - {self.txn_id}
         return any(txn_id is None or txn_id <= newest_txn_id for txn_id in held)
 
+    def is_alone(self) -> bool:
+        """Whether nobody else has, or waits for, a lock that touches the entity."""
+        self.check()
+        return all(lock.txn_id == self.txn_id for lock in self._client.show_locks(self.entity))
+
     def ask_exclusive(self) -> None:
         """Ask for an exclusive lock on the same entity; it is withdrawn by ending the transaction only.
 

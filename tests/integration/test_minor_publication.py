@@ -8,6 +8,7 @@ import pytest
 
 from airflow_provider_acid.acid.plan import CompactionType
 from airflow_provider_acid.compaction.active import ActiveCompaction, AwaitsLock
+from airflow_provider_acid.compaction.finishing import LOCK_QUEUE_SECONDS
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
 from airflow_provider_acid.compaction.settings import LockTimeoutAction
 from airflow_provider_acid.compaction.steps import Step
@@ -184,8 +185,24 @@ def test_a_lock_that_is_granted_in_time_is_used(site: Site) -> None:
     check_nothing_is_held(table)
 
 
+def test_new_readers_need_not_wait_while_the_lock_is_not_even_asked_for(site: Site) -> None:
+    table = inserts_and_deletes(site)
+    reader = site.reader(table)
+    active = begin(site, table)
+    waiting = site.worker().finish(active, run_plainly(active.plan))
+    assert isinstance(waiting, AwaitsLock)
+    second = site.reader(table)
+    assert site.worker().resume(waiting) is waiting
+    site.end(reader, site.admin.commit)
+    assert site.worker().resume(waiting) is waiting
+    site.end(second, site.admin.commit)
+    assert outcome_of(site.worker().resume(waiting)).state is OutcomeState.COMPACTED
+    check_nothing_is_held(table)
+
+
 def test_new_readers_wait_behind_a_waiting_lock_until_it_is_withdrawn(site: Site) -> None:
-    """The price that the option's text names."""
+    """The price that the option's text names, for the last seconds of the wait."""
+    site.settings = replace(site.settings, publish_lock_wait_seconds=LOCK_QUEUE_SECONDS)
     table = inserts_and_deletes(site)
     reader = site.reader(table)
     active = begin(site, table)

@@ -70,7 +70,7 @@ class FakeWorker:
 
     def finish(self, active: ActiveCompaction, result: CompactionResult) -> Finished:
         if self.looks_at_lock.get(active.entity.table, 0) and active.plan.type is CompactionType.MINOR:
-            return AwaitsLock(active, result, 0.0)
+            return AwaitsLock(active, result, 0.0, 0.0)
         self.ended.append(active.entity.table)
         if result.error is not None:
             return Outcome(active.entity, OutcomeState.FAILED, result.error)

@@ -22,8 +22,8 @@ READ: dict[str, tuple[str, Callable[[], object], object]] = {
     "worker_timeout": ("7", lambda: configured_settings().worker_timeout_seconds, 7.0),
     "cleaner_retention_time": ("7", lambda: configured_settings().retention_seconds, 7.0),
     "serve_foreign_requests": ("True", lambda: configured_settings().serve_foreign_requests, True),
-    "max_num_delta": ("7", lambda: configured_settings().policy.max_deltas, 7),
-    "minor_publish_lock": ("False", lambda: configured_settings().policy.minor_publication, MinorPublication.NEVER),
+    "max_num_delta": ("7", lambda: configured_settings().policy().max_deltas, 7),
+    "minor_publish_lock": ("False", lambda: configured_settings().policy().minor_publication, MinorPublication.NEVER),
     "minor_lock_wait_seconds": ("7", lambda: configured_settings().publish_lock_wait_seconds, 7.0),
     "minor_lock_timeout_action": (
         "refuse",
@@ -32,10 +32,11 @@ READ: dict[str, tuple[str, Callable[[], object], object]] = {
     ),
     "readers_honour_visibility": (
         "True",
-        lambda: configured_settings().policy.minor_publication,
+        lambda: configured_settings().policy().minor_publication,
         MinorPublication.LOCK_FREE,
     ),
-    "mm_allow_originals": ("True", lambda: configured_settings().policy.insert_only_originals, True),
+    "minor_pairs_on_hive_3": ("True", lambda: configured_settings().policy(False).pairs_by_rename, True),
+    "mm_allow_originals": ("True", lambda: configured_settings().policy().insert_only_originals, True),
     "job_queue": ("nightly", job_queue, "nightly"),
     "task_retries": ("0", task_retries, 0),
 }
