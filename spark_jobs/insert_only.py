@@ -6,7 +6,6 @@ their stripes, plain text files by their lines; all others keep to themselves as
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -16,13 +15,12 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pyorc
 
-from airflow_provider_acid.acid.exchange import ATTEMPTS_DIRECTORY
 from airflow_provider_acid.acid.plan import BucketPlan, CompactionPlan, FileFormat, OutputKind, SourceFile
 from airflow_provider_acid.acid.result import OutputFile
 from airflow_provider_acid.exceptions import CorruptFileError, VerificationError
 from airflow_provider_acid.filesystem import Storage, join
 from airflow_provider_acid.spark_jobs.file_copy import Segment, check_size, copy_whole, verify_segments
-from airflow_provider_acid.spark_jobs.merged import Merged, Progress
+from airflow_provider_acid.spark_jobs.merged import Merged, Progress, attempt_path
 from airflow_provider_acid.spark_jobs.orc_stripes import (
     StripeCopy,
     StripeSource,
@@ -71,7 +69,7 @@ def copy_files(storage: Storage, plan: CompactionPlan, bucket: BucketPlan, progr
     merged, done_bytes = [], 0
     for number, output in enumerate(outputs):
         name = f"{bucket.bucket:06d}_0{f'_copy_{number}' if number else ''}{output.extension}"
-        path = f"{plan.staging}/{ATTEMPTS_DIRECTORY}/{name}.{uuid.uuid4().hex}"
+        path = attempt_path(plan, name)
         size = _write(storage, path, output, partial(_add, progress, done_bytes))
         merged.append(Merged(path, _figures(bucket, name, size, output)))
         done_bytes += sum(source.size_bytes for source in output.sources)

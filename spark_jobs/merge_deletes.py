@@ -7,14 +7,12 @@ is the order of Hive's ``ReaderKey``; its ``OrcRawRecordMerger`` collapses the s
 
 from __future__ import annotations
 
-import uuid
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_provider_acid.acid.exchange import ATTEMPTS_DIRECTORY
 from airflow_provider_acid.acid.names import bucket_file_name
 from airflow_provider_acid.acid.plan import BucketPlan, CompactionPlan
 from airflow_provider_acid.acid.result import OutputFile
@@ -32,7 +30,7 @@ from airflow_provider_acid.spark_jobs.acid_keys import (
 from airflow_provider_acid.spark_jobs.arrow_rows import ArrowFile
 from airflow_provider_acid.spark_jobs.delete_events import events_of_bucket
 from airflow_provider_acid.spark_jobs.merge_sources import output_calendar
-from airflow_provider_acid.spark_jobs.merged import Merged, Progress
+from airflow_provider_acid.spark_jobs.merged import Merged, Progress, attempt_path
 from airflow_provider_acid.spark_jobs.orc_schema import acid_schema, as_written
 from airflow_provider_acid.spark_jobs.output_options import writable
 from airflow_provider_acid.spark_jobs.sealed_output import sealed_output
@@ -101,7 +99,7 @@ def merge_deletes(storage: Storage, plan: CompactionPlan, bucket: BucketPlan, pr
     if len(found.events) == 0:
         return Merged(None, _figures(bucket, found, 0, 0))
     schema, options = acid_schema(plan.columns), writable(plan.orc)
-    path = f"{plan.staging}/{ATTEMPTS_DIRECTORY}/{bucket_file_name(bucket.bucket)}.{uuid.uuid4().hex}"
+    path = attempt_path(plan, bucket_file_name(bucket.bucket))
     name, calendar = join(storage.location, path), output_calendar(found.calendars)
     with storage.create(path) as file, sealed_output(name, file) as output:
         writer = ArrowFile(name, output, as_written(schema), options, set())

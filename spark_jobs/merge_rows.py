@@ -7,11 +7,9 @@ those of Hive's ``OrcRawRecordMerger`` with a ``ValidCompactorWriteIdList``.
 
 from __future__ import annotations
 
-import uuid
 from contextlib import closing, suppress
 from dataclasses import dataclass
 
-from airflow_provider_acid.acid.exchange import ATTEMPTS_DIRECTORY
 from airflow_provider_acid.acid.names import bucket_file_name
 from airflow_provider_acid.acid.plan import BucketPlan, CompactionPlan, OrcOptions
 from airflow_provider_acid.acid.result import OutputFile
@@ -22,7 +20,7 @@ from airflow_provider_acid.spark_jobs.delete_events import events_of_bucket
 from airflow_provider_acid.spark_jobs.exact_rows import ExactRows
 from airflow_provider_acid.spark_jobs.key_filter import DeletedKeys, KeyFilter, deleted_keys
 from airflow_provider_acid.spark_jobs.merge_sources import Sources, look_at, output_calendar
-from airflow_provider_acid.spark_jobs.merged import Merged, Progress
+from airflow_provider_acid.spark_jobs.merged import Merged, Progress, attempt_path
 from airflow_provider_acid.spark_jobs.orc_nan_statistics import without_nan_statistics
 from airflow_provider_acid.spark_jobs.orc_schema import OrcType, acid_schema, as_written
 from airflow_provider_acid.spark_jobs.output_options import bloom_filter_ids, writable
@@ -38,9 +36,7 @@ class _NoRowsLeftError(Exception):
 def merge_rows(storage: Storage, plan: CompactionPlan, bucket: BucketPlan, progress: Progress) -> Merged:
     """Merge a bucket's files with rows; see :func:`~airflow_provider_acid.spark_jobs.merge.merge_bucket`."""
     schema = acid_schema(plan.columns)
-    name = bucket_file_name(bucket.bucket)
-    path = f"{plan.staging}/{ATTEMPTS_DIRECTORY}/{name}.{uuid.uuid4().hex}"
-    # Only Hive 4 names directories after a compaction's transaction.
+    path = attempt_path(plan, bucket_file_name(bucket.bucket))
     sources = look_at(storage, bucket, schema, plan.is_for_hive_3)
     visibility = Visibility.of(plan.high_water_mark, plan.aborted_write_ids)
     events = events_of_bucket(storage, plan, bucket, visibility)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from airflow_provider_acid.acid.exchange import ATTEMPTS_DIRECTORY
+from airflow_provider_acid.acid.plan import CompactionPlan
 from airflow_provider_acid.acid.result import OutputFile
 
 Progress = Callable[[int], None]
@@ -22,3 +25,17 @@ class Merged:
 
     attempt: str | None
     file: OutputFile
+
+
+def attempt_path(plan: CompactionPlan, name: str) -> str:
+    """A new path, below the partition's location, for an attempt at one output file."""
+    return _attempt(f"{plan.staging}/{ATTEMPTS_DIRECTORY}/{name}")
+
+
+def next_attempt_path(path: str) -> str:
+    """A new path for a file that takes the place of this attempt."""
+    return _attempt(path.rpartition(".")[0])
+
+
+def _attempt(path: str) -> str:
+    return f"{path}.{uuid.uuid4().hex}"

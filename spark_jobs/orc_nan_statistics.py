@@ -16,7 +16,6 @@ another row group, so none is hidden that was found before.
 from __future__ import annotations
 
 import math
-import uuid
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from google.protobuf.message import DecodeError
 from airflow_provider_acid.exceptions import StorageError, VerificationError
 from airflow_provider_acid.filesystem import Storage, join
 from airflow_provider_acid.spark_jobs.file_copy import CHUNK_BYTES
+from airflow_provider_acid.spark_jobs.merged import next_attempt_path
 from airflow_provider_acid.spark_jobs.orc_codec import CodecError
 from airflow_provider_acid.spark_jobs.orc_sections import Sections, stripe_bytes
 from airflow_provider_acid.spark_jobs.orc_tail import MAGIC, read_tail_section
@@ -52,7 +52,7 @@ def without_nan_statistics(storage: Storage, path: str) -> str:
         columns = _columns_with_nan(tail.footer.statistics)
         if not columns:
             return path
-        rewritten = f"{path.rpartition('.')[0]}.{uuid.uuid4().hex}"
+        rewritten = next_attempt_path(path)
         with storage.create(rewritten) as output:
             _Rewriting(file, output, tail, columns).run()
     storage.delete([path])
