@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from airflow_provider_acid.acid.directory import AcidDirectory, BaseDirectory, DeltaDirectory
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.listing import FileEntry
-from airflow_provider_acid.acid.minor import Deltas, output_range, range_obstacle
+from airflow_provider_acid.acid.minor import Deltas, range_obstacle
 from airflow_provider_acid.acid.names import is_acid_prefixed
 from airflow_provider_acid.acid.partition import CompactionPolicy, PartitionState
 from airflow_provider_acid.acid.plan import BucketPlan, CompactionType, OutputKind, SourceFile
@@ -73,9 +73,7 @@ def insert_only_obstacle(directory: AcidDirectory, inputs: Deltas, policy: Compa
     if not policy.publishes_by_commit:
         # Rows have no write ids, so that a merged delta is read whole as soon as its rename made it part of the table.
         return "on Hive 3, readers that began before its last transactions would see rows of those in a merged delta"
-    if inputs and len(set(output_range(inputs))) == 1:
-        return f"all deltas are of write id {output_range(inputs)[0]}, which is no range"
-    return range_obstacle(directory, inputs, policy)
+    return range_obstacle(directory, inputs, policy, insert_only=True)
 
 
 def insert_only_buckets(

@@ -54,7 +54,9 @@ def needs_a_base(directory: AcidDirectory) -> str | None:
     return None
 
 
-def range_obstacle(directory: AcidDirectory, inputs: Deltas, policy: CompactionPolicy) -> str | None:
+def range_obstacle(
+    directory: AcidDirectory, inputs: Deltas, policy: CompactionPolicy, *, insert_only: bool = False
+) -> str | None:
     """Why these deltas make no range that a minor compaction may publish; None where they do."""
     forbidden = _publication_obstacle(inputs, policy)
     if forbidden is not None:
@@ -63,8 +65,7 @@ def range_obstacle(directory: AcidDirectory, inputs: Deltas, policy: CompactionP
         return f"more than {policy.max_deltas} deltas share their write ids"
     first, last = output_range(inputs)
     if first == last:
-        # Readers compare statement ids only while directories carry them (isQualifiedDeleteDeltaForSplit).
-        return f"its deltas are of write id {first} alone, within which statements tell deletes from what they delete"
+        return _of_one_write_id(first, insert_only)
     for other in directory.directories:
         if not isinstance(other, BaseDirectory) and _is_output_of(other.name, first, last):
             return f"{other.path} has their range of write ids already"
@@ -92,6 +93,13 @@ def _publication_obstacle(inputs: Deltas, policy: CompactionPolicy) -> str | Non
             "of its two renames, the first alone would show wrong rows to every reader of Hive 3 (inserts and deletes)"
         )
     return None
+
+
+def _of_one_write_id(write_id: int, insert_only: bool) -> str:
+    if insert_only:
+        return f"all deltas are of write id {write_id}, which is no range"
+    # Readers compare statement ids only while directories carry them (isQualifiedDeleteDeltaForSplit).
+    return f"its deltas are of write id {write_id} alone, within which statements tell deletes from what they delete"
 
 
 def _is_output_of(name: DeltaName, first: int, last: int) -> bool:
