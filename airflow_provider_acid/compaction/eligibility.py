@@ -76,7 +76,8 @@ def _table_conditions(table: TableInfo, database: DatabaseInfo) -> Iterator[tupl
         "waits for its first incremental replication (hive.repl.first.inc.pending)",
         "compact it when the replication load has finished",
     )
-    yield _format_condition(table.is_insert_only, storage_format(table, None))
+    storage = storage_format(table, None)
+    yield _known_format(table, storage) is None, *_format_refusal(table, storage)
     yield (
         table.is_insert_only and table.stored_as_directories,
         *_LIST_BUCKETING,
@@ -94,19 +95,27 @@ _LIST_BUCKETING = (
 )
 
 
-def _format_condition(is_insert_only: bool, storage: StorageFormat) -> tuple[bool, str, str]:
-    if not is_insert_only:
+def _known_format(table: TableInfo, storage: StorageFormat) -> FileFormat | None:
+    """How files that are stored so are merged; None where they are not compacted."""
+    if not table.is_insert_only:
+        return FileFormat.ACID_ORC if storage.input_format == ORC_INPUT_FORMAT else None
+    format = _INSERT_ONLY_FORMATS.get(storage.input_format)
+    if format is not FileFormat.TEXT:
+        return format
+    if storage.serde not in _SERDES_OF_LINES:
+        return None
+    return FileFormat.TEXT_APART if _lines_belong_to_files(storage) else FileFormat.TEXT
+
+
+def _format_refusal(table: TableInfo, storage: StorageFormat) -> tuple[str, str]:
+    if not table.is_insert_only:
         return (
-            storage.input_format != ORC_INPUT_FORMAT,
             f"is stored as {storage.input_format}, not ORC",
             "full ACID tables are stored as ORC; check the table's definition",
         )
-    format = _INSERT_ONLY_FORMATS.get(storage.input_format)
-    known = format is not None and (format is not FileFormat.TEXT or storage.serde in _SERDES_OF_LINES)
     classes = f"{storage.input_format} {storage.serde}"
     name = next((name for part, name in _OTHER_FORMATS if part in classes.lower()), "another format")
     return (
-        not known,
         f"is an insert-only table stored as {name} ({classes.strip()}), which is not compacted",
         "insert-only tables are compacted as ORC, Parquet and text; use Hive's own compactor for it",
     )
@@ -118,14 +127,12 @@ def file_format(table: TableInfo, partition: PartitionInfo | None) -> FileFormat
     :raises UnsupportedTableError: its format is not compacted.
     """
     storage = storage_format(table, partition)
-    refused, reason, remedy = _format_condition(table.is_insert_only, storage)
-    if refused:
+    format = _known_format(table, storage)
+    if format is None:
         name = f"table {table.database}.{table.name}"
-        raise UnsupportedTableError(f"partition {partition.name} of {name}" if partition else name, reason, remedy)
-    if not table.is_insert_only:
-        return FileFormat.ACID_ORC
-    format = _INSERT_ONLY_FORMATS[storage.input_format]
-    return FileFormat.TEXT_APART if format is FileFormat.TEXT and _lines_belong_to_files(storage) else format
+        subject = f"partition {partition.name} of {name}" if partition else name
+        raise UnsupportedTableError(subject, *_format_refusal(table, storage))
+    return format
 
 
 def _lines_belong_to_files(storage: StorageFormat) -> bool:
