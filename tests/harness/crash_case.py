@@ -11,9 +11,6 @@ from tests.harness.table_state import TableState
 from tests.harness.thrift_admin import ThriftAdmin
 
 LOCK_WAIT_SECONDS = 10.0
-REAPER_SECONDS = 3
-"""Time-out of transactions where the metastore aborts them by itself."""
-
 PAIR_STEPS = [step.value for step in Step]
 """Of a minor compaction that makes two directories."""
 

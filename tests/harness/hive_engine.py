@@ -17,7 +17,13 @@ from typing import IO
 
 import psutil
 
-from tests.harness.hive_engine_program import HIVE_3, EngineProgram, engine_program, hive_3_metastore, hive_4_metastore
+from tests.harness.hive_engine_program import (
+    HIVE_3,
+    EngineProgram,
+    engine_program,
+    hive_3_metastore_program,
+    hive_4_metastore_program,
+)
 from tests.harness.hive_engine_settings import write_engine_settings
 from tests.harness.java import find_java
 from tests.harness.metastore_server import MetastoreServer
@@ -50,7 +56,7 @@ class HiveEngine:
         self.work_dir = work_dir.resolve()
         self._group: ProcessGroup | None = None
         self._program: EngineProgram = engine_program(version, self.work_dir)
-        metastore = hive_3_metastore(self._program) if version == HIVE_3 else hive_4_metastore()
+        metastore = hive_3_metastore_program(self._program) if version == HIVE_3 else hive_4_metastore_program()
         self.metastore = MetastoreServer(self.work_dir / "metastore", reaper=False, program=metastore)
 
     def __enter__(self) -> HiveEngine:

@@ -5,19 +5,20 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from airflow_provider_acid.exceptions import ConfigurationError
-from tests.harness.jars import JarList, distribution
+from tests.harness.jars import JarList, derby_schema, distribution
 from tests.harness.java import find_java
-from tests.harness.metastore_server import HIVE_4 as HIVE_4_METASTORE
-from tests.harness.metastore_server import MetastoreProgram, class_path_of
+from tests.harness.metastore_program import HIVE_4 as HIVE_4_METASTORE
+from tests.harness.metastore_program import DatabaseSupport, MetastoreProgram, class_path_of
 
 HIVE_3, HIVE_4 = "3.1.3", "4.0.1"
 SOURCES = Path(__file__).with_name("hive-engine")
 
-_DERBY_SCHEMA = {HIVE_3: "3.1.0", HIVE_4: None}
+_SCHEMA_FILES = {HIVE_3: derby_schema("3.1.0"), HIVE_4: frozenset[str]()}
 _FIRST_JAR = {HIVE_3: "guava-", HIVE_4: "hive-exec-"}  # what hive-exec bundles is older, what antlr-runtime holds too
 _LAST_JAR = "reload4j-"  # Tez needs classes of log4j 1; everything else must find log4j 2 before
 _OPEN_PACKAGES = (
@@ -41,12 +42,14 @@ class EngineProgram:
     distribution: Path
     classes: Path
 
-    def arguments(self, settings: Path) -> list[str]:
+    def arguments(self, settings: Path, jars: Sequence[Path] = ()) -> list[str]:
         """The arguments of ``java`` before the main class.
 
         :param settings: folder of the ``*-site.xml`` files.
+        :param jars: beside those of the distribution.
         """
-        path = os.pathsep.join(map(str, (settings, self.classes / "main", *_jars(self.version, self.distribution))))
+        own = _jars(self.version, self.distribution)
+        path = os.pathsep.join(map(str, (settings, self.classes / "main", *own, *jars)))
         if self.version == HIVE_3:
             return [*_JAVA_BASE, "-cp", str(self.classes / "launcher"), "Launch", path]
         return [*_JAVA_BASE, "-cp", path]
@@ -58,7 +61,7 @@ def engine_program(version: str, work_dir: Path) -> EngineProgram:
     :param work_dir: folder that the classes are compiled into.
     :raises ConfigurationError: there is no Java compiler, or it fails.
     """
-    folder = distribution(JarList(f"hive-engine-{version}", SOURCES / f"jars-{version}.sha256", _DERBY_SCHEMA[version]))
+    folder = distribution(JarList(f"hive-engine-{version}", SOURCES / f"jars-{version}.sha256", _SCHEMA_FILES[version]))
     classes = work_dir / "classes"
     _compile([*(SOURCES / "common").glob("*.java"), *(SOURCES / version / "main").glob("*.java")], folder, classes)
     if version == HIVE_3:
@@ -66,13 +69,18 @@ def engine_program(version: str, work_dir: Path) -> EngineProgram:
     return EngineProgram(version, folder, classes)
 
 
-def hive_3_metastore(program: EngineProgram) -> MetastoreProgram:
+def hive_3_metastore_program(program: EngineProgram) -> MetastoreProgram:
     """The metastore of Hive 3, which comes with the engine's jars."""
     return MetastoreProgram(
         distribution=lambda: program.distribution,
-        java=lambda _, settings: program.arguments(settings),
+        java=lambda _, settings, jars: [
+            f"-Dlog4j.configurationFile={settings / 'metastore-log4j2.properties'}",
+            *program.arguments(settings, jars),
+        ],
         schema_tool="org.apache.hadoop.hive.metastore.tools.MetastoreSchemaTool",
         home_variable="HIVE_HOME",
+        databases=DatabaseSupport(HIVE_3, "3.1.0"),
+        reaper_needs_initiator=True,
         settings={
             "hive.metastore.event.db.notification.api.auth": "false",
             "metastore.stats.fetch.bitvector": "false",
@@ -82,9 +90,9 @@ def hive_3_metastore(program: EngineProgram) -> MetastoreProgram:
     )
 
 
-def hive_4_metastore() -> MetastoreProgram:
+def hive_4_metastore_program() -> MetastoreProgram:
     """The harness's own metastore, opened for the filters by which the engine asks for partitions."""
-    return replace(HIVE_4_METASTORE, java=lambda folder, settings: [*_JAVA_BASE, *class_path_of(folder, settings)])
+    return replace(HIVE_4_METASTORE, java=lambda *places: [*_JAVA_BASE, *class_path_of(*places)])
 
 
 def _jars(version: str, folder: Path) -> list[Path]:

@@ -1,4 +1,4 @@
-"""Jars and Derby schema of a metastore, brought into a cache by Apache Ivy, every file checked by its SHA-256.
+"""Jars and database schemas of a metastore, brought into a cache by Apache Ivy, every file checked by its SHA-256.
 
 Ivy lies in PySpark's own jars folder and knows Maven Central by itself; a site's mirror is named in the
 environment variable ``ACID_MAVEN_REPOSITORY``. What is brought is listed in files like ``jars.sha256``: one line per
@@ -28,7 +28,8 @@ REPOSITORY_VARIABLE = "ACID_MAVEN_REPOSITORY"
 PARALLEL_DOWNLOADS = 4
 DOWNLOAD_ATTEMPTS = 3
 
-_SCHEMA_FOLDER = "scripts/metastore/upgrade/derby"
+SCHEMAS = "scripts/metastore/upgrade"
+"""Folder of a distribution that holds the schemas, one folder per kind of database."""
 
 
 @dataclass(frozen=True)
@@ -37,19 +38,17 @@ class JarList:
 
     :param name: of the cached folder; a digest of the list is added.
     :param file: the list.
-    :param schema_version: of the Derby schema that a listed tarball holds; None where none is listed.
+    :param schema_files: what a listed tarball holds below :data:`SCHEMAS` and is needed; empty where none is listed.
     """
 
     name: str
     file: Path
-    schema_version: str | None
+    schema_files: frozenset[str] = frozenset()
 
-    @property
-    def schema_files(self) -> frozenset[str]:
-        """What the schema tool reads."""
-        if self.schema_version is None:
-            return frozenset()
-        return frozenset({f"hive-schema-{self.schema_version}.derby.sql", "upgrade.order.derby"})
+
+def derby_schema(version: str) -> frozenset[str]:
+    """What the schema tool reads to make an embedded Derby database."""
+    return frozenset({f"derby/hive-schema-{version}.derby.sql", "derby/upgrade.order.derby"})
 
 
 @dataclass(frozen=True)
@@ -94,7 +93,7 @@ class ListedFile:
 
 def metastore_list() -> JarList:
     """What the metastore of the harness needs."""
-    return JarList(f"hive-metastore-{HIVE_VERSION}", LIST_FILE, "4.0.0")
+    return JarList(f"hive-metastore-{HIVE_VERSION}", LIST_FILE, derby_schema("4.0.0"))
 
 
 def listed_files(list_file: Path | None = None) -> list[ListedFile]:
@@ -117,7 +116,7 @@ def metastore_distribution() -> Path:
 
 
 def distribution(wanted: JarList) -> Path:
-    """A folder with ``jars/*.jar`` and ``scripts/metastore/upgrade/derby/``, downloaded where it is not cached yet.
+    """A folder with ``jars/*.jar`` and the schemas below :data:`SCHEMAS`, downloaded where it is not cached yet.
 
     :raises StorageError: a file cannot be downloaded or has another checksum than the committed one.
     :raises ConfigurationError: no Java or no PySpark to download with.
@@ -239,25 +238,26 @@ def _check(file: ListedFile, path: Path) -> None:
 def _arrange(files: list[ListedFile], download: Path, distribution: Path, schema_files: frozenset[str]) -> None:
     """Jars into one folder; of the tarball only what the schema tool reads."""
     jars = distribution / "jars"
-    schema = distribution / _SCHEMA_FOLDER
+    schemas = distribution / SCHEMAS
     jars.mkdir(parents=True)
-    schema.mkdir(parents=True)
+    schemas.mkdir(parents=True)
     for file in files:
         path = download / file.path
         if path.suffix == ".jar":
             path.rename(jars / file.file_name)
         else:
-            _extract_schema(path, schema, schema_files)
+            _extract_schemas(path, schemas, schema_files)
 
 
-def _extract_schema(tarball: Path, schema: Path, names: frozenset[str]) -> None:
+def _extract_schemas(tarball: Path, schemas: Path, names: frozenset[str]) -> None:
     missing = set(names)
     with tarfile.open(tarball, "r|gz") as archive:
         for member in archive:
-            name = Path(member.name).name
-            content = archive.extractfile(member) if _is_schema_file(member.name, names) else None
-            if content is not None:
-                with (schema / name).open("wb") as target:
+            name = "/".join(Path(member.name).parts[-2:])
+            content = archive.extractfile(member) if member.name.endswith(f"/{SCHEMAS}/{name}") else None
+            if content is not None and name in missing:
+                (schemas / name).parent.mkdir(exist_ok=True)
+                with (schemas / name).open("wb") as target:
                     shutil.copyfileobj(content, target)
                 missing.discard(name)
             if not missing:
@@ -265,7 +265,3 @@ def _extract_schema(tarball: Path, schema: Path, names: frozenset[str]) -> None:
     raise StorageError(
         str(tarball), f"holds no {', '.join(sorted(missing))}", "correct the version in the list of jars"
     )
-
-
-def _is_schema_file(path: str, names: frozenset[str]) -> bool:
-    return any(path.endswith(f"/{_SCHEMA_FOLDER}/{name}") for name in names)

@@ -52,11 +52,13 @@ def start_group(
     stdout: int | IO[bytes],
     stderr: int | IO[bytes] = subprocess.STDOUT,
     environment: Mapping[str, str] | None = None,
+    user: int | None = None,
 ) -> ProcessGroup:
     """Starts a process that never outlives this one.
 
     :param folder: its working directory.
     :param environment: added to that of this process.
+    :param user: id of the user and the group that it runs as; None for this process's own.
     """
     guard = subprocess.Popen(["sh", "-c", _GUARD], stdin=subprocess.PIPE, start_new_session=True)
     assert guard.stdin is not None
@@ -69,6 +71,9 @@ def start_group(
             stdout=stdout,
             stderr=stderr,
             start_new_session=True,
+            user=user,
+            group=user,
+            extra_groups=None if user is None else [],
         )
         guard.stdin.write(f"{leader.pid}\n".encode())
         guard.stdin.flush()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import getpass
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -105,6 +106,11 @@ class ThriftAdmin:
     ) -> None:
         self._transport.close()
 
+    @cached_property
+    def is_hive_3(self) -> bool:
+        """Whether this is a metastore of Hive 3."""
+        return str(self._client.getVersion()).startswith("3.")
+
     # --- databases, tables, partitions
 
     def create_database(self, name: str, *, properties: Mapping[str, str] | None = None) -> None:
@@ -138,7 +144,10 @@ class ThriftAdmin:
         request = structs.CreateTableRequest(
             table=described, processorCapabilities=_CAPABILITIES, processorIdentifier="airflow-provider-acid-tests"
         )
-        self._call("create_table_req", request, "request", None)
+        if self.is_hive_3:
+            self._client.create_table(described)
+        else:
+            self._call("create_table_req", request, "request", None)
         return self.table_location(table.database, table.name)
 
     def table_location(self, database: str, name: str) -> Path:
@@ -271,12 +280,15 @@ class ThriftAdmin:
         return self._lock(transaction, database, name, partition, ttypes.LockType.SHARED_READ, operation)
 
     def lock_as_writer(self, transaction: int, database: str, name: str, partition: str | None = None) -> int:
-        """The shared write lock an INSERT takes; the metastore remembers that the transaction wrote here.
+        """The shared lock an INSERT takes; the metastore remembers that the transaction wrote here.
+
+        On Hive 3 it is the readers' kind: there only one may hold a shared write lock, which is for UPDATE and DELETE.
 
         :raises LockNotAcquiredError: the lock has to wait.
         """
         operation = ttypes.DataOperationType.INSERT
-        return self._lock(transaction, database, name, partition, ttypes.LockType.SHARED_WRITE, operation)
+        lock_type = ttypes.LockType.SHARED_READ if self.is_hive_3 else ttypes.LockType.SHARED_WRITE
+        return self._lock(transaction, database, name, partition, lock_type, operation)
 
     def _lock(
         self, transaction: int, database: str, name: str, partition: str | None, lock_type: int, operation: int

@@ -7,8 +7,7 @@ import pytest
 
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.transport import MetastoreAddress
-from tests.harness.crash_case import REAPER_SECONDS
-from tests.harness.metastore_server import MetastoreServer
+from tests.harness.metastore_server import REAPER_SECONDS, MetastoreServer
 from tests.harness.thrift_admin import ThriftAdmin
 from tests.integration.compaction_site import Site
 

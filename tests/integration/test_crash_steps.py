@@ -7,13 +7,12 @@ import itertools
 import pytest
 
 from tests.harness.crash_case import (
-    REAPER_SECONDS,
     STEPS,
     check_another_run,
     check_another_run_with_reaper,
     check_next_try,
 )
-from tests.harness.metastore_server import MetastoreServer
+from tests.harness.metastore_server import REAPER_SECONDS, MetastoreServer
 from tests.harness.table_state import TableState
 
 STEPS_WITH_REAPER = ("claimed", "transaction_opened", "recorded", "published", "marked_compacted", "files_deleted")

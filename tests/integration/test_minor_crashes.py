@@ -24,12 +24,11 @@ from tests.harness.crash_case import (
     LOCK_WAIT_SECONDS,
     ONLY_PAIR_STEPS,
     PAIR_STEPS,
-    REAPER_SECONDS,
     check_another_run,
     check_another_run_with_reaper,
     check_next_try,
 )
-from tests.harness.metastore_server import MetastoreServer
+from tests.harness.metastore_server import REAPER_SECONDS, MetastoreServer
 from tests.harness.table_state import TableState
 from tests.integration.compaction_site import AcidTable, Site
 from tests.integration.test_minor_publication import ROWS, inserts_and_deletes, values_of_trino

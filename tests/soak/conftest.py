@@ -4,9 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.harness.metastore_server import MetastoreServer
-
-REAPER_SECONDS = 3
+from tests.harness.metastore_server import REAPER_SECONDS, MetastoreServer
 
 
 @pytest.fixture(scope="session")

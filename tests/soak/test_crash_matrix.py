@@ -8,9 +8,8 @@ import pytest
 
 from airflow_provider_acid.acid.plan import CompactionType
 from tests.harness.crash_case import PAIR_STEPS, STEPS, check_another_run, check_another_run_with_reaper, check_next_try
-from tests.harness.metastore_server import MetastoreServer
+from tests.harness.metastore_server import REAPER_SECONDS, MetastoreServer
 from tests.harness.table_state import TableState
-from tests.soak.conftest import REAPER_SECONDS
 
 MAJOR, MINOR = CompactionType.MAJOR, CompactionType.MINOR
 TABLES = [

@@ -1,7 +1,12 @@
 package org.apache.hadoop.hive.metastore;
 
+import java.lang.reflect.Method;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.locks.Condition;
+import java.util.concurrent.locks.Lock;
+import java.util.concurrent.locks.ReentrantLock;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.hive.metastore.conf.MetastoreConf;
 import org.apache.hadoop.hive.metastore.security.TUGIContainingTransport;
@@ -31,7 +36,20 @@ public final class LoopbackMetastore {
                 .transportFactory(new TUGIContainingTransport.Factory())
                 .protocolFactory(new TBinaryProtocol.Factory()));
     server.setServerEventHandler(new ClosedConnections());
+    if (MetastoreConf.getBoolVar(conf, MetastoreConf.ConfVars.COMPACTOR_INITIATOR_ON)) {
+      startThreads(conf);
+    }
     server.serve();
+  }
+
+  /** Initiator, Cleaner, and the reaper of dead transactions, as the main class of Hive 3 starts them. */
+  private static void startThreads(Configuration conf) throws ReflectiveOperationException {
+    Lock lock = new ReentrantLock();
+    Method start =
+        HiveMetaStore.class.getDeclaredMethod(
+            "startMetaStoreThreads", Configuration.class, Lock.class, Condition.class, AtomicBoolean.class);
+    start.setAccessible(true);
+    start.invoke(null, conf, lock, lock.newCondition(), new AtomicBoolean(true));
   }
 
   /** The threads of the server are used again: each connection gets a database session of its own. */

@@ -1,0 +1,63 @@
+"""The servers that several groups of tests share: each is started when first asked for, and ends with the session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.harness.hive_engine_program import HIVE_3, engine_program, hive_3_metastore_program
+from tests.harness.metastore_database import ServerDatabase
+from tests.harness.metastore_program import HIVE_4, MetastoreProgram
+from tests.harness.metastore_server import REAPER_SECONDS, MetastoreServer
+from tests.harness.postgres_server import PostgresServer
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL server; whoever uses it makes a database of its own."""
+    with PostgresServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def hive_3_program(tmp_path_factory: pytest.TempPathFactory) -> MetastoreProgram:
+    """The metastore 3.1.3."""
+    return hive_3_metastore_program(engine_program(HIVE_3, tmp_path_factory.mktemp("hive-3")))
+
+
+@pytest.fixture(scope="session")
+def hive_3_metastore(
+    tmp_path_factory: pytest.TempPathFactory, postgres: PostgresServer, hive_3_program: MetastoreProgram
+) -> Iterator[MetastoreServer]:
+    """Hive 3.1.3 on PostgreSQL, its own reaper, Initiator and Cleaner on; silence counts as death after 300 s."""
+    database = ServerDatabase(postgres, "hive_3")
+    folder = tmp_path_factory.mktemp("hive-3-metastore")
+    with MetastoreServer(folder, reaper=True, program=hive_3_program, database=database) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def reaping_hive_3_metastore(
+    tmp_path_factory: pytest.TempPathFactory, postgres: PostgresServer, hive_3_program: MetastoreProgram
+) -> Iterator[MetastoreServer]:
+    """The same with transactions that were silent for :data:`REAPER_SECONDS` aborted."""
+    with MetastoreServer(
+        tmp_path_factory.mktemp("reaping-hive-3-metastore"),
+        transaction_timeout_seconds=REAPER_SECONDS,
+        reaper=True,
+        program=hive_3_program,
+        database=ServerDatabase(postgres, "reaping_hive_3"),
+    ) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def hive_4_metastore_on_postgres(
+    tmp_path_factory: pytest.TempPathFactory, postgres: PostgresServer
+) -> Iterator[MetastoreServer]:
+    """Hive 4.0.1 on PostgreSQL, without a reaper."""
+    database = ServerDatabase(postgres, "hive_4")
+    folder = tmp_path_factory.mktemp("hive-4-metastore")
+    with MetastoreServer(folder, reaper=False, program=HIVE_4, database=database) as server:
+        yield server
