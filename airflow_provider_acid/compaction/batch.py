@@ -217,6 +217,7 @@ class CompactionBatch:
             try:
                 self._check_time(active)
                 active.transaction.check()
+                worker.keep(active)
             except AcidError as error:
                 self._end(item, worker.abandon(self._active.pop(item), str(error)))
 

@@ -8,6 +8,7 @@ in order.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -22,16 +23,16 @@ from airflow_provider_acid.compaction.attempts import worker_id
 from airflow_provider_acid.compaction.eligibility import check_entity, file_format
 from airflow_provider_acid.compaction.facts import EntityFacts, load_facts
 from airflow_provider_acid.compaction.finishing import Finished, Finisher
-from airflow_provider_acid.compaction.journal import remove_journal
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
 from airflow_provider_acid.compaction.recovery import Recovery
 from airflow_provider_acid.compaction.replaced import write_replaced
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.snapshot import Snapshot, take_snapshot
-from airflow_provider_acid.compaction.staging import FinishedOutput, open_staging, remove_whole, staging_name
+from airflow_provider_acid.compaction.staging import FinishedOutput, adopt, open_staging, remove_whole, staging_name
 from airflow_provider_acid.compaction.steps import Step, StepListener, ignore_steps
 from airflow_provider_acid.exceptions import (
     AcidError,
+    MetastoreError,
     OwnershipLostError,
     RefusedError,
     UnsupportedTableError,
@@ -41,6 +42,9 @@ from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.pools import RequestPool, owner_of
 from airflow_provider_acid.metastore.queue import ClaimedCompaction, CompactionQueue, NotEnqueued
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
+
+KEEP_SECONDS = 600.0
+"""Time between two signs of life of a claim; the metastore takes it back after its worker time-out (24 h)."""
 
 log = logging.getLogger(__name__)
 
@@ -75,6 +79,7 @@ class Worker:
         self._on_step = on_step
         self._recovery = Recovery(client, queue, settings)
         self._finisher = Finisher(queue, settings, on_step)
+        self._kept: dict[int, float] = {}
         self._policy = settings.policy(queue.publishes_by_commit)
 
     def begin(self, due: DuePartition) -> ActiveCompaction | Outcome:
@@ -102,7 +107,7 @@ class Worker:
             return recovered
         made = self._queue.enqueue(due.entity, due.type, str(pool), {})
         if isinstance(made, NotEnqueued):
-            remove_whole(storage_for(facts.location), staging_name(pool.token))
+            _drop(storage_for(facts.location), recovered)
             return Outcome(due.entity, OutcomeState.SKIPPED, made.reason)
         self._on_step(Step.ENQUEUED, due.entity)
         claim = self._queue.claim(str(pool), worker_id(pool, self._host))
@@ -193,7 +198,7 @@ class Worker:
             raise RefusedError(str(due.entity), "nothing was ever committed to it", "compact it once it holds data")
         if nothing is not None:
             claim = self._record(claim, transaction, facts, snapshot)
-            remove_whole(storage, staging_name(pool.token))
+            _drop(storage, finished)
             if not self._queue.publishes_by_commit:
                 storage.make_directory(staging_name(pool.token))
                 write_replaced(storage, staging_name(pool.token), _left_over(snapshot.directory))
@@ -235,11 +240,11 @@ class Worker:
     ) -> CompactionResult | None:
         if finished is None:
             return None
-        if plan.merges_the_same_as(finished.plan):
+        if not plan.merges_the_same_as(finished.plan):
+            _drop(storage, finished)
+        elif adopt(storage, finished, plan):
             log.info("%s: adopting the finished output of a dead attempt", plan.entity)
-            remove_journal(storage, plan.staging)
             return replace(finished.result, attempt=plan.attempt)
-        remove_whole(storage, plan.staging)
         return None
 
     def _open_staging(self, storage: Storage, plan: CompactionPlan) -> None:
@@ -272,9 +277,29 @@ class Worker:
         """Publish what waited for a lock; see :meth:`~.finishing.Finisher.resume`."""
         return self._finisher.resume(waiting)
 
+    def keep(self, active: ActiveCompaction) -> None:
+        """Tell the queue from time to time that an active compaction is not forgotten.
+
+        :raises OwnershipLostError: its claim is lost.
+        """
+        now = time.monotonic()
+        if now - max(active.begun_monotonic, self._kept.get(active.claim.id, 0.0)) < KEEP_SECONDS:
+            return
+        try:
+            self._queue.keep(active.claim)
+        except MetastoreError as error:
+            log.warning("%s: its claim could not be refreshed, trying again: %s", active.entity, error)
+            return
+        self._kept[active.claim.id] = now
+
     def abandon(self, active: ActiveCompaction, message: str) -> Outcome:
         """Give up an unpublished compaction; see :meth:`~.finishing.Finisher.abandon`."""
         return self._finisher.abandon(active, message)
+
+
+def _drop(storage: Storage, finished: FinishedOutput | None) -> None:
+    if finished is not None:
+        remove_whole(storage, finished.staging)
 
 
 def _replaced(plan: CompactionPlan, directory: AcidDirectory) -> set[str]:

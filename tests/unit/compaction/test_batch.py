@@ -86,6 +86,9 @@ class FakeWorker:
             return DuePartition(waiting.active.entity, CompactionType.MAJOR, "no lock")
         return self.finish(waiting.active, waiting.result)
 
+    def keep(self, active: ActiveCompaction) -> None:
+        pass
+
     def abandon(self, active: ActiveCompaction, message: str) -> Outcome:
         self.ended.append(active.entity.table)
         return Outcome(active.entity, OutcomeState.FAILED, message)
