@@ -113,6 +113,4 @@ def _derby_settings(database: Path, *, create: bool) -> Mapping[str, str]:
     return {
         "javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={database}{';create=true' if create else ''}",
         "javax.jdo.option.ConnectionDriverName": "org.apache.derby.jdbc.EmbeddedDriver",
-        "metastore.async.log.enabled": "false",  # true needs one more jar
-        "hive.async.log.enabled": "false",
     }

@@ -15,6 +15,10 @@ _JVM_OPTIONS = (
     *("-Xmx512m", "-Xss8m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"),
     *("-Dderby.locks.deadlockTimeout=0", "-Dderby.locks.waitTimeout=5"),
 )
+_ASYNCHRONOUS_LOG = {
+    "metastore.async.log.enabled": "false",
+    "hive.async.log.enabled": "false",
+}  # true needs one more jar
 _LOGGING = """\
 appenders = console
 appender.console.type = Console
@@ -109,7 +113,8 @@ def write_settings(folder: Path, settings: Mapping[str, str]) -> None:
     """Writes all files of a metastore's settings; the Cleaner reads hive-site.xml only, the rest metastore-site.xml."""
     folder.mkdir(parents=True, exist_ok=True)
     properties = "\n".join(
-        f"<property><name>{name}</name><value>{escape(value)}</value></property>" for name, value in settings.items()
+        f"<property><name>{name}</name><value>{escape(value)}</value></property>"
+        for name, value in {**_ASYNCHRONOUS_LOG, **settings}.items()
     )
     for name in ("metastore-site.xml", "hive-site.xml"):
         (folder / name).write_text(f"<configuration>\n{properties}\n</configuration>\n")

@@ -23,7 +23,7 @@ from thrift.transport.TTransport import TBufferedTransport
 from tests.harness import thrift_structs as structs
 
 TIMEOUT_SECONDS = 60
-NO_OPEN_WRITE_ID = 2**63 - 1  # as Hive writes it into a valid write id list
+NO_OPEN_WRITE_ID = 2**63 - 1  # as Hive writes it into lists of valid write ids and transactions
 ORC_SERDE = "org.apache.hadoop.hive.ql.io.orc.OrcSerde"
 ORC_INPUT_FORMAT = "org.apache.hadoop.hive.ql.io.orc.OrcInputFormat"
 ORC_OUTPUT_FORMAT = "org.apache.hadoop.hive.ql.io.orc.OrcOutputFormat"
@@ -81,6 +81,11 @@ class Transactions:
     high_water_mark: int
     open: frozenset[int]
     aborted: frozenset[int]
+
+    def as_valid_txn_list(self) -> str:
+        """Hive's way to write it."""
+        lists = (",".join(map(str, sorted(ids))) for ids in (self.open, self.aborted))
+        return ":".join((str(self.high_water_mark), str(min(self.open, default=NO_OPEN_WRITE_ID)), *lists))
 
 
 class ThriftAdmin:
@@ -248,7 +253,9 @@ class ThriftAdmin:
 
     def write_ids(self, database: str, name: str) -> WriteIds:
         """The write ids of a table as a reader that starts now sees them."""
-        request = structs.GetValidWriteIdsRequest(fullTableNames=[f"{database}.{name}".lower()])
+        request = structs.GetValidWriteIdsRequest(
+            fullTableNames=[f"{database}.{name}".lower()], validTxnList=self.transactions().as_valid_txn_list()
+        )
         answer = self._call("get_valid_write_ids", request, "rqst", structs.GetValidWriteIdsResponse)
         (table,) = answer.tblValidWriteIds
         bits = int.from_bytes(table.abortedBits, "little")
