@@ -100,7 +100,7 @@ def test_partitions_are_objects_with_names() -> None:
         (as_due_partitions, [{**T, "request_id": "7"}]),
         (as_due_partitions, [T, {"database": "D", "table": "T"}]),
     ],
-    ids=repr,
+    ids=lambda value: getattr(value, "__name__", repr(value)),
 )
 def test_what_cannot_be_used_is_refused_by_the_parameters_name(
     read: Callable[[str, object], object], value: object
