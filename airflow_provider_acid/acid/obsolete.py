@@ -6,7 +6,7 @@ bringing aborted rows back out (a streaming delta whose aborted transaction was 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from airflow_provider_acid.acid.directory import AcidDirectory, BaseDirectory, DeltaDirectory, acid_directory
 from airflow_provider_acid.acid.listing import Listing
@@ -40,6 +40,22 @@ def deletable(
     if found:
         raise half_published_error(str(write_ids.full_table_name), found)
     return _obsolete_or_aborted(directory)
+
+
+def deletable_of_replaced(
+    listing: Listing,
+    write_ids: ValidWriteIdList,
+    replaced: Collection[str],
+    base_formats: Mapping[str, str] = {},  # noqa: B006
+) -> tuple[str, ...]:
+    """What :func:`deletable` names on Hive 3, less what another compaction than the cleaned one replaced.
+
+    Names of Hive 3 do not say which compaction made a directory: a later one's result may lie below the high-water
+    mark of an earlier one's cleaning, and what it merged may still be needed by readers that began between the two.
+
+    :param replaced: what the compaction itself merged or found obsolete or aborted, as it noted then.
+    """
+    return tuple(path for path in deletable(listing, write_ids, None, base_formats) if path in replaced)
 
 
 def leftovers(

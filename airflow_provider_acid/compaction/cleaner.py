@@ -1,28 +1,34 @@
 """Hive's Cleaner: wait until nobody can still need the merged directories, delete them, tell the metastore.
 
 The rule is stricter than Hive's: a row is cleaned when every transaction up to and including the highest one that
-existed at the compaction's commit has ended. Files go first, the metastore's bookkeeping after, never the other way:
-once the metastore forgets an aborted write id, that write id counts as committed.
+existed at the compaction's commit (on Hive 3.1, after its rename) has ended, and on Hive 3.1 every lock of that time
+is gone; :mod:`cleaning_wait` judges that, :mod:`cleaning_view` what is deleted. Files go first, the metastore's
+bookkeeping after, never the other way: once the metastore forgets an aborted write id, it counts as committed.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass, replace
 from enum import Enum
 
-from airflow_provider_acid.acid.directory import acid_directory
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.layout import partition_layout
-from airflow_provider_acid.acid.listing import Listing
-from airflow_provider_acid.acid.obsolete import deletable, highest_safe_write_id, leftovers
-from airflow_provider_acid.acid.write_ids import TableWriteIds, ValidTxnList, cleaner_list
+from airflow_provider_acid.acid.write_ids import TableWriteIds, ValidTxnList
+from airflow_provider_acid.compaction.attempts import pool_of_worker
+from airflow_provider_acid.compaction.cleaning_view import (
+    CleanersView,
+    PartitionLook,
+    ViewByReplaced,
+    ViewByTransactions,
+)
+from airflow_provider_acid.compaction.cleaning_wait import OPENING_SECONDS, Readers
 from airflow_provider_acid.compaction.facts import EntityFacts, find_property, load_facts
 from airflow_provider_acid.compaction.recovery import Recovery
+from airflow_provider_acid.compaction.replaced import read_replaced
 from airflow_provider_acid.compaction.settings import CompactionSettings
-from airflow_provider_acid.compaction.snapshot import read_base_formats
+from airflow_provider_acid.compaction.snapshot import current_txns
 from airflow_provider_acid.compaction.staging import staging_name
 from airflow_provider_acid.compaction.steps import Step, StepListener, ignore_steps
 from airflow_provider_acid.exceptions import (
@@ -31,6 +37,7 @@ from airflow_provider_acid.exceptions import (
     MetastoreUnavailableError,
     MetastoreVersionError,
     ObjectNotFoundError,
+    OwnershipLostError,
     UnsupportedTableError,
 )
 from airflow_provider_acid.filesystem import Storage, storage_for
@@ -41,8 +48,8 @@ from airflow_provider_acid.metastore.values import CompactionRow
 
 log = logging.getLogger(__name__)
 
-OPENING_SECONDS = 1.0
-"""How long a transaction may have an id without being listed as open (``metastore.txn.opentxn.timeout``)."""
+KEEP_SECONDS = 600.0
+"""So old a claim is when a look that finds its row still waiting refreshes it; Hive takes back those of 24 hours."""
 
 
 class CleaningState(str, Enum):
@@ -101,15 +108,16 @@ class Cleaner:
         self._not_markable: set[Entity] = set()
 
     def look(self, entities: Collection[Entity]) -> tuple[Cleaning, ...]:
-        """Whether these entities can be cleaned, and if not, what each waits for. Changes nothing.
+        """Whether these entities can be cleaned, and if not, what each waits for.
 
-        Judged by the newest compaction of each: an older one that :meth:`clean` could not complete goes with it.
+        Changes nothing, but tells the metastore of a claim that waits that it is not forgotten. Judged by the newest
+        compaction of each: an older one that :meth:`clean` could not complete goes with it.
         """
         rows = {row.entity: row for row in self._rows(entities)}.values()
         if not rows:
             return ()
-        min_open = self._min_open_txn()
-        return tuple(self._judge(row, min_open) for row in rows)
+        readers = self._readers()
+        return tuple(self._judge(row, readers) for row in rows)
 
     def clean(self, entities: Collection[Entity]) -> tuple[Cleaning, ...]:
         """Clean what can be cleaned, older compactions first; rows that cannot yet are returned as waiting."""
@@ -119,98 +127,114 @@ class Cleaner:
         if not rows:
             return ()
         # A transaction that is just being opened has an id but is not listed yet: look twice.
-        first = self._min_open_txn()
+        readers = self._readers()
         self._sleep(OPENING_SECONDS)
-        min_open = min(first, self._min_open_txn())
-        done = [self._clean_if_ready(row, min_open) for row in rows]
+        readers.look_again()
+        done = [self._clean_if_ready(row, readers) for row in rows]
         # What stood in the way of an older compaction's row may have gone with the directories of a newer one.
         freed = {item.entity for item in done if item.state is CleaningState.CLEANED}
         for place, (row, item) in enumerate(zip(rows, done, strict=True)):
             if item.state in (CleaningState.KEPT, CleaningState.FAILED) and item.entity in freed:
-                again = self._clean_if_ready(row, min_open)
+                again = self._clean_if_ready(row, readers)
                 done[place] = replace(again, deleted=item.deleted + again.deleted)
         return tuple(done)
 
-    def _clean_if_ready(self, row: CompactionRow, min_open: int) -> Cleaning:
-        verdict = self._judge(row, min_open)
-        return self._clean_guarded(row, min_open) if verdict.state is CleaningState.READY else verdict
+    def _clean_if_ready(self, row: CompactionRow, readers: Readers) -> Cleaning:
+        verdict = self._judge(row, readers)
+        return self._clean_guarded(row, readers) if verdict.state is CleaningState.READY else verdict
 
     def _rows(self, entities: Collection[Entity]) -> list[CompactionRow]:
         return self._queue.ready_to_clean(entities)
 
-    def _min_open_txn(self) -> int:
-        now = self._client.open_transactions()
-        return min(now.open, default=now.high_water_mark + 1)
+    def _readers(self) -> Readers:
+        locks_count = not self._queue.publishes_by_commit
+        return Readers(self._client, self._settings.retention_seconds, locks_count=locks_count)
 
-    def _judge(self, row: CompactionRow, min_open: int) -> Cleaning:
-        waiting = self._waits_for(row, min_open)
+    def _judge(self, row: CompactionRow, readers: Readers) -> Cleaning:
+        waiting = readers.waits_for(row)
         if waiting is not None:
+            self._keep(row, readers)
             return Cleaning(row.entity, row.id, CleaningState.WAITING, waiting)
         return Cleaning(row.entity, row.id, CleaningState.READY, "no reader can still need the merged directories")
 
-    def _waits_for(self, row: CompactionRow, min_open: int) -> str | None:
-        if row.next_txn_id is None or row.commit_ms is None:
-            return f"waits for the commit of its compaction transaction {row.txn_id}"
-        if row.next_txn_id >= min_open:
-            return self._describe_blocker(min_open)
-        if self._settings.retention_seconds > 0:
-            age_seconds = (self._client.server_now_ms() - row.commit_ms) / 1000
-            if age_seconds < self._settings.retention_seconds:
-                return f"is kept for {self._settings.retention_seconds - age_seconds:.0f} s more (retention)"
-        return None
-
-    def _describe_blocker(self, txn_id: int) -> str:
-        txn = next((txn for txn in self._client.transactions() if txn.id == txn_id), None)
-        if txn is None:
-            return f"waits for transaction {txn_id}"
-        owner = f"waits for transaction {txn.id} of {txn.user}@{txn.host}"
-        if txn.started_ms is None:
-            return owner
-        return f"{owner}, open for {(self._client.server_now_ms() - txn.started_ms) / 1000:.0f} s"
-
-    def _clean_guarded(self, row: CompactionRow, min_open: int) -> Cleaning:
+    def _keep(self, row: CompactionRow, readers: Readers) -> None:
+        """Where a row that waits is still a claim for everybody else, keep it from being taken back as forgotten."""
+        if self._queue.publishes_by_commit:
+            return
+        if row.start_ms is not None and readers.now_ms - row.start_ms < KEEP_SECONDS * 1000:
+            return
         try:
-            return self._clean(row, min_open)
+            self._queue.keep(row)
+        except OwnershipLostError as error:
+            # Somebody else cleaned it, or it was taken back; the next look tells.
+            log.warning("%s", error)
+
+    def _clean_guarded(self, row: CompactionRow, readers: Readers) -> Cleaning:
+        try:
+            return self._clean(row, readers)
         except AcidError as error:
             return Cleaning(row.entity, row.id, CleaningState.FAILED, str(error))
 
-    def _clean(self, row: CompactionRow, min_open: int) -> Cleaning:
+    def _clean(self, row: CompactionRow, readers: Readers) -> Cleaning:
         try:
             facts = load_facts(self._client, row.entity)
         except ObjectNotFoundError:
-            return self._mark_cleaned(row, row.highest_write_id, ())
+            return self._mark_cleaned(row, None if self._queue.can_forget_nothing else row.highest_write_id, ())
         _check_may_delete(facts)
         storage = storage_for(facts.location)
+        if not self._queue.publishes_by_commit:
+            return self._clean_replaced(row, storage)
         waits = self._recovery.withdraw_aborted(row.entity)
         if waits is not None:
             message = f"waits for {waits}: what an aborted compaction published is still there"
             return Cleaning(row.entity, row.id, CleaningState.WAITING, message)
-        view = self._view(row, facts, min_open)
-        before = _Look.at(storage)
-        if view.is_overtaken(before):
+        aborted = tuple(txn for txn in self._client.open_transactions().aborted if txn < readers.min_open_txn)
+        txns = ValidTxnList(readers.min_open_txn - 1, (), aborted)
+        view = ViewByTransactions(txns, self._write_ids(row, txns), _highest_write_id(row))
+        return self._delete(row, storage, view, _own_staging(row))
+
+    def _clean_replaced(self, row: CompactionRow, storage: Storage) -> Cleaning:
+        """On Hive 3: delete by the compaction's own list, which goes last, so that a repeated cleaning finds it."""
+        lists = (read_replaced(storage, staging) for staging in _own_staging(row))
+        replaced = next((names for names in lists if names is not None), None)
+        if replaced is None:
+            remark = "; what the compaction replaced is not on record, so that it stays until the next one"
+            cleaning = self._mark_cleaned(row, None, (), remark)
+        else:
+            table = self._write_ids(row, current_txns(self._client))
+            cleaning = self._delete(row, storage, ViewByReplaced(replaced, table, _highest_write_id(row)), ())
+        if cleaning.state is CleaningState.CLEANED:
+            self._remove_staging(row, storage)
+        return cleaning
+
+    def _delete(self, row: CompactionRow, storage: Storage, view: CleanersView, staging: tuple[str, ...]) -> Cleaning:
+        before = PartitionLook.at(storage)
+        if before.is_overtaken(view.highest_write_id):
             return self._mark_cleaned(row, view.highest_write_id, ())
         doomed = view.doomed(before)
         self._on_step(Step.CLEANING_DECIDED, row.entity)
-        storage.delete((*doomed, *_own_staging(row)))
+        storage.delete((*doomed, *staging))
         self._on_step(Step.FILES_DELETED, row.entity)
-        after = _Look.at(storage)
+        after = PartitionLook.at(storage)
         left = view.left(after)
         if left:
             message = f"{len(doomed)} deleted; {', '.join(left)} wait for a transaction that is still open"
             return Cleaning(row.entity, row.id, CleaningState.WAITING, message, doomed)
         return self._mark_cleaned(row, view.highest_safe_write_id(after), doomed)
 
-    def _mark_cleaned(self, row: CompactionRow, highest: int | None, deleted: tuple[str, ...]) -> Cleaning:
+    def _mark_cleaned(
+        self, row: CompactionRow, highest: int | None, deleted: tuple[str, ...], remark: str = ""
+    ) -> Cleaning:
         """Tell the metastore; where that cannot be done the data is right, and only the row stays."""
-        done = f"{len(deleted)} deleted"
-        if not highest:
+        done = f"{len(deleted)} deleted{remark}"
+        if not highest and not self._queue.can_forget_nothing:
             message = f"{done}; the row stays, since an aborted write id still lies in a remaining directory"
             return Cleaning(row.entity, row.id, CleaningState.KEPT, message, deleted)
         if row.entity in self._not_markable:
             message = f"{done}; the row stays, as an older one does that the metastore could not mark cleaned"
             return Cleaning(row.entity, row.id, CleaningState.KEPT, message, deleted)
         try:
-            self._queue.cleaned(row, highest)
+            self._queue.cleaned(row, highest or None)
         except (MetastoreUnavailableError, MetastoreVersionError):
             raise
         except MetastoreError as error:
@@ -221,67 +245,24 @@ class Cleaner:
         self._on_step(Step.MARKED_CLEANED, row.entity)
         return Cleaning(row.entity, row.id, CleaningState.CLEANED, done, deleted)
 
-    def _view(self, row: CompactionRow, facts: EntityFacts, min_open: int) -> _CleanersView:
-        if not row.highest_write_id:
-            raise MetastoreError(
-                f"compaction request {row.id} of {row.entity}",
-                "is ready for cleaning, but no highest write id was recorded",
-                "compare COMPACTION_QUEUE in the metastore's database before anything is deleted",
-            )
-        aborted = tuple(txn for txn in self._client.open_transactions().aborted if txn < min_open)
-        txns = ValidTxnList(min_open - 1, (), aborted)
-        table = self._client.valid_write_ids([facts.entity.full_table_name], str(txns))[0]
-        return _CleanersView(txns, table, row.highest_write_id)
+    def _remove_staging(self, row: CompactionRow, storage: Storage) -> None:
+        try:
+            storage.delete(_own_staging(row))
+        except AcidError as error:
+            log.warning("%s: cleaned, but the compaction's staging directory stays: %s", row.entity, error)
+
+    def _write_ids(self, row: CompactionRow, txns: ValidTxnList) -> TableWriteIds:
+        return self._client.valid_write_ids([row.entity.full_table_name], str(txns))[0]
 
 
-@dataclass(frozen=True)
-class _Look:
-    """What a partition holds at one moment."""
-
-    listing: Listing
-    base_formats: Mapping[str, str]
-
-    @classmethod
-    def at(cls, storage: Storage) -> _Look:
-        listing = storage.list()
-        return cls(listing, read_base_formats(storage, listing))
-
-
-@dataclass(frozen=True)
-class _CleanersView:
-    """A partition as Hive's Cleaner sees it: transactions below the oldest open one, write ids up to the row's."""
-
-    txns: ValidTxnList
-    table: TableWriteIds
-    highest_write_id: int
-
-    def is_overtaken(self, look: _Look) -> bool:
-        """Whether the cleaning of a newer compaction left nothing of the write ids up to this row's.
-
-        Its base alone would be refused as newer than what this view may see.
-        """
-        layout = partition_layout(look.listing, look.base_formats)
-        lowest = (
-            *(base.write_id for base in layout.bases),
-            *(delta.name.min_write_id for delta in layout.deltas),
+def _highest_write_id(row: CompactionRow) -> int:
+    if not row.highest_write_id:
+        raise MetastoreError(
+            f"compaction request {row.id} of {row.entity}",
+            "is ready for cleaning, but no highest write id was recorded",
+            "compare COMPACTION_QUEUE in the metastore's database before anything is deleted",
         )
-        has_originals = bool(layout.original_files or layout.original_directories)
-        return not has_originals and all(write_id > self.highest_write_id for write_id in lowest)
-
-    def doomed(self, look: _Look) -> tuple[str, ...]:
-        """What is to be deleted."""
-        write_ids = cleaner_list(self.table, self.highest_write_id)
-        return deletable(look.listing, write_ids, self.txns, look.base_formats)
-
-    def left(self, look: _Look) -> tuple[str, ...]:
-        """What is obsolete for everybody but readers that are still open."""
-        return leftovers(look.listing, self.table.full_table_name, self.highest_write_id, look.base_formats)
-
-    def highest_safe_write_id(self, look: _Look) -> int | None:
-        """The highest write id the metastore may forget about, by a look after the deletion."""
-        write_ids = cleaner_list(self.table, self.highest_write_id)
-        after = acid_directory(look.listing, write_ids, self.txns, look.base_formats)
-        return highest_safe_write_id(after, self.table.aborted, self.highest_write_id)
+    return row.highest_write_id
 
 
 def _first_words(error: MetastoreError) -> str:
@@ -290,8 +271,11 @@ def _first_words(error: MetastoreError) -> str:
 
 
 def _own_staging(row: CompactionRow) -> tuple[str, ...]:
-    """The staging directory of a compaction that died after its commit, when all that was left was tidying up."""
-    pool = RequestPool.parse(row.pool)
+    """The compaction's staging directory, where its name is known.
+
+    On Hive 4 it is that of one that died after its commit, when all that was left was tidying up.
+    """
+    pool = RequestPool.parse(row.pool) or pool_of_worker(row.worker_id)
     return () if pool is None else (staging_name(pool.token),)
 
 

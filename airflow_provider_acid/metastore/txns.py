@@ -6,7 +6,6 @@ import socket
 import time
 from collections.abc import Sequence
 from typing import Any
-from urllib.parse import unquote
 
 from hmsclient.genthrift.hive_metastore import ttypes
 
@@ -232,16 +231,14 @@ class TransactionCalls(MetastoreConnection):
     def show_locks(self, entity: Entity | None = None) -> list[LockInfo]:
         """Locks held or waited for: all, or those that touch ``entity``.
 
-        A partition is touched by locks on itself, on its table and on its database; a table also by those on its
-        partitions. Partitions are compared here and not by the server, which compares spellings: Hive 3.1 stores
-        the name of a locked partition in lower case, Hive 4 escapes it a second time.
+        Partitions are compared here and not by the server, which compares spellings; see :meth:`LockInfo.touches`.
         """
         request = ttypes.ShowLocksRequest(dbname=entity.database if entity else None)
         answer = self._call(
             f"locks on {entity or 'anything'}", lambda thrift: thrift.show_locks(request), repeatable=True
         )
         locks = [_lock(lock) for lock in answer.locks or ()]
-        return [lock for lock in locks if entity is None or _touches(lock, entity)]
+        return [lock for lock in locks if entity is None or lock.touches(entity)]
 
     def _open_txn(self, txn_type: int, agent_info: str = AGENT) -> int:
         request = structs.OpenTxnRequest(
@@ -322,17 +319,3 @@ def _lock(lock: ttypes.ShowLocksResponseElement) -> LockInfo:
         last_heartbeat_ms=lock.lastheartbeat or None,
         agent_info=lock.agentInfo,
     )
-
-
-def _touches(lock: LockInfo, entity: Entity) -> bool:
-    if lock.entity is None:
-        return lock.database.lower() == entity.database
-    if lock.entity.full_table_name != entity.full_table_name:
-        return False
-    if lock.entity.partition is None or entity.partition is None:
-        return True
-    return _comparable(lock.entity.partition) == _comparable(entity.partition)
-
-
-def _comparable(partition: str) -> str:
-    return unquote(unquote(partition)).lower()

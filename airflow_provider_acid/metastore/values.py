@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from urllib.parse import unquote
 
 from airflow_provider_acid.acid.entity import Entity
 
@@ -218,6 +219,22 @@ class LockInfo:
         holder = f"txn {self.txn_id}" if self.txn_id else "no txn"
         return f"lock {self.lock_id} ({self.type}, {self.state.value}, {holder}, {self.user}@{self.host})"
 
+    def touches(self, entity: Entity) -> bool:
+        """Whether the lock is on ``entity``, or on something that it is part of or that is part of it.
+
+        A partition is touched by locks on itself, on its table and on its database; a table also by those on its
+        partitions. Names of partitions are compared without case and escapes: Hive 3.1 stores the name of a locked
+        partition in lower case, Hive 4 escapes it a second time. So a lock may touch two partitions that differ in
+        case only.
+        """
+        if self.entity is None:
+            return self.database.lower() == entity.database
+        if self.entity.full_table_name != entity.full_table_name:
+            return False
+        if self.entity.partition is None or entity.partition is None:
+            return True
+        return _comparable(self.entity.partition) == _comparable(entity.partition)
+
 
 @dataclass(frozen=True)
 class LockAnswer:
@@ -301,3 +318,7 @@ class CompactionInfo:
             start_ms=row.start_ms,
             enqueue_ms=row.enqueue_ms,
         )
+
+
+def _comparable(partition: str) -> str:
+    return unquote(unquote(partition)).lower()

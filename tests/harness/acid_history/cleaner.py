@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from airflow_provider_acid.acid.directory import acid_directory
-from airflow_provider_acid.acid.layout import partition_layout
-from airflow_provider_acid.acid.listing import Listing
-from airflow_provider_acid.acid.obsolete import deletable, highest_safe_write_id, leftovers
-from airflow_provider_acid.acid.write_ids import TableWriteIds, ValidTxnList, cleaner_list
-from airflow_provider_acid.compaction.snapshot import read_base_formats
+from airflow_provider_acid.acid.write_ids import TableWriteIds, ValidTxnList
+from airflow_provider_acid.compaction.cleaning_view import PartitionLook, ViewByReplaced, ViewByTransactions
 from airflow_provider_acid.exceptions import RefusedError
 from airflow_provider_acid.filesystem import storage_for
 from tests.harness.acid_history.compactor import ReadyForCleaning
-from tests.harness.acid_history.metastore import TABLE, State
+from tests.harness.acid_history.metastore import State
 from tests.harness.acid_history.partition import Partition
-
-
-@dataclass(frozen=True)
-class _Look:
-    listing: Listing
-    base_formats: dict[str, str]
 
 
 class Cleaner:
@@ -56,32 +44,37 @@ class Cleaner:
 
     def _clean(self, row: ReadyForCleaning) -> tuple[bool, str]:
         highest = row.highest_write_id
-        metastore = self._partition.metastore
-        min_open = metastore.min_open_txn
-        aborted = tuple(txn for txn in metastore.txns(State.ABORTED) if txn < min_open)
-        txns = ValidTxnList(min_open - 1, (), aborted)
-        table = metastore.valid_write_ids(txns)
-        seen = txns if self._partition.kind.hive_version == 4 else None
-        before = self._look()
-        if _is_overtaken(before, highest):
-            self._forget(table, highest)
+        view = self._view(row)
+        before = PartitionLook.at(self._storage)
+        if before.is_overtaken(highest):
+            self._forget(view.table, highest)
             return True, f"{highest} was overtaken"
-        doomed = deletable(before.listing, cleaner_list(table, highest), seen, before.base_formats)
-        if seen is None:
-            doomed = tuple(path for path in doomed if path in row.replaced)
+        doomed = view.doomed(before)
         self._storage.delete(doomed)
         self.deleted += len(doomed)
-        after = self._look()
+        after = PartitionLook.at(self._storage)
         words = f"{highest}: deleted {', '.join(doomed) or 'nothing'}"
-        left = leftovers(after.listing, TABLE, highest, after.base_formats)
+        left = view.left(after)
         if left:
             return False, f"{words}; {', '.join(left)} wait"
-        state = acid_directory(after.listing, cleaner_list(table, highest), seen, after.base_formats)
-        safe = highest_safe_write_id(state, table.aborted, highest)
+        safe = view.highest_safe_write_id(after)
         if safe is None:
-            return False, f"{words}; nothing may be forgotten"
-        forgotten = self._forget(table, safe)
+            return not self._is_hive_4, f"{words}; nothing may be forgotten"
+        forgotten = self._forget(view.table, safe)
         return True, f"{words}; aborted write ids {forgotten} up to {safe} are forgotten"
+
+    def _view(self, row: ReadyForCleaning) -> ViewByTransactions | ViewByReplaced:
+        metastore = self._partition.metastore
+        if not self._is_hive_4:
+            table = metastore.valid_write_ids(metastore.valid_txns())
+            return ViewByReplaced(row.replaced, table, row.highest_write_id)
+        min_open = metastore.min_open_txn
+        txns = ValidTxnList(min_open - 1, (), tuple(txn for txn in metastore.txns(State.ABORTED) if txn < min_open))
+        return ViewByTransactions(txns, metastore.valid_write_ids(txns), row.highest_write_id)
+
+    @property
+    def _is_hive_4(self) -> bool:
+        return self._partition.kind.hive_version == 4
 
     def _forget(self, table: TableWriteIds, highest: int) -> list[int]:
         """The metastore drops what it knows of aborted transactions up to a write id (``markCleaned``)."""
@@ -95,15 +88,3 @@ class Cleaner:
         metastore.forget(metastore.txn_of(write_id) for write_id in forgotten)
         self.forgotten += len(forgotten)
         return forgotten
-
-    def _look(self) -> _Look:
-        listing = self._storage.list()
-        return _Look(listing, read_base_formats(self._storage, listing))
-
-
-def _is_overtaken(look: _Look, highest: int) -> bool:
-    """Whether the cleaning of a newer compaction left nothing of the write ids up to this row's."""
-    layout = partition_layout(look.listing, look.base_formats)
-    lowest = (*(base.write_id for base in layout.bases), *(delta.name.min_write_id for delta in layout.deltas))
-    has_originals = bool(layout.original_files or layout.original_directories)
-    return not has_originals and all(write_id > highest for write_id in lowest)

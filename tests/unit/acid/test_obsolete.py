@@ -5,7 +5,7 @@ import pytest
 from airflow_provider_acid import exceptions
 from airflow_provider_acid.acid.directory import acid_directory
 from airflow_provider_acid.acid.listing import Listing
-from airflow_provider_acid.acid.obsolete import deletable, highest_safe_write_id, leftovers
+from airflow_provider_acid.acid.obsolete import deletable, deletable_of_replaced, highest_safe_write_id, leftovers
 from airflow_provider_acid.exceptions import ConfigurationError
 from tests.unit.acid.case_files import Case, case_listing, case_txns, case_write_ids, cases, listing_of
 
@@ -86,3 +86,23 @@ def test_an_aborted_overwrite_that_remains_holds_its_own_write_id() -> None:
     listing = listing_of({"base_0000007/bucket_00000": 1, "base_0000009_v0000020/bucket_00000": 1})
     directory = acid_directory(listing, case_write_ids(case, "cleaner"), case_txns({"txns": {"high_water_mark": 30}}))
     assert highest_safe_write_id(directory, [3, 7], 9) == 6
+
+
+def test_on_hive_3_a_later_compactions_result_does_not_count_in_an_earlier_ones_cleaning() -> None:
+    """Seed 1035 of the histories: delta_4_5 came after the reader that still reads delta_4 and delta_5."""
+    replaced = {"delta_0000001_0000001", "delta_0000002_0000002", "000000_0"}
+    later = ("delta_0000004_0000004", "delta_0000005_0000005", "delta_0000004_0000005")
+    files = [f"{name}/bucket_00000" for name in ("base_0000003", *sorted(replaced - {"000000_0"}), *later)]
+    listing = listing_of(dict.fromkeys([*files, "000000_0", "base_0000003/_metadata_acid"], 1))
+    write_ids = case_write_ids({"write_ids": {"high_water_mark": 9}, "highest": 6}, "cleaner")
+    formats = {"base_0000003": "compacted"}
+    everything = deletable(listing, write_ids, None, formats)
+    assert set(everything) == {*replaced, *later[:2]}
+    assert deletable_of_replaced(listing, write_ids, replaced, formats) == tuple(sorted(replaced))
+    assert deletable_of_replaced(listing, write_ids, (), formats) == ()
+
+
+def test_what_was_replaced_but_is_current_again_is_not_deletable() -> None:
+    listing = listing_of({"delta_0000001_0000001/bucket_00000": 1})
+    write_ids = case_write_ids({"write_ids": {"high_water_mark": 9}, "highest": 6}, "cleaner")
+    assert deletable_of_replaced(listing, write_ids, {"delta_0000001_0000001"}) == ()
