@@ -131,7 +131,9 @@ class SqlCompactionQueue:
         def complete(connection: Connection, row: StoredRow) -> bool:
             now_ms = self._database.now_ms(connection)
             published = Published(next_txn_id, newest_lock_id, now_ms)
-            notes = replace(row.notes, txn_id=claim.txn_id, published=published)
+            # Somebody else's request has no pool; the Cleaner finds the attempt's staging directory by it.
+            pool = row.notes.pool or claim.worker_id.partition("@")[0]
+            notes = replace(row.notes, pool=pool, txn_id=claim.txn_id, published=published)
             return self._store.update(connection, row, {"META_INFO": notes.stored(), "START": now_ms})
 
         self._change(claim, complete)
