@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +16,8 @@ from airflow_provider_acid.compaction.attempts import pool_of_txn
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.transport import MetastoreAddress
 from airflow_provider_acid.metastore.values import TxnState
-from tests.harness.acid_reader import Snapshot, as_hive_prints, read_table
+from tests.harness.acid_reader import as_hive_prints, read_table
+from tests.harness.current_rows import comparable, snapshot_of
 from tests.harness.hive_tables import FixtureTable, register
 from tests.harness.metastore_server import MetastoreServer
 from tests.harness.thrift_admin import LockNotAcquiredError, ThriftAdmin, Transactions
@@ -58,7 +57,7 @@ class TableState:
         :param trino: whether it is promised to readers that ignore transactions, which take a lock before they list;
             where that has to wait, they see nothing wrong.
         """
-        assert self._read(check_visibility=True) == _comparable(self.table.rows), "a reader of Hive's kind"
+        assert self._read(check_visibility=True) == comparable(self.table.rows), "a reader of Hive's kind"
         if not trino:
             return
         with ThriftAdmin(self.server.host, self.server.port) as admin:
@@ -71,7 +70,7 @@ class TableState:
                 return
             finally:
                 admin.abort(reader)
-        assert found == _comparable(self.table.rows), "a reader of Trino's kind"
+        assert found == comparable(self.table.rows), "a reader of Trino's kind"
 
     def _is_locked(self) -> bool:
         with AcidMetastoreClient([MetastoreAddress(self.server.host, self.server.port)]) as client:
@@ -90,15 +89,9 @@ class TableState:
         with ThriftAdmin(self.server.host, self.server.port) as admin:
             ids = admin.write_ids(self.table.database, self.table.name)
         definition = self.table.fixture.definition
-        snapshot = Snapshot(
-            ids.high_water_mark,
-            ids.open,
-            ids.aborted,
-            transactions.open | transactions.aborted,
-            check_visibility=check_visibility,
-        )
+        snapshot = snapshot_of(ids, transactions, check_visibility=check_visibility)
         found = read_table(self.table.location, definition.columns, snapshot, partition_keys=definition.partition_keys)
-        return _comparable(as_hive_prints(row) for row in found)
+        return comparable(as_hive_prints(row) for row in found)
 
     def check_finished(self, type: CompactionType = CompactionType.MAJOR) -> None:
         """As after an undisturbed run: the rows, the result and nothing else, no row stuck, no transaction of ours."""
@@ -120,9 +113,3 @@ class TableState:
             locks = client.show_locks(self.entity)
         assert [txn for txn in open_transactions if pool_of_txn(txn) is not None] == []
         assert locks == []
-
-
-def _comparable(rows: object) -> list[str]:
-    assert not isinstance(rows, Mapping)
-    values = ({name: value for name, value in row.items() if name != "file"} for row in rows)  # type: ignore[attr-defined]
-    return sorted(json.dumps(row, sort_keys=True) for row in values)

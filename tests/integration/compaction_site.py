@@ -22,11 +22,14 @@ from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.steps import Step, StepListener, ignore_steps
 from airflow_provider_acid.compaction.worker import Worker
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
-from airflow_provider_acid.metastore.thrift_queue import ThriftCompactionQueue
+from airflow_provider_acid.metastore.database import MetastoreDatabase
+from airflow_provider_acid.metastore.queue import CompactionQueue
+from airflow_provider_acid.metastore.queues import open_queue
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
 from airflow_provider_acid.metastore.values import CompactionRow
-from tests.harness.acid_reader import Row, Snapshot, read_table
+from tests.harness.acid_reader import Row, read_table
 from tests.harness.compaction_chain import Job, compact_with
+from tests.harness.current_rows import snapshot_now
 from tests.harness.metastore_server import MetastoreServer
 from tests.harness.plain_job import run_plainly
 from tests.harness.thrift_admin import FULL_ACID, TableDefinition, ThriftAdmin
@@ -146,6 +149,7 @@ class Site:
     """A database and who works on it.
 
     :param open_txns: transactions to end when the test is over; they would hold back everybody's cleaner.
+    :param hive_database: the metastore's own, which Hive 3.1 needs.
     """
 
     server: MetastoreServer
@@ -156,10 +160,11 @@ class Site:
         default_factory=lambda: CompactionSettings(thresholds=Thresholds(delta_count=1))
     )
     open_txns: set[int] = field(default_factory=set)
+    hive_database: MetastoreDatabase | None = None
 
     @property
-    def queue(self) -> ThriftCompactionQueue:
-        return ThriftCompactionQueue(self.client)
+    def queue(self) -> CompactionQueue:
+        return open_queue(self.client, self.hive_database)
 
     def table(self, name: str = "t", *, partitions: Iterable[str] = (), **changes: Any) -> AcidTable:
         """A new table; with partitions it is partitioned by ``p string``."""
@@ -200,14 +205,7 @@ class Site:
         self, name: str, columns: Mapping[str, str], partition_keys: Iterable[str], *, check_visibility: bool = True
     ) -> list[Row]:
         """All rows by the snapshot of this moment."""
-        write_ids, txns = self.admin.write_ids(self.database, name), self.admin.transactions()
-        snapshot = Snapshot(
-            write_ids.high_water_mark,
-            write_ids.open,
-            write_ids.aborted,
-            txns.open | txns.aborted,
-            check_visibility=check_visibility,
-        )
+        snapshot = snapshot_now(self.admin, self.database, name, check_visibility=check_visibility)
         location = self.admin.table_location(self.database, name)
         return read_table(location, columns, snapshot, partition_keys=list(partition_keys))
 

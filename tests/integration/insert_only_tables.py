@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping
 from io import BytesIO
 from typing import Any
@@ -16,28 +15,9 @@ from airflow_provider_acid.acid.plan import CompactionType
 from airflow_provider_acid.compaction.cleaner import CleaningState
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
 from airflow_provider_acid.compaction.steps import StepListener, ignore_steps
-from tests.harness.acid_reader import Snapshot
+from tests.harness.current_rows import snapshot_now
 from tests.harness.insert_only_reader import Row, read_table
-from tests.harness.thrift_admin import ThriftAdmin
 from tests.integration.compaction_site import AcidTable, Site, Write, fingerprint
-
-
-def lines(rows: Iterable[Mapping[str, object]]) -> list[str]:
-    """Rows in a form that can be compared, whatever file they are in."""
-    return sorted(
-        json.dumps({name: value for name, value in row.items() if name != "file"}, sort_keys=True) for row in rows
-    )
-
-
-def snapshot_of(admin: ThriftAdmin, database: str, name: str, *, check_visibility: bool = True) -> Snapshot:
-    write_ids, txns = admin.write_ids(database, name), admin.transactions()
-    return Snapshot(
-        write_ids.high_water_mark,
-        write_ids.open,
-        write_ids.aborted,
-        txns.open | txns.aborted,
-        check_visibility=check_visibility,
-    )
 
 
 def compact(site: Site, entity: Entity, type: CompactionType, on_step: StepListener = ignore_steps) -> Outcome:
@@ -131,7 +111,7 @@ class InsertOnly:
             self.table.location,
             self.input_format,
             self.columns,
-            snapshot_of(self.site.admin, self.site.database, "t"),
+            snapshot_now(self.site.admin, self.site.database, "t"),
             partition_keys=self.table.partition_keys,
         )
 

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pytest
@@ -20,7 +19,8 @@ from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.thrift_queue import ThriftCompactionQueue
 from airflow_provider_acid.metastore.transport import MetastoreAddress
 from airflow_provider_acid.metastore.values import CompactionState
-from tests.harness.acid_reader import Snapshot, as_hive_prints, read_table
+from tests.harness.acid_reader import as_hive_prints, read_table
+from tests.harness.current_rows import comparable, snapshot_now
 from tests.harness.hive_tables import FixtureTable, register
 from tests.harness.metastore_server import MetastoreServer
 from tests.harness.thrift_admin import ThriftAdmin
@@ -68,25 +68,11 @@ print("OUTCOMES", json.dumps(operator.execute({})), flush=True)
 """
 
 
-def lines(rows: Iterable[Mapping[str, object]]) -> list[str]:
-    """Rows in a form that can be compared, whatever file they are in."""
-    return sorted(
-        json.dumps({name: value for name, value in row.items() if name != "file"}, sort_keys=True) for row in rows
-    )
-
-
 def read_now(admin: ThriftAdmin, table: FixtureTable, *, check_visibility: bool = True) -> list[str]:
-    write_ids, txns = admin.write_ids(table.database, table.name), admin.transactions()
     definition = table.fixture.definition
-    snapshot = Snapshot(
-        write_ids.high_water_mark,
-        write_ids.open,
-        write_ids.aborted,
-        txns.open | txns.aborted,
-        check_visibility=check_visibility,
-    )
+    snapshot = snapshot_now(admin, table.database, table.name, check_visibility=check_visibility)
     rows = read_table(table.location, definition.columns, snapshot, partition_keys=definition.partition_keys)
-    return lines(as_hive_prints(row) for row in rows)
+    return comparable(as_hive_prints(row) for row in rows)
 
 
 def entities(table: FixtureTable) -> list[Entity]:
@@ -104,7 +90,7 @@ def directories(path: Path) -> list[str]:
 @pytest.mark.parametrize(("version", "name"), ALL)
 def test_readers_see_hives_rows_at_every_step(site: Site, version: str, name: str) -> None:
     table = register(site.server, name, version, site.database)
-    expected = lines(table.rows)
+    expected = comparable(table.rows)
 
     def read_both_ways(step: Step) -> None:
         assert read_now(site.admin, table) == expected, step
@@ -132,7 +118,7 @@ def spark_run(
     tables = [register(metastore, name, version, f"spark{version[0]}") for version, name in ALL]
     with ThriftAdmin(metastore.host, metastore.port) as admin:
         for table in tables:
-            assert read_now(admin, table) == lines(table.rows), f"{table.name} before"
+            assert read_now(admin, table) == comparable(table.rows), f"{table.name} before"
     partitions = [
         {"database": entity.database, "table": entity.table, "partition": entity.partition}
         for table in tables
@@ -183,13 +169,13 @@ def test_the_operator_with_a_real_spark_compacts_every_table_exactly(
     for table in tables:
         for check_visibility in (True, False):
             found = read_now(site.admin, table, check_visibility=check_visibility)
-            assert found == lines(table.rows), f"{table.name} after compaction"
+            assert found == comparable(table.rows), f"{table.name} after compaction"
     cleanings = site.clean(*outcomes)
     assert {str(item.entity): item.state.value for item in cleanings} == {str(entity): "cleaned" for entity in outcomes}
     for table in tables:
         for check_visibility in (True, False):
             found = read_now(site.admin, table, check_visibility=check_visibility)
-            assert found == lines(table.rows), f"{table.name} after cleaning"
+            assert found == comparable(table.rows), f"{table.name} after cleaning"
         for entity in entities(table):
             assert directories(folder(table, entity)) == outcomes[entity]["targets"]
         top = {entity.partition.partition("/")[0] for entity in entities(table) if entity.partition}

@@ -12,6 +12,7 @@ from airflow_provider_acid.acid.plan import CompactionType
 from airflow_provider_acid.compaction.outcomes import OutcomeState
 from airflow_provider_acid.compaction.settings import CompactionSettings, LockTimeoutAction
 from airflow_provider_acid.compaction.steps import Step
+from tests.harness.current_rows import comparable, snapshot_now
 from tests.harness.hive_tables import FixtureTable, register
 from tests.harness.insert_only_reader import read_table
 from tests.integration.compaction_site import Site, StepRecorder, fingerprint
@@ -21,9 +22,7 @@ from tests.integration.insert_only_tables import (
     InsertOnly,
     compact,
     compacted,
-    lines,
     orc_file,
-    snapshot_of,
     text_file,
     unsuffixed,
 )
@@ -47,12 +46,12 @@ NOTHING = {
 
 def read_fixture(site: Site, table: FixtureTable, *, check_visibility: bool = True) -> list[str]:
     definition = table.fixture.definition
-    return lines(
+    return comparable(
         read_table(
             table.location,
             definition.input_format,
             definition.columns,
-            snapshot_of(site.admin, table.database, table.name, check_visibility=check_visibility),
+            snapshot_now(site.admin, table.database, table.name, check_visibility=check_visibility),
             partition_keys=definition.partition_keys,
         )
     )
@@ -61,7 +60,7 @@ def read_fixture(site: Site, table: FixtureTable, *, check_visibility: bool = Tr
 @pytest.mark.parametrize(("version", "name", "type"), CASES)
 def test_readers_see_hives_rows_at_every_step(site: Site, version: str, name: str, type: CompactionType) -> None:
     table = register(site.server, name, version, site.database)
-    expected = lines(table.rows)
+    expected = comparable(table.rows)
 
     def read_both_ways(step: Step) -> None:
         assert read_fixture(site, table) == expected, step
@@ -338,7 +337,7 @@ def test_lines_that_lack_their_end_and_compressed_text_stay_what_they_are(site: 
     rows = table.rows()
     target = compacted(site, table.table.entity(), MAJOR)
     again = table.rows()
-    assert lines(again) == lines(rows)
+    assert comparable(again) == comparable(rows)
     assert len(rows) == 9
     assert table.files(target) == ["000000_0", "000001_0", "000001_0_copy_1", "000002_0.gz", "000002_0_copy_1.gz"]
 

@@ -16,7 +16,8 @@ import pytest
 
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.transport import MetastoreAddress
-from tests.harness.acid_reader import Snapshot, as_hive_prints, read_table
+from tests.harness.acid_reader import as_hive_prints, read_table
+from tests.harness.current_rows import comparable, snapshot_now
 from tests.harness.hive_tables import FixtureTable, register
 from tests.harness.metastore_server import MetastoreServer
 from tests.harness.thrift_admin import ThriftAdmin
@@ -100,11 +101,10 @@ def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
 
 def rows(airflow: Airflow, table: FixtureTable) -> list[str]:
     with ThriftAdmin(airflow.metastore.host, airflow.metastore.port) as admin:
-        write_ids, txns = admin.write_ids(DATABASE, table.name), admin.transactions()
-    snapshot = Snapshot(write_ids.high_water_mark, write_ids.open, write_ids.aborted, txns.open | txns.aborted)
+        snapshot = snapshot_now(admin, DATABASE, table.name)
     definition = table.fixture.definition
     found = read_table(table.location, definition.columns, snapshot, partition_keys=list(definition.partition_keys))
-    return sorted(json.dumps({k: v for k, v in as_hive_prints(row).items() if k != "file"}) for row in found)
+    return comparable(as_hive_prints(row) for row in found)
 
 
 def directories(folder: Path) -> list[str]:

@@ -15,9 +15,10 @@ from airflow_provider_acid.compaction.cleaner import CleaningState
 from airflow_provider_acid.compaction.outcomes import Outcome, OutcomeState
 from airflow_provider_acid.compaction.steps import Step
 from airflow_provider_acid.metastore.values import CompactionState
+from tests.harness.current_rows import comparable
 from tests.harness.hive_tables import FixtureTable, register
 from tests.integration.compaction_site import Site, StepRecorder, due
-from tests.integration.test_compaction_hive_tables import directories, entities, folder, lines, read_now
+from tests.integration.test_compaction_hive_tables import directories, entities, folder, read_now
 
 BOTH, INSERTS = ("delta", "delete_delta"), ("delta",)
 BASE = ("base",)
@@ -57,7 +58,7 @@ def test_readers_see_hives_rows_at_every_step_of_a_minor_and_of_the_major_after_
     site: Site, version: str, name: str
 ) -> None:
     table = register(site.server, name, version, site.database)
-    expected = lines(table.rows)
+    expected = comparable(table.rows)
     assert read_now(site.admin, table) == expected
 
     def read_both_ways(step: Step) -> None:

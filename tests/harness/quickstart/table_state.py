@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ import pyarrow.compute as pc
 from pyarrow import orc
 
 from tests.harness.acid_reader import Snapshot, as_hive_prints, live_directories, read_table
+from tests.harness.current_rows import row_text, snapshot_of
 from tests.harness.quickstart.demo_tables import DATABASE, DemoTable
 from tests.harness.thrift_admin import ThriftAdmin
 
@@ -72,9 +72,7 @@ def _figures(table: DemoTable, snapshot: Snapshot) -> Mapping[str | None, Figure
 
 def _snapshot(admin: ThriftAdmin, name: str) -> Snapshot:
     transactions = admin.transactions()
-    write_ids = admin.write_ids(DATABASE, name)
-    invalid = transactions.open | transactions.aborted
-    return Snapshot(write_ids.high_water_mark, write_ids.open, write_ids.aborted, invalid)
+    return snapshot_of(admin.write_ids(DATABASE, name), transactions)
 
 
 def _directories_and_bytes(folder: Path) -> tuple[int, int]:
@@ -90,16 +88,11 @@ def _exact_figures(table: DemoTable, snapshot: Snapshot) -> Mapping[str | None, 
     texts: dict[str | None, list[str]] = defaultdict(list)
     for row in rows:
         partition = "/".join(Path(row.file).parts[: len(table.partition_keys)]) or None
-        texts[partition].append(_text(as_hive_prints(row)))
+        texts[partition].append(row_text(as_hive_prints(row)))
     read = sorted(text for partition in texts.values() for text in partition)
-    if read != sorted(map(_text, table.expected_rows or ())):
+    if read != sorted(map(row_text, table.expected_rows or ())):
         raise WrongRowsError(f"{table.name}: the rows are not those that Hive reads")
     return {partition: (len(texts[partition]), _checksum(texts[partition])) for partition in table.folders}
-
-
-def _text(row: Mapping[str, object]) -> str:
-    """A row without the file it lies in."""
-    return json.dumps({name: value for name, value in row.items() if name != "file"}, sort_keys=True)
 
 
 def fast_figures(folder: Path, snapshot: Snapshot) -> Figures:
