@@ -21,7 +21,7 @@ from airflow_provider_acid.acid.write_ids import ValidTxnList, ValidWriteIdList,
 from airflow_provider_acid.compaction.aborts import AbortAges, aborted_write_ids
 from airflow_provider_acid.compaction.eligibility import file_format, table_refusal
 from airflow_provider_acid.compaction.outcomes import DuePartition
-from airflow_provider_acid.compaction.recovery import DIED
+from airflow_provider_acid.compaction.scene import DIED
 from airflow_provider_acid.compaction.selection import TableSelection
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.snapshot import current_txns, read_base_formats

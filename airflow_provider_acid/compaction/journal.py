@@ -52,18 +52,15 @@ def write_journal(storage: Storage, staging: str, journal: PublicationJournal) -
     storage.write_new(f"{staging}/{JOURNAL_FILE}", journal.to_json().encode())
 
 
-def remove_journal(storage: Storage, staging: str) -> None:
-    """Take the journal of a predecessor out of a staging directory that is adopted; nothing of it is published."""
-    storage.delete([f"{staging}/{JOURNAL_FILE}"])
+def read_journal(storage: Storage, staging: str) -> PublicationJournal | None:
+    """The journal in a staging directory; None where there is none that can be read."""
+    try:
+        return PublicationJournal.from_json(storage.read(f"{staging}/{JOURNAL_FILE}").decode())
+    except (StorageError, ConfigurationError, UnicodeDecodeError):
+        return None
 
 
 def find_journal(storage: Storage, stagings: Iterable[str], txn_id: int) -> PublicationJournal | None:
     """The journal of a transaction, in whichever staging directory; None where there is none that can be read."""
-    for staging in stagings:
-        try:
-            journal = PublicationJournal.from_json(storage.read(f"{staging}/{JOURNAL_FILE}").decode())
-        except (StorageError, ConfigurationError, UnicodeDecodeError):
-            continue
-        if journal.transaction == txn_id:
-            return journal
-    return None
+    journals = (read_journal(storage, staging) for staging in stagings)
+    return next((journal for journal in journals if journal is not None and journal.transaction == txn_id), None)

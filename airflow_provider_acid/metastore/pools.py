@@ -35,7 +35,7 @@ class RequestPool:
     @classmethod
     def new(cls, owner: str) -> RequestPool:
         """A pool with a token that was never used before."""
-        return cls(owner, uuid.uuid4().hex[:16])
+        return cls(owner, new_token())
 
     @classmethod
     def parse(cls, name: str | None) -> RequestPool | None:
@@ -45,6 +45,11 @@ class RequestPool:
 
     def __str__(self) -> str:
         return f"{PREFIX}:{self.owner}:{self.token}"
+
+
+def new_token() -> str:
+    """A token that was never used before."""
+    return uuid.uuid4().hex[:16]
 
 
 def owner_of(*identity: str) -> str:

@@ -15,7 +15,8 @@ from airflow_provider_acid.compaction.attempts import Attempts
 from airflow_provider_acid.compaction.cleaner import CleaningState
 from airflow_provider_acid.compaction.facts import load_facts
 from airflow_provider_acid.compaction.outcomes import OutcomeState
-from airflow_provider_acid.compaction.recovery import DIED, Recovery
+from airflow_provider_acid.compaction.recovery import Recovery
+from airflow_provider_acid.compaction.scene import DIED
 from airflow_provider_acid.compaction.staging import REMOVED_PREFIX, STAGING_PREFIX
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.pools import RequestPool, owner_of
