@@ -221,18 +221,22 @@ def _in_the_queue(waiting: AwaitsLock) -> AwaitsLock:
 
 
 def _take_back(active: ActiveCompaction, error: AcidError) -> None:
-    """Undo the first rename, while the lock is held; each name goes by one rename.
+    """Undo the first rename, while the lock is held, by renaming back.
+
+    Never by deleting: on Hive 3, where names tell no transaction, a successor's result may have that name by now. The
+    successor moved the staging directory, so that for a sleeper who wakes up this rename has no target.
 
     :raises HalfPublishedError: that cannot be done.
     """
+    plan, storage = active.plan, active.storage
     try:
-        for target in active.plan.targets:
-            remove_whole(active.storage, target)
+        for output in plan.outputs:
+            if not storage.exists(plan.staged(output.kind)) and storage.exists(output.target):
+                storage.publish(output.target, plan.staged(output.kind))
     except StorageError as again:
         raise HalfPublishedError(
             str(active.entity),
-            f"only a part of {', '.join(active.plan.targets)} was published ({error}), and could not be removed "
-            f"({again})",
-            "run the compaction of this partition again, which removes it first; until then readers that ignore a "
+            f"only a part of {', '.join(plan.targets)} was published ({error}), and could not be taken back ({again})",
+            "run the compaction of this partition again, which does it first; until then readers that ignore a "
             "compaction's transaction, as Trino does, see wrong rows",
         ) from error

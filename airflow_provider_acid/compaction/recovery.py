@@ -231,9 +231,8 @@ class Recovery:
     @staticmethod
     def _tokens(rows: Iterable[CompactionRow]) -> frozenset[str]:
         """Tokens of the attempts whose requests are still in the queue."""
-        pools = (
-            RequestPool.parse(row.pool) or pool_of_worker(row.worker_id) for row in rows if not row.state.is_terminal
-        )
+        live = [row for row in rows if not row.state.is_terminal]
+        pools = [pool for row in live for pool in (RequestPool.parse(row.pool), pool_of_worker(row.worker_id))]
         return frozenset(pool.token for pool in pools if pool is not None)
 
     def _find_scene(self, entity: Entity, attempts: Attempts) -> Scene | None:
