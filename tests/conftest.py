@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from tests.harness.hive_engine_program import HIVE_3, engine_program, hive_3_metastore_program
+from tests.harness.database_server import DatabaseServer
+from tests.harness.hive_engine_program import (
+    HIVE_3,
+    engine_program,
+    hive_3_metastore_program,
+    hive_4_metastore_program,
+)
+from tests.harness.mariadb_server import MariaDbServer
 from tests.harness.metastore_database import ServerDatabase
-from tests.harness.metastore_program import HIVE_4, MetastoreProgram
+from tests.harness.metastore_program import MetastoreProgram
 from tests.harness.metastore_server import REAPER_SECONDS, MetastoreServer
 from tests.harness.postgres_server import PostgresServer
 
@@ -17,6 +25,13 @@ from tests.harness.postgres_server import PostgresServer
 def postgres() -> Iterator[PostgresServer]:
     """A PostgreSQL server; whoever uses it makes a database of its own."""
     with PostgresServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def mariadb() -> Iterator[MariaDbServer]:
+    """A MariaDB server; whoever uses it makes a database of its own."""
+    with MariaDbServer() as server:
         yield server
 
 
@@ -31,9 +46,8 @@ def hive_3_metastore(
     tmp_path_factory: pytest.TempPathFactory, postgres: PostgresServer, hive_3_program: MetastoreProgram
 ) -> Iterator[MetastoreServer]:
     """Hive 3.1.3 on PostgreSQL, its own reaper, Initiator and Cleaner on; silence counts as death after 300 s."""
-    database = ServerDatabase(postgres, "hive_3")
     folder = tmp_path_factory.mktemp("hive-3-metastore")
-    with MetastoreServer(folder, reaper=True, program=hive_3_program, database=database) as server:
+    with _hive_3(folder, hive_3_program, postgres) as server:
         yield server
 
 
@@ -42,13 +56,28 @@ def reaping_hive_3_metastore(
     tmp_path_factory: pytest.TempPathFactory, postgres: PostgresServer, hive_3_program: MetastoreProgram
 ) -> Iterator[MetastoreServer]:
     """The same with transactions that were silent for :data:`REAPER_SECONDS` aborted."""
-    with MetastoreServer(
-        tmp_path_factory.mktemp("reaping-hive-3-metastore"),
-        transaction_timeout_seconds=REAPER_SECONDS,
-        reaper=True,
-        program=hive_3_program,
-        database=ServerDatabase(postgres, "reaping_hive_3"),
-    ) as server:
+    folder = tmp_path_factory.mktemp("reaping-hive-3-metastore")
+    with _hive_3(folder, hive_3_program, postgres, REAPER_SECONDS) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def hive_3_metastore_on_mariadb(
+    tmp_path_factory: pytest.TempPathFactory, mariadb: MariaDbServer, hive_3_program: MetastoreProgram
+) -> Iterator[MetastoreServer]:
+    """As :func:`hive_3_metastore`, on MariaDB."""
+    folder = tmp_path_factory.mktemp("hive-3-metastore")
+    with _hive_3(folder, hive_3_program, mariadb) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def reaping_hive_3_metastore_on_mariadb(
+    tmp_path_factory: pytest.TempPathFactory, mariadb: MariaDbServer, hive_3_program: MetastoreProgram
+) -> Iterator[MetastoreServer]:
+    """As :func:`reaping_hive_3_metastore`, on MariaDB."""
+    folder = tmp_path_factory.mktemp("reaping-hive-3-metastore")
+    with _hive_3(folder, hive_3_program, mariadb, REAPER_SECONDS) as server:
         yield server
 
 
@@ -57,7 +86,19 @@ def hive_4_metastore_on_postgres(
     tmp_path_factory: pytest.TempPathFactory, postgres: PostgresServer
 ) -> Iterator[MetastoreServer]:
     """Hive 4.0.1 on PostgreSQL, without a reaper."""
-    database = ServerDatabase(postgres, "hive_4")
     folder = tmp_path_factory.mktemp("hive-4-metastore")
-    with MetastoreServer(folder, reaper=False, program=HIVE_4, database=database) as server:
+    database = ServerDatabase(postgres, "hive_4")
+    with MetastoreServer(folder, reaper=False, program=hive_4_metastore_program(), database=database) as server:
         yield server
+
+
+def _hive_3(
+    folder: Path, program: MetastoreProgram, server: DatabaseServer, timeout_seconds: int = 300
+) -> MetastoreServer:
+    return MetastoreServer(
+        folder,
+        transaction_timeout_seconds=timeout_seconds,
+        reaper=True,
+        program=program,
+        database=ServerDatabase(server, f"hive_3_timeout_{timeout_seconds}"),
+    )

@@ -46,13 +46,15 @@ class DatabaseServer(ABC):
     It can be killed or stopped, and started again: port and data stay. It never outlives this Python process.
 
     :cvar schema: the name of its kind among Hive's schemas.
+    :cvar runs_as_root: whether it needs no other user where this process is root's.
     """
 
     schema: str
+    runs_as_root = False
 
     def __init__(self) -> None:
         self.port = free_port()
-        self._user = NOBODY if os.geteuid() == 0 else None
+        self._user = NOBODY if os.geteuid() == 0 and not self.runs_as_root else None
         self._folder: Path | None = None
         self._group: ProcessGroup | None = None
 
@@ -154,13 +156,14 @@ class DatabaseServer(ABC):
     def _answers(self) -> bool:
         """Whether the server accepts a connection."""
 
-    def _run(self, *command: str) -> None:
+    def _run(self, *command: str, input: str | None = None) -> None:
         done = subprocess.run(
             command,
             cwd=self.folder,
             check=False,
             capture_output=True,
             text=True,
+            input=input,
             user=self._user,
             group=self._user,
             extra_groups=None if self._user is None else [],

@@ -49,19 +49,22 @@ class HiveEngine:
 
     :param version: ``3.1.3`` or ``4.0.1``.
     :param work_dir: folder of everything that belongs to them.
+    :param metastore: of the same version, runs already and is left running; None for one of the engine's own. On
+        Hive 4 its program must be :func:`~tests.harness.hive_engine_program.hive_4_metastore_program`.
     """
 
-    def __init__(self, version: str, work_dir: Path) -> None:
+    def __init__(self, version: str, work_dir: Path, metastore: MetastoreServer | None = None) -> None:
         self.version = version
         self.work_dir = work_dir.resolve()
         self._group: ProcessGroup | None = None
         self._program: EngineProgram = engine_program(version, self.work_dir)
-        metastore = hive_3_metastore_program(self._program) if version == HIVE_3 else hive_4_metastore_program()
-        self.metastore = MetastoreServer(self.work_dir / "metastore", reaper=False, program=metastore)
+        self._own_metastore = metastore is None
+        self.metastore = metastore or self._new_metastore()
 
     def __enter__(self) -> HiveEngine:
         try:
-            self.metastore.start()
+            if self._own_metastore:
+                self.metastore.start()
             self._start()
         except BaseException:
             self.stop()
@@ -74,11 +77,12 @@ class HiveEngine:
         self.stop()
 
     def stop(self) -> None:
-        """Ends engine and metastore, whatever they are doing."""
+        """Ends the engine, and the metastore where it is its own, whatever they are doing."""
         group, self._group = self._group, None
         if group is not None:
             group.end(signal.SIGKILL)
-        self.metastore.stop()
+        if self._own_metastore:
+            self.metastore.stop()
 
     @property
     def pid(self) -> int:
@@ -124,6 +128,10 @@ class HiveEngine:
             yield
         finally:
             self.set({"hive.in.test": "false", "hive.test.rollbacktxn": "false"})
+
+    def _new_metastore(self) -> MetastoreServer:
+        program = hive_3_metastore_program(self._program) if self.version == HIVE_3 else hive_4_metastore_program()
+        return MetastoreServer(self.work_dir / "metastore", reaper=False, program=program)
 
     def _start(self) -> None:
         settings = self.work_dir / "conf"

@@ -56,6 +56,7 @@ def _shared(work_dir: Path, metastore: MetastoreServer) -> dict[str, str]:
         "hive.querylog.location": str(work_dir / "local" / "querylog"),
         "hive.support.concurrency": "true",
         "hive.txn.manager": "org.apache.hadoop.hive.ql.lockmgr.DbTxnManager",
+        "hive.txn.timeout": f"{metastore.transaction_timeout_seconds}s",
         "hive.exec.dynamic.partition.mode": "nonstrict",
         "hive.stats.autogather": "false",
         "hive.stats.column.autogather": "false",
