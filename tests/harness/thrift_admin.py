@@ -297,8 +297,20 @@ class ThriftAdmin:
         lock_type = ttypes.LockType.SHARED_READ if self.is_hive_3 else ttypes.LockType.SHARED_WRITE
         return self._lock(transaction, database, name, partition, lock_type, operation)
 
+    def lock_without_transaction(self, database: str, name: str, partition: str | None = None) -> int:
+        """The shared read lock of a reader that opens no transaction, as Hive 3 allows; returns the lock's id.
+
+        :raises LockNotAcquiredError: the lock has to wait.
+        """
+        operation = ttypes.DataOperationType.SELECT
+        return self._lock(None, database, name, partition, ttypes.LockType.SHARED_READ, operation)
+
+    def unlock(self, lock: int) -> None:
+        """Lets go of a lock without a transaction."""
+        self._client.unlock(ttypes.UnlockRequest(lockid=lock))
+
     def _lock(
-        self, transaction: int, database: str, name: str, partition: str | None, lock_type: int, operation: int
+        self, transaction: int | None, database: str, name: str, partition: str | None, lock_type: int, operation: int
     ) -> int:
         component = ttypes.LockComponent(
             type=lock_type,

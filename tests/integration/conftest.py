@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.database import MetastoreDatabase
 from airflow_provider_acid.metastore.transport import MetastoreAddress
 from tests.harness.metastore_server import REAPER_SECONDS, MetastoreServer
 from tests.harness.thrift_admin import ThriftAdmin
@@ -32,11 +33,21 @@ def reaping_metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Meta
 @pytest.fixture
 def site(metastore: MetastoreServer) -> Iterator[Site]:
     """A new database; transactions that the test leaves open are aborted."""
+    yield from _site(metastore, None)
+
+
+@pytest.fixture
+def hive_3_site(hive_3_metastore: MetastoreServer) -> Iterator[Site]:
+    """The same in Hive 3.1.3, whose own Initiator and Cleaner run beside."""
+    yield from _site(hive_3_metastore, MetastoreDatabase(hive_3_metastore.server_database.url))
+
+
+def _site(metastore: MetastoreServer, hive_database: MetastoreDatabase | None) -> Iterator[Site]:
     addresses = [MetastoreAddress(metastore.host, metastore.port)]
     with ThriftAdmin(metastore.host, metastore.port) as admin, AcidMetastoreClient(addresses, user="tester") as client:
         database = f"site{next(_NUMBERS)}"
         admin.create_database(database)
-        site = Site(metastore, admin, client, database)
+        site = Site(metastore, admin, client, database, hive_database=hive_database)
         try:
             yield site
         finally:
