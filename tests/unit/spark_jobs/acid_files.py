@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import io
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,29 @@ def insert(write_id: int, row_id: int, *values: Any, bucket: int = 0, statement:
 
 def delete(write_id: int, row_id: int, by: int, *, bucket: int = 0, statement: int = 0) -> Event:
     return 2, write_id, bucket_property(bucket, statement), row_id, by, None
+
+
+def major_plan(path: Path, format: FileFormat, target: str, **fields: Any) -> CompactionPlan:
+    """A major compaction of a partition's directory; ``fields`` are what no test's plan has in common."""
+    given: dict[str, Any] = {
+        "aborted_write_ids": (),
+        "directories": (),
+        "side_files": (),
+        "bucketed": False,
+        "orc": OrcOptions(),
+        **fields,
+    }
+    return CompactionPlan(
+        attempt="attempt",
+        entity=Entity("db", "t"),
+        type=CompactionType.MAJOR,
+        reason="test",
+        location=str(path),
+        staging=STAGING,
+        format=format,
+        outputs=(OutputDirectory(OutputKind.ROWS, target),),
+        **given,
+    )
 
 
 class Partition:
@@ -142,20 +166,13 @@ class Partition:
         target: str = "base_0001000",
     ) -> CompactionPlan:
         """A major compaction."""
-        return CompactionPlan(
-            attempt="attempt",
-            entity=Entity("db", "t"),
-            type=CompactionType.MAJOR,
-            reason="test",
-            location=str(self.path),
-            staging=STAGING,
-            format=FileFormat.ACID_ORC,
-            outputs=(OutputDirectory(OutputKind.ROWS, target),),
+        return major_plan(
+            self.path,
+            FileFormat.ACID_ORC,
+            target,
             columns=tuple(Column(name, kind) for name, kind in zip(self.names, self.types, strict=True)),
             high_water_mark=high_water_mark,
             aborted_write_ids=tuple(aborted),
-            directories=(),
-            side_files=(),
             bucketed=bucketed,
             orc=orc or OrcOptions(),
             buckets=tuple(
@@ -203,6 +220,17 @@ class Partition:
         """The events of a merged file, as pyorc reads them."""
         assert merged.attempt is not None
         return read_events(self.path / merged.attempt)
+
+
+def orc_content(
+    schema: str, rows: Iterable[tuple[Any, ...]], metadata: Mapping[str, bytes] | None = None, **options: Any
+) -> bytes:
+    """An ORC file in memory, of pyorc's own converters."""
+    output = io.BytesIO()
+    with pyorc.Writer(output, schema, **options) as writer:
+        writer.set_user_metadata(**(metadata or {}))
+        writer.writerows(rows)
+    return output.getvalue()
 
 
 def read_events(path: Path, **options: Any) -> list[Event]:

@@ -19,8 +19,10 @@ class Tail:
         self.postscript = postscript
         length = 1 + content[-1] + self.postscript.footerLength + self.postscript.metadataLength
         self.end = content[-length:]
-        self.metadata: Any = self._section("Metadata", 0, self.postscript.metadataLength)
-        self.footer: Any = self._section("Footer", self.postscript.metadataLength, self.postscript.footerLength)
+        start = len(content) - length
+        self.metadata: Any = self.unpacked("Metadata", start, self.postscript.metadataLength)
+        start += self.postscript.metadataLength
+        self.footer: Any = self.unpacked("Footer", start, self.postscript.footerLength)
 
     def statistics(self) -> list[Message]:
         return [_without_bytes_on_disk(column) for column in self.footer.statistics]
@@ -66,10 +68,11 @@ class Tail:
         last: bytes = self.postscript.SerializeToString()
         return self.content[: -len(self.end)] + metadata + footer + last + bytes([len(last)])
 
-    def _section(self, name: str, start: int, length: int) -> Any:
-        packed = self.end[start : start + length]
+    def unpacked(self, message: str, start: int, length: int) -> Any:
+        """A section of the file as a message."""
+        packed = self.content[start : start + length]
         kind = CompressionKind(self.postscript.compression)
-        return message_class(name).FromString(decompress(packed, kind, self.postscript.compressionBlockSize))
+        return message_class(message).FromString(decompress(packed, kind, self.postscript.compressionBlockSize))
 
 
 def _without_bytes_on_disk(column: Any) -> Message:

@@ -14,26 +14,14 @@ import pyarrow.parquet as parquet
 import pyorc
 import pytest
 
-from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import (
-    BucketPlan,
-    Column,
-    CompactionPlan,
-    CompactionType,
-    FileFormat,
-    OrcOptions,
-    OutputDirectory,
-    OutputKind,
-    SourceFile,
-)
+from airflow_provider_acid.acid.plan import BucketPlan, Column, FileFormat, OutputKind, SourceFile
 from airflow_provider_acid.exceptions import CorruptFileError, VerificationError
 from airflow_provider_acid.filesystem import LocalStorage, storage_for
 from airflow_provider_acid.spark_jobs import file_copy
 from airflow_provider_acid.spark_jobs.merge import merge_bucket
 from airflow_provider_acid.spark_jobs.merged import Merged
+from tests.unit.spark_jobs.acid_files import STAGING, major_plan, orc_content
 from tests.unit.spark_jobs.orc_tails import Tail
-
-STAGING = "_staging"
 
 
 class Bucket:
@@ -47,22 +35,13 @@ class Bucket:
             path.write_bytes(content)
         (folder / STAGING / "attempts").mkdir(parents=True)
         sources = tuple(SourceFile(f"delta_0000001_0000001_0000/{name}", len(files[name])) for name in files)
-        self.plan = CompactionPlan(
-            attempt="attempt",
-            entity=Entity("db", "t"),
-            type=CompactionType.MAJOR,
-            reason="test",
-            location=str(folder),
-            staging=STAGING,
-            format=format,
-            outputs=(OutputDirectory(OutputKind.ROWS, "base_0000001"),),
+        self.plan = major_plan(
+            folder,
+            format,
+            "base_0000001",
             columns=(Column("v", "bigint"),),
             high_water_mark=1,
-            aborted_write_ids=(),
             directories=("delta_0000001_0000001_0000",),
-            side_files=(),
-            bucketed=False,
-            orc=OrcOptions(),
             buckets=(BucketPlan(OutputKind.ROWS, number, sources, ()),),
         )
         self.told: list[int] = []
@@ -141,10 +120,7 @@ def parquet_file(*values: int) -> bytes:
 
 
 def orc_file(*values: int, **options: Any) -> bytes:
-    output = io.BytesIO()
-    with pyorc.Writer(output, "struct<v:bigint>", **options) as writer:
-        writer.writerows((value,) for value in values)
-    return output.getvalue()
+    return orc_content("struct<v:bigint>", [(value,) for value in values], **options)
 
 
 def test_parquet_is_copied_byte_by_byte(tmp_path: Path) -> None:

@@ -18,8 +18,6 @@ from airflow_provider_acid.exceptions import StorageError, VerificationError
 from airflow_provider_acid.filesystem import LocalStorage
 from airflow_provider_acid.spark_jobs import merge_rows
 from airflow_provider_acid.spark_jobs.merged import Merged
-from airflow_provider_acid.spark_jobs.orc_codec import CompressionKind, decompress
-from airflow_provider_acid.spark_jobs.orc_messages import message_class
 from airflow_provider_acid.spark_jobs.orc_nan_statistics import without_nan_statistics
 from tests.unit.spark_jobs.acid_files import STAGING, Partition, insert
 from tests.unit.spark_jobs.orc_tails import Tail
@@ -67,13 +65,15 @@ class Written:
             position = stripe.offset
             for stream in footer.streams:
                 if stream.kind == ROW_INDEX:
-                    yield stream.column, self._unpacked("RowIndex", position, stream.length)
+                    yield stream.column, self.tail.unpacked("RowIndex", position, stream.length)
                 position += stream.length
             assert position == stripe.offset + stripe.indexLength + stripe.dataLength
 
     def stripe_footers(self) -> list[Any]:
         return [
-            self._unpacked("StripeFooter", stripe.offset + stripe.indexLength + stripe.dataLength, stripe.footerLength)
+            self.tail.unpacked(
+                "StripeFooter", stripe.offset + stripe.indexLength + stripe.dataLength, stripe.footerLength
+            )
             for stripe in self.stripes
         ]
 
@@ -98,10 +98,6 @@ class Written:
 
     def positions(self) -> list[tuple[int, list[list[int]]]]:
         return [(column, [list(entry.positions) for entry in index.entry]) for column, index in self.row_indexes()]
-
-    def _unpacked(self, message: str, start: int, length: int) -> Any:
-        kind, block_bytes = CompressionKind(self.tail.postscript.compression), self.tail.postscript.compressionBlockSize
-        return message_class(message).FromString(decompress(self.content[start : start + length], kind, block_bytes))
 
 
 def has_nan(statistics: Any) -> bool:

@@ -27,6 +27,7 @@ from airflow_provider_acid.spark_jobs.orc_stripes import (
     write_stripes,
 )
 from airflow_provider_acid.spark_jobs.orc_tail import read_tail
+from tests.unit.spark_jobs.acid_files import orc_content
 from tests.unit.spark_jobs.orc_tails import Tail
 
 ALL_TYPES = (
@@ -66,13 +67,8 @@ def orc_file(
     metadata: Mapping[str, bytes] | None = None,
     **options: Any,
 ) -> bytes:
-    output = io.BytesIO()
-    with pyorc.Writer(
-        output, schema, **{"stripe_size": 4096, "batch_size": 50, "compression_block_size": 65536, **options}
-    ) as writer:
-        writer.set_user_metadata(**(metadata or {}))
-        writer.writerows(rows)
-    return output.getvalue()
+    small = {"stripe_size": 4096, "batch_size": 50, "compression_block_size": 65536}
+    return orc_content(schema, rows, metadata, **{**small, **options})
 
 
 def opener(content: bytes) -> Callable[[], AbstractContextManager[BinaryIO]]:

@@ -16,6 +16,7 @@ from airflow_provider_acid.spark_jobs.orc_codec import CodecError, CompressionKi
 from airflow_provider_acid.spark_jobs.orc_messages import message_class
 from airflow_provider_acid.spark_jobs.orc_schema import Kind, OrcType, parse_hive_type
 from airflow_provider_acid.spark_jobs.orc_tail import read_tail, reseal
+from tests.unit.spark_jobs.acid_files import orc_content
 
 KINDS = [kind for kind in CompressionKind if kind is not CompressionKind.LZO]
 SAMPLES = [b"", b"a", b"abc" * 5000, random.Random(1).randbytes(9000), b"x" * 70_000, b"ab" * 7 + bytes(300)]
@@ -41,11 +42,9 @@ def test_lzo_is_refused_by_name() -> None:
 
 
 def written(compression: str, rows: int = 10) -> bytes:
-    file = io.BytesIO()
     kind = pyorc.CompressionKind[compression.upper()]
-    with pyorc.Writer(file, "struct<a:int,b:struct<c:string,d:decimal(9,2)>>", compression=kind) as writer:
-        writer.writerows((number, None) for number in range(rows))
-    return file.getvalue()
+    schema = "struct<a:int,b:struct<c:string,d:decimal(9,2)>>"
+    return orc_content(schema, [(number, None) for number in range(rows)], compression=kind)
 
 
 @pytest.mark.parametrize("compression", ["none", "zlib", "snappy", "lz4", "zstd"])
