@@ -18,7 +18,7 @@ from airflow_provider_acid.compaction.recovery import Recovery
 from airflow_provider_acid.compaction.staging import STAGING_PREFIX
 from airflow_provider_acid.filesystem import LocalStorage
 from airflow_provider_acid.metastore.pools import RequestPool, owner_of
-from airflow_provider_acid.metastore.values import CompactionInfo, CompactionState, TxnState
+from airflow_provider_acid.metastore.values import CompactionInfo, CompactionRow, CompactionState, TxnState
 from tests.harness.compaction_chain import Chain, ChainProcess, run_until_killed
 from tests.harness.crash_case import (
     LOCK_WAIT_SECONDS,
@@ -31,7 +31,7 @@ from tests.harness.crash_case import (
 from tests.harness.metastore_server import REAPER_SECONDS, MetastoreServer
 from tests.harness.table_state import TableState
 from tests.integration.compaction_site import AcidTable, Site
-from tests.integration.test_minor_publication import ROWS, inserts_and_deletes, values_of_trino
+from tests.integration.test_minor_publication import ROWS, check_both_kinds_see, inserts_and_deletes, values_of_trino
 
 MINOR = CompactionType.MINOR
 DATABASES = (f"minor_crashes_{number}" for number in itertools.count())
@@ -72,12 +72,25 @@ def published(table: AcidTable) -> list[str]:
     return [name for name in table.directories() if "_v" in name]
 
 
+def abort_the_only_attempt(table: AcidTable) -> CompactionRow:
+    """As the metastore does where nobody beats for it; its row."""
+    [row] = table.site.rows(table.entity())
+    table.site.admin.abort(row.txn_id or 0)
+    return row
+
+
+def die_and_be_aborted(table: AcidTable, step: str) -> CompactionRow:
+    """An attempt that is killed after a step, and whose transaction is aborted; its row."""
+    run_until_killed(chain(table), step)
+    return abort_the_only_attempt(table)
+
+
 def check_end(table: AcidTable) -> None:
     """After cleaning, one pair, right for readers of every kind; nobody waits and nothing is held."""
     table.site.clean(table.entity())
     assert len(published(table)) == 2
     assert table.directories() == published(table)
-    assert (table.values(), values_of_trino(table)) == (ROWS, ROWS)
+    check_both_kinds_see(table, ROWS)
     assert table.site.client.show_locks(table.entity()) == []
     assert not table.site.admin.transactions().open - table.site.open_txns
     assert all(row.state.is_terminal for row in table.site.rows(table.entity()))
@@ -96,7 +109,7 @@ def test_a_sleeper_that_wakes_up_after_its_successor_does_no_harm(table: AcidTab
         woken = sleeper.wake()
         assert woken.state is (OutcomeState.COMPACTED if step == "marked_compacted" else OutcomeState.FAILED), woken
     assert published(table) == names
-    assert (table.values(), values_of_trino(table)) == (ROWS, ROWS)
+    check_both_kinds_see(table, ROWS)
     check_end(table)
 
 
@@ -144,7 +157,7 @@ def test_half_of_an_aborted_transaction_goes_at_once_whoever_reads(table: AcidTa
     reader = table.site.reader(table)
     outcome = chain(table, lock_wait_seconds=0.2).compact().outcome
     assert outcome.state is OutcomeState.COMPACTED, "as a major, since the reader is in the way of a minor"
-    assert (table.values(), values_of_trino(table)) == (ROWS, ROWS)
+    check_both_kinds_see(table, ROWS)
     assert not [name for name in table.directories() if name.endswith(f"_v{row.txn_id:07d}")]
     table.site.end(reader, table.site.admin.commit)
 
@@ -169,9 +182,7 @@ def test_half_goes_while_the_dead_attempts_lock_still_keeps_readers_away(
 
 
 def test_who_died_while_taking_back_is_not_waited_for(table: AcidTable) -> None:
-    run_until_killed(chain(table), "published")
-    [row] = table.site.rows(table.entity())
-    table.site.admin.abort(row.txn_id or 0)
+    die_and_be_aborted(table, "published")
     client, entity = table.site.client, table.entity()
     dead = client.open_compaction_txn(str(RequestPool.new(owner_of("dag/run/task", str(entity)))))
     client.lock_exclusive(dead, entity)
@@ -186,10 +197,8 @@ def look_of_the_cleaner(table: AcidTable) -> str | None:
 
 def test_a_cleaner_does_not_end_the_lock_of_another_cleaner(table: AcidTable) -> None:
     """Two DAGs may clean one partition; a cleaner is no former try of another."""
-    run_until_killed(chain(table), "published")
+    die_and_be_aborted(table, "published")
     pair = published(table)
-    [row] = table.site.rows(table.entity())
-    table.site.admin.abort(row.txn_id or 0)
     client, entity = table.site.client, table.entity()
     living = client.open_compaction_txn(str(RequestPool.new(owner_of("cleaner", str(entity)))))
     client.lock_exclusive(living, entity)
@@ -206,22 +215,19 @@ def test_a_cleaner_does_not_end_the_lock_of_another_cleaner(table: AcidTable) ->
 def test_a_sleeper_publishes_nothing_more_once_a_cleaner_took_back_its_half(table: AcidTable) -> None:
     with closing(ChainProcess(chain(table), "first_published", signal.SIGSTOP)) as sleeper:
         sleeper.wait_until_asleep()
-        [row] = table.site.rows(table.entity())
-        table.site.admin.abort(row.txn_id or 0)
+        abort_the_only_attempt(table)
         assert look_of_the_cleaner(table) is None
         assert published(table) == []
         woken = sleeper.wake()
     assert "does not exist. Remedy: start the compaction again; its output was removed" in woken.message
     assert published(table) == []
-    assert (table.values(), values_of_trino(table)) == (ROWS, ROWS)
+    check_both_kinds_see(table, ROWS)
     chain(table).compact()
     check_end(table)
 
 
 def test_finished_output_stays_of_use_after_a_cleaner_looked(table: AcidTable) -> None:
-    run_until_killed(chain(table), "exclusive_lock_held")
-    [row] = table.site.rows(table.entity())
-    table.site.admin.abort(row.txn_id or 0)
+    die_and_be_aborted(table, "exclusive_lock_held")
     assert look_of_the_cleaner(table) is None
     again = chain(table).compact()
     assert (again.outcome.state, again.merged) == (OutcomeState.COMPACTED, False)
@@ -230,17 +236,15 @@ def test_finished_output_stays_of_use_after_a_cleaner_looked(table: AcidTable) -
 
 def test_a_pair_of_an_aborted_transaction_stays_until_nobody_reads(table: AcidTable) -> None:
     """Both are as good as their sources for readers that ignore transactions; half of them would not be."""
-    run_until_killed(chain(table), "published")
+    die_and_be_aborted(table, "published")
     pair = published(table)
-    [row] = table.site.rows(table.entity())
-    table.site.admin.abort(row.txn_id or 0)
     reader = table.site.reader(table)
     outcome = chain(table, lock_wait_seconds=0.2).compact().outcome
     assert outcome.state is OutcomeState.SKIPPED, outcome
     assert "waits for the EXCLUSIVE lock under which it is removed (held by lock" in outcome.message
     assert f"txn {reader}, " in outcome.message
     assert published(table) == pair
-    assert (table.values(), values_of_trino(table)) == (ROWS, ROWS)
+    check_both_kinds_see(table, ROWS)
     table.site.end(reader, table.site.admin.commit)
     assert chain(table).compact().outcome.state is OutcomeState.COMPACTED
     assert not set(pair) & set(published(table))
@@ -249,10 +253,8 @@ def test_a_pair_of_an_aborted_transaction_stays_until_nobody_reads(table: AcidTa
 
 def test_a_ready_pair_of_an_aborted_transaction_is_no_compaction(table: AcidTable) -> None:
     """HIVE-29572, with two directories: never cleaned as it stands, and taken back only under the lock."""
-    run_until_killed(chain(table), "marked_compacted")
+    row = die_and_be_aborted(table, "marked_compacted")
     pair = published(table)
-    [row] = table.site.rows(table.entity())
-    table.site.admin.abort(row.txn_id or 0)
     reader = table.site.reader(table)
     chain(table, lock_wait_seconds=0.2).clean()
     assert published(table) == pair
@@ -261,7 +263,7 @@ def test_a_ready_pair_of_an_aborted_transaction_is_no_compaction(table: AcidTabl
     assert chain(table).clean() == ()
     assert published(table) == []
     assert table.site.row(row.id).state is CompactionState.FAILED
-    assert (table.values(), values_of_trino(table)) == (ROWS, ROWS)
+    check_both_kinds_see(table, ROWS)
     chain(table).compact()
     check_end(table)
 
@@ -289,4 +291,4 @@ def test_the_cleaner_deletes_no_pair_of_an_aborted_transaction_one_by_one(table:
     [cleaned] = site.clean(table.entity())
     assert cleaned.state is CleaningState.CLEANED
     assert not set(pair) & set(table.directories())
-    assert (table.values(), values_of_trino(table)) == ([*ROWS, 6, 8], [*ROWS, 6, 8])
+    check_both_kinds_see(table, [*ROWS, 6, 8])

@@ -50,6 +50,13 @@ def begin(site: Site, table: AcidTable) -> ActiveCompaction:
     return begun
 
 
+def at_the_lock(site: Site, active: ActiveCompaction) -> AwaitsLock:
+    """A compaction that is merged and may not have its lock yet."""
+    waiting = site.worker().finish(active, run_plainly(active.plan))
+    assert isinstance(waiting, AwaitsLock)
+    return waiting
+
+
 def check_nothing_is_held(table: AcidTable) -> None:
     site = table.site
     assert site.client.show_locks(table.entity()) == []
@@ -59,6 +66,10 @@ def check_nothing_is_held(table: AcidTable) -> None:
 
 def values_of_trino(table: AcidTable) -> list[int]:
     return sorted(table.rows(check_visibility=False).values())
+
+
+def check_both_kinds_see(table: AcidTable, rows: list[int]) -> None:
+    assert (table.values(), values_of_trino(table)) == (rows, rows)
 
 
 @pytest.mark.parametrize("partition", [None, "p=1"])
@@ -84,7 +95,7 @@ def test_both_directories_appear_under_the_lock_and_readers_of_every_kind_see_th
     assert locks[Step.COMMITTED] == []
     site.clean(table.entity(partition))
     assert set(table.directories(partition)) == published
-    assert (table.values(), values_of_trino(table)) == (ROWS, ROWS)
+    check_both_kinds_see(table, ROWS)
     check_nothing_is_held(table)
 
 
@@ -118,8 +129,8 @@ def test_readers_who_honour_visibility_need_no_lock(site: Site, honour: bool) ->
         pair_of(outcome)
         assert not {Step.EXCLUSIVE_LOCK_ASKED, Step.EXCLUSIVE_LOCK_HELD} & set(recorder.steps)
     else:
-        waiting = site.worker().finish(active := begin(site, table), run_plainly(active.plan))
-        assert isinstance(waiting, AwaitsLock)
+        active = begin(site, table)
+        at_the_lock(site, active)
         site.worker().abandon(active, "the test is over")
     site.end(reader, site.admin.commit)
 
@@ -161,8 +172,8 @@ def test_one_kind_alone_waits_for_a_reader_that_began_before_what_is_merged_had_
     third = table.write().insert(3)
     reader = site.reader(table)
     third.commit()
-    waiting = site.worker().finish(active := begin(site, table), run_plainly(active.plan))
-    assert isinstance(waiting, AwaitsLock)
+    active = begin(site, table)
+    waiting = at_the_lock(site, active)
     assert len(active.plan.outputs) == 1
     site.end(reader, site.admin.commit)
     outcome = site.worker().resume(waiting)
@@ -175,13 +186,12 @@ def test_a_lock_that_is_granted_in_time_is_used(site: Site) -> None:
     reader = site.reader(table)
     active = begin(site, table)
     worker = site.worker()
-    waiting = worker.finish(active, run_plainly(active.plan))
-    assert isinstance(waiting, AwaitsLock)
+    waiting = at_the_lock(site, active)
     assert worker.resume(waiting) is waiting
     assert not set(active.plan.targets) & set(table.directories())
     site.end(reader, site.admin.commit)
     assert outcome_of(worker.resume(waiting)).state is OutcomeState.COMPACTED
-    assert (table.values(), values_of_trino(table)) == (ROWS, ROWS)
+    check_both_kinds_see(table, ROWS)
     check_nothing_is_held(table)
 
 
@@ -189,8 +199,7 @@ def test_new_readers_need_not_wait_while_the_lock_is_not_even_asked_for(site: Si
     table = inserts_and_deletes(site)
     reader = site.reader(table)
     active = begin(site, table)
-    waiting = site.worker().finish(active, run_plainly(active.plan))
-    assert isinstance(waiting, AwaitsLock)
+    waiting = at_the_lock(site, active)
     second = site.reader(table)
     assert site.worker().resume(waiting) is waiting
     site.end(reader, site.admin.commit)
@@ -206,8 +215,7 @@ def test_new_readers_wait_behind_a_waiting_lock_until_it_is_withdrawn(site: Site
     table = inserts_and_deletes(site)
     reader = site.reader(table)
     active = begin(site, table)
-    waiting = site.worker().finish(active, run_plainly(active.plan))
-    assert isinstance(waiting, AwaitsLock)
+    at_the_lock(site, active)
     (second,) = site.admin.open_transactions()
     site.open_txns.add(second)
     answer = site.client.lock_shared_read(second, table.entity())
@@ -240,7 +248,7 @@ def test_a_lock_that_is_not_granted_in_time_makes_a_major_with_the_reason(site: 
     assert (refused.state, refused.type) == (CompactionState.REFUSED, "minor")
     assert str(refused.error_message) == outcome.message
     assert (compacted.state, compacted.type) == (CompactionState.READY_FOR_CLEANING, "major")
-    assert (table.values(), values_of_trino(table)) == (ROWS, ROWS)
+    check_both_kinds_see(table, ROWS)
     site.end(reader, site.admin.commit)
     site.clean(table.entity())
     assert table.directories() == list(outcome.targets)
@@ -283,12 +291,10 @@ def test_inputs_that_changed_while_the_lock_was_waited_for_publish_nothing(site:
     table = inserts_and_deletes(site)
     reader = site.reader(table)
     active = begin(site, table)
-    worker = site.worker()
-    waiting = worker.finish(active, run_plainly(active.plan))
-    assert isinstance(waiting, AwaitsLock)
+    waiting = at_the_lock(site, active)
     (table.folder() / "delta_0000002_0000002_0000" / "bucket_00000").write_bytes(b"other")
     site.end(reader, site.admin.commit)
-    outcome = outcome_of(worker.resume(waiting))
+    outcome = outcome_of(site.worker().resume(waiting))
     assert outcome.state is OutcomeState.FAILED
     assert "its input files changed" in outcome.message
     assert not set(active.plan.targets) & set(table.directories())
@@ -337,7 +343,7 @@ def test_half_that_cannot_be_taken_back_is_left_to_the_next_run_which_does(
     assert site.row(outcome.request_id).state is CompactionState.WORKING
     assert table.values() == ROWS
     assert site.compact(minor(table)).state is OutcomeState.COMPACTED
-    assert (table.values(), values_of_trino(table)) == (ROWS, ROWS)
+    check_both_kinds_see(table, ROWS)
     assert not [name for name in table.directories() if name in active.plan.targets]
     check_nothing_is_held(table)
 
