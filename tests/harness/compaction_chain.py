@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -27,9 +28,13 @@ from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.steps import Step, StepListener, ignore_steps
 from airflow_provider_acid.compaction.worker import Worker
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
-from airflow_provider_acid.metastore.thrift_queue import ThriftCompactionQueue
+from airflow_provider_acid.metastore.database import MetastoreDatabase
+from airflow_provider_acid.metastore.queue import CompactionQueue
+from airflow_provider_acid.metastore.queues import open_queue
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
 from airflow_provider_acid.metastore.transport import MetastoreAddress
+from tests.harness.metastore_database import ServerDatabase
+from tests.harness.metastore_server import MetastoreServer
 from tests.harness.plain_job import run_plainly
 
 PATIENCE_SECONDS = 60
@@ -80,6 +85,7 @@ class Chain:
     :param identity: of the task; the same in each of its tries.
     :param request_id: somebody else's request that is to be served.
     :param type: what is asked for.
+    :param database_url: SQLAlchemy URL of the metastore's database; None for Derby, which nobody else can open.
     """
 
     host: str
@@ -89,6 +95,20 @@ class Chain:
     settings: CompactionSettings = CompactionSettings()
     request_id: int | None = None
     type: CompactionType = CompactionType.MAJOR
+    database_url: str | None = None
+
+    @classmethod
+    def on(
+        cls,
+        server: MetastoreServer,
+        entity: Entity,
+        identity: str = "dag/run/task",
+        settings: CompactionSettings = CompactionSettings(),
+        type: CompactionType = CompactionType.MAJOR,
+    ) -> Chain:
+        """The chain of a partition in one of the tests' own metastores."""
+        url = server.database.url if isinstance(server.database, ServerDatabase) else None
+        return cls(server.host, server.port, entity, identity, settings, type=type, database_url=url)
 
     def next_try(self) -> Chain:
         """The same task again."""
@@ -106,6 +126,10 @@ class Chain:
         """A client of the chain's metastore."""
         return AcidMetastoreClient([MetastoreAddress(self.host, self.port)], timeout_seconds=20)
 
+    def queue(self, client: AcidMetastoreClient) -> CompactionQueue:
+        """The metastore's compaction queue."""
+        return open_queue(client, None if self.database_url is None else _database(self.database_url))
+
     def compact(self, on_step: StepListener = ignore_steps, job: Job = run_plainly) -> Compacted:
         """What the operator does about one partition."""
         with self.client() as client:
@@ -115,15 +139,14 @@ class Chain:
     def clean(self, on_step: StepListener = ignore_steps) -> tuple[Cleaning, ...]:
         """What the cleaning operator does once about one partition."""
         with self.client() as client:
-            queue = ThriftCompactionQueue(client)
-            cleaner = Cleaner(client, queue, self.settings, on_step=on_step, sleep=_do_not_sleep)
+            cleaner = Cleaner(client, self.queue(client), self.settings, on_step=on_step, sleep=_do_not_sleep)
             return cleaner.clean([self.entity])
 
     def _worker(self, client: AcidMetastoreClient, on_step: StepListener) -> Worker:
         def transaction(entity: Entity, agent_info: str) -> CompactionTransaction:
             return CompactionTransaction(client, entity, agent_info=agent_info, lock_wait_seconds=10)
 
-        queue = ThriftCompactionQueue(client)
+        queue = self.queue(client)
         return Worker(
             client, queue, transaction, self.settings, identity=self.identity, host="crash-test", on_step=on_step
         )
@@ -198,6 +221,12 @@ def _run_chain(chain: Chain, step: str, how: signal.Signals, sender: Connection)
 
     sender.send(chain.compact(on_step, job).outcome)
     chain.clean(on_step)
+
+
+@lru_cache
+def _database(url: str) -> MetastoreDatabase:
+    """One for all chains of a process: looking up the names of tables and columns takes time."""
+    return MetastoreDatabase(url)
 
 
 def _do_not_sleep(seconds: float) -> None:

@@ -88,17 +88,22 @@ def load_fixture(version: str, name: str) -> HiveFixture:
     )
 
 
-def register(server: MetastoreServer, name: str, version: str, database: str) -> FixtureTable:
+def register(
+    server: MetastoreServer, name: str, version: str, database: str, properties: Mapping[str, str] | None = None
+) -> FixtureTable:
     """Creates a fixture's table in a database (made where missing) with its files, partitions and write ids.
 
     The aborted transactions are remembered because they wrote: each has its rows in the metastore's TXN_COMPONENTS,
     without which the metastore forgets an aborted transaction and its write id counts as committed.
     Open ones stay open until the metastore's reaper, where it is on, finds them dead.
+
+    :param properties: TBLPROPERTIES beside the fixture's own.
     """
     fixture = load_fixture(version, name)
+    all_properties = {**fixture.definition.properties, **(properties or {})}
     with ThriftAdmin(server.host, server.port) as admin:
         admin.create_database(database)
-        location = admin.create_table(replace(fixture.definition, database=database))
+        location = admin.create_table(replace(fixture.definition, database=database, properties=all_properties))
         fixture.unpack(location.parent)
         partitions = _partitions(location, len(fixture.definition.partition_keys))
         admin.add_partitions(database, name, partitions)
