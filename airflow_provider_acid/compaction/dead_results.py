@@ -60,7 +60,7 @@ class DeadResults(Protocol):
 class CommittedResults:
     """On Hive 4: what a compaction renamed is part of the table as soon as its transaction commits."""
 
-    unsettled_states = (CompactionState.READY_FOR_CLEANING,)
+    unsettled_states: tuple[CompactionState, ...] = (CompactionState.READY_FOR_CLEANING,)
 
     def __init__(self, client: AcidMetastoreClient, queue: CompactionQueue, settings: CompactionSettings) -> None:
         self._client = client
@@ -158,7 +158,7 @@ class RenamedResults:
     The transaction only holds locks. One that is neither open nor aborted has ended, and nothing follows from that.
     """
 
-    unsettled_states = (CompactionState.READY_FOR_CLEANING, CompactionState.INITIATED)
+    unsettled_states: tuple[CompactionState, ...] = (CompactionState.READY_FOR_CLEANING, CompactionState.INITIATED)
 
     def __init__(self, client: AcidMetastoreClient, queue: CompactionQueue) -> None:
         self._client = client

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 
 from airflow_provider_acid.acid.directory import AcidDirectory, acid_directory
 from airflow_provider_acid.acid.entity import Entity
@@ -20,11 +19,12 @@ from airflow_provider_acid.acid.thresholds import (
 from airflow_provider_acid.acid.write_ids import ValidTxnList, ValidWriteIdList, compactor_list
 from airflow_provider_acid.compaction.aborts import AbortAges, aborted_write_ids
 from airflow_provider_acid.compaction.eligibility import file_format, table_refusal
+from airflow_provider_acid.compaction.failures import FAILED_COMPACTIONS_THRESHOLD, failures_in_a_row
 from airflow_provider_acid.compaction.outcomes import DuePartition
-from airflow_provider_acid.compaction.scene import DIED
 from airflow_provider_acid.compaction.selection import TableSelection
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.snapshot import current_txns, read_base_formats
+from airflow_provider_acid.compaction.table_listing import locations, matching_databases
 from airflow_provider_acid.exceptions import AcidError, ConfigurationError, ObjectNotFoundError, RefusedError
 from airflow_provider_acid.filesystem import Storage, storage_for
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
@@ -34,18 +34,10 @@ from airflow_provider_acid.metastore.values import (
     CompactionRow,
     CompactionState,
     DatabaseInfo,
-    PartitionInfo,
     TableInfo,
 )
 
 log = logging.getLogger(__name__)
-
-FAILED_COMPACTIONS_THRESHOLD = 2
-"""So many failures in a row stop automatic requests (``hive.compactor.initiator.failed.compacts.threshold``)."""
-
-PARTITIONS_PER_CALL = 1000
-
-_HISTORY_OF_WORK = (CompactionState.SUCCEEDED, CompactionState.FAILED)
 
 
 @dataclass(frozen=True)
@@ -150,7 +142,7 @@ class Initiator:
 
     def _tables(self, selection: TableSelection, findings: _Findings) -> Iterator[TableInfo]:
         seen: set[str] = set()
-        for database in self._databases(selection):
+        for database in matching_databases(self._client, selection):
             info = self._client.get_database(database)
             for name in self._client.tables(database):
                 full_name = f"{database}.{name}".lower()
@@ -166,13 +158,6 @@ class Initiator:
         missing = [name for name in selection.exact_names if name not in seen and selection.matches(name)]
         if missing:
             raise ObjectNotFoundError(f"table {missing[0]}", "does not exist", "correct the name in the table list")
-
-    def _databases(self, selection: TableSelection) -> list[str]:
-        return [
-            name
-            for name in self._client.databases()
-            if any(fnmatchcase(name.lower(), pattern) for pattern in selection.database_patterns)
-        ]
 
     def _reason_to_skip(self, table: TableInfo, database: DatabaseInfo, selection: TableSelection) -> str | None:
         named = selection.names_exactly(table.full_table_name)
@@ -201,7 +186,7 @@ class Initiator:
     ) -> None:
         thresholds = self._settings.thresholds.for_table(table.parameters)
         kind = TableKind.of(table.parameters) or TableKind.FULL_ACID
-        for entity, location, partition in self._locations(table):
+        for entity, location, partition in locations(self._client, table):
             if entity in findings.requested or self._is_left_alone(entity, rows.get(entity, []), findings):
                 continue
             try:
@@ -218,22 +203,12 @@ class Initiator:
             if decision.type is not None:
                 self._add_due(entity, decision.type, decision, directory, files, findings)
 
-    def _locations(self, table: TableInfo) -> Iterator[tuple[Entity, str, PartitionInfo | None]]:
-        if not table.partition_keys:
-            yield Entity(table.database, table.name), table.location, None
-            return
-        names = self._client.get_partition_names(table.database, table.name)
-        for start in range(0, len(names), PARTITIONS_PER_CALL):
-            batch: Sequence[str] = names[start : start + PARTITIONS_PER_CALL]
-            for partition in self._client.get_partitions(table.database, table.name, batch):
-                yield Entity(table.database, table.name, partition.name), partition.location, partition
-
     @property
     def _hive_version(self) -> int:
         return 4 if self._queue.publishes_by_commit else 3
 
     def _is_left_alone(self, entity: Entity, rows: list[CompactionRow], findings: _Findings) -> bool:
-        failures = _failures_in_a_row(rows)
+        failures = failures_in_a_row(rows, count_deaths=False)
         waiting = [row for row in rows if row.state is CompactionState.READY_FOR_CLEANING]
         if failures >= FAILED_COMPACTIONS_THRESHOLD:
             reason = f"the last {failures} compactions failed; compact it by hand once the cause is removed"
@@ -280,13 +255,3 @@ class Initiator:
             return
         read_cost = float(decision.delta_count + decision.delete_delta_count)
         findings.due.append((read_cost, DuePartition(entity, type, decision.reason)))
-
-
-def _failures_in_a_row(rows: list[CompactionRow]) -> int:
-    failures = 0
-    history = (row for row in rows if row.state in _HISTORY_OF_WORK and not (row.error_message or "").startswith(DIED))
-    for row in sorted(history, key=lambda row: -row.id):
-        if row.state is not CompactionState.FAILED:
-            break
-        failures += 1
-    return failures

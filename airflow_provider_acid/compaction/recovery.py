@@ -14,6 +14,7 @@ import logging
 from collections.abc import Callable, Collection, Iterable
 
 from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.listing import Listing
 from airflow_provider_acid.compaction.attempts import Attempts, pool_of_worker, worker_id
 from airflow_provider_acid.compaction.dead_results import dead_results, kept_until
 from airflow_provider_acid.compaction.facts import EntityFacts, load_facts
@@ -26,15 +27,16 @@ from airflow_provider_acid.compaction.staging import (
     finish_removals,
     remove_whole,
     sealed_output,
+    staging_name,
     staging_tokens,
     take_over,
 )
 from airflow_provider_acid.exceptions import ObjectNotFoundError, OwnershipLostError
-from airflow_provider_acid.filesystem import storage_for
+from airflow_provider_acid.filesystem import Storage, storage_for
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.pools import RequestPool, owner_of
 from airflow_provider_acid.metastore.queue import CompactionQueue
-from airflow_provider_acid.metastore.values import CompactionRow, CompactionState
+from airflow_provider_acid.metastore.values import CompactionRow, CompactionState, TxnInfo
 
 log = logging.getLogger(__name__)
 
@@ -88,34 +90,38 @@ class Recovery:
         :returns: an outcome where the attempt may be alive, or what it published cannot be taken back yet; None
             where its request was ended.
         """
-        try:
-            scene = self._scene_of(row.entity, self._look())
-        except ObjectNotFoundError:
-            self._end(row, f"{DIED}, and its partition is gone: {row.worker_id}")
-            return None
-        return self._recover_working(scene, row)
+        attempts = self._look()
+        scene = self._find_scene(row.entity, attempts)
+        if scene is not None:
+            return self._recover_working(scene, row)
+        alive = _who_works(attempts, row, None)
+        if alive is None:
+            self._queue.fail(row, f"{DIED}, and its partition is gone: {row.worker_id}")
+        return alive
 
-    def remove_orphans(self, entity: Entity) -> tuple[str, ...]:
+    def remove_orphans(self, entity: Entity, storage: Storage, listing: Listing) -> tuple[str, ...]:
         """Remove staging directories of attempts that are neither alive nor in the queue, and cut-off removals.
 
         Half of a pair that one of them published is taken back before.
 
+        :param listing: of the partition, taken before this call, since who is alive is looked up after it: whoever
+            made a staging directory had opened its transaction before.
         :returns: names of what was removed.
-        :raises ObjectNotFoundError: the partition does not exist.
         """
-        scene = self._scene_of(entity, self._look())
-        before = scene.storage.list()
-        removed = list(finish_removals(scene.storage, before))
-        # Who is alive, or waits for something, is looked up after the listing; see _recover_staging.
-        attempts, waiting = self._look(), self._tokens(self._queue.rows(entity=entity))
-        for token in staging_tokens(before):
-            txn = attempts.transaction_of(token)
-            if token in waiting or (txn is not None and attempts.is_alive(txn, None)):
+        removed = list(finish_removals(storage, listing))
+        tokens = staging_tokens(listing)
+        if not tokens:
+            return tuple(removed)
+        scene = Scene(entity, storage, self._look(), _nobody(entity), None)
+        in_the_queue = _tokens(self._queue.rows(entity=entity))
+        for token in tokens:
+            txn = scene.attempts.transaction_of(token)
+            if token in in_the_queue or (txn is not None and scene.attempts.is_alive(txn, None)):
                 continue
-            moved = take_over(scene.storage, token)
+            moved = take_over(storage, token)
             if moved is not None and self._results.take_back(scene, moved, txn.id if txn else None) is None:
-                remove_whole(scene.storage, moved)
-                removed.append(token)
+                remove_whole(storage, moved)
+                removed.append(staging_name(token))
         return tuple(removed)
 
     def look_for_living(self) -> Callable[[str], bool]:
@@ -175,17 +181,13 @@ class Recovery:
         pool = pool_of_worker(row.worker_id)
         if pool == scene.own:
             return None
-        if pool is None:
-            return busy(row, f"is being compacted by the worker {row.worker_id}, which is not of this package")
-        txn = scene.attempts.transactions.get(row.txn_id or 0) or scene.attempts.transaction_of(pool.token)
-        if txn is not None and scene.attempts.is_alive(txn, scene.owner):
-            return busy(row, f"is being compacted by {row.worker_id} in transaction {txn.id}")
-        claimed_seconds = scene.attempts.age_seconds(row.start_ms)
-        if txn is None and pool.owner != scene.owner and claimed_seconds <= scene.attempts.timeout_seconds:
-            return busy(row, f"was claimed {claimed_seconds:.0f} s ago by {row.worker_id}")
+        alive = _who_works(scene.attempts, row, scene.owner)
+        if alive is not None or pool is None:
+            return alive
         # In this order: once the staging directory is out of reach nothing more is published, and until the row has
         # ended a death of ours leaves it to be found again.
         moved = take_over(scene.storage, pool.token)
+        txn = _transaction(scene.attempts, row)
         txn_id = txn.id if txn else row.txn_id
         waits = self._results.take_back(scene, moved, txn_id)
         if waits is not None:
@@ -212,7 +214,7 @@ class Recovery:
         # Looked at after the listing: whoever made a staging directory opened its transaction before, and a result
         # that was published since then is in the queue.
         attempts = self._look()
-        waiting = self._tokens(filter(self._results.is_unsettled, self._queue.rows(entity=scene.entity)))
+        waiting = _tokens(filter(self._results.is_unsettled, self._queue.rows(entity=scene.entity)))
         finished: FinishedOutput | None = None
         for token in tokens:
             txn = attempts.transaction_of(token)
@@ -228,21 +230,42 @@ class Recovery:
                 remove_whole(scene.storage, moved)
         return finished
 
-    @staticmethod
-    def _tokens(rows: Iterable[CompactionRow]) -> frozenset[str]:
-        """Tokens of the attempts whose requests are still in the queue."""
-        live = [row for row in rows if not row.state.is_terminal]
-        pools = [pool for row in live for pool in (RequestPool.parse(row.pool), pool_of_worker(row.worker_id))]
-        return frozenset(pool.token for pool in pools if pool is not None)
-
     def _find_scene(self, entity: Entity, attempts: Attempts) -> Scene | None:
-        """None where the partition is gone, and its directories with it."""
+        """For who is no attempt; None where the partition is gone, and its directories with it."""
         try:
-            return self._scene_of(entity, attempts)
+            storage = storage_for(load_facts(self._client, entity).location)
         except ObjectNotFoundError:
             return None
+        return Scene(entity, storage, attempts, _nobody(entity), None)
 
-    def _scene_of(self, entity: Entity, attempts: Attempts) -> Scene:
-        """For the cleaner and the housekeeper, which are no attempts."""
-        storage = storage_for(load_facts(self._client, entity).location)
-        return Scene(entity, storage, attempts, RequestPool.new(owner_of("cleaner", str(entity))), None)
+
+def _who_works(attempts: Attempts, row: CompactionRow, owner: str | None) -> Outcome | None:
+    """Who has claimed a row and may be alive; None where that is a dead attempt of ours."""
+    pool = pool_of_worker(row.worker_id)
+    if pool is None:
+        return busy(row, f"is being compacted by the worker {row.worker_id}, which is not of this package")
+    txn = _transaction(attempts, row)
+    if txn is not None and attempts.is_alive(txn, owner):
+        return busy(row, f"is being compacted by {row.worker_id} in transaction {txn.id}")
+    claimed_seconds = attempts.age_seconds(row.start_ms)
+    if txn is None and pool.owner != owner and claimed_seconds <= attempts.timeout_seconds:
+        return busy(row, f"was claimed {claimed_seconds:.0f} s ago by {row.worker_id}")
+    return None
+
+
+def _transaction(attempts: Attempts, row: CompactionRow) -> TxnInfo | None:
+    """The open or aborted transaction of the attempt that has claimed a row."""
+    pool = pool_of_worker(row.worker_id)
+    of_attempt = None if pool is None else attempts.transaction_of(pool.token)
+    return attempts.transactions.get(row.txn_id or 0) or of_attempt
+
+
+def _nobody(entity: Entity) -> RequestPool:
+    return RequestPool.new(owner_of("cleaner", str(entity)))
+
+
+def _tokens(rows: Iterable[CompactionRow]) -> frozenset[str]:
+    """Tokens of the attempts whose requests are still in the queue."""
+    live = [row for row in rows if not row.state.is_terminal]
+    pools = [pool for row in live for pool in (RequestPool.parse(row.pool), pool_of_worker(row.worker_id))]
+    return frozenset(pool.token for pool in pools if pool is not None)

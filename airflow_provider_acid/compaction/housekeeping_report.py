@@ -1,0 +1,110 @@
+"""What housekeeping did, and what it found stuck, as values, as lines of a log, and as a small XCom."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from enum import Enum
+
+from airflow_provider_acid.acid.entity import Entity
+
+LINES = 50
+"""Lines of one table in the log, and items of one list in the XCom, at most."""
+
+
+class Chore(str, Enum):
+    """What housekeeping can do to one partition."""
+
+    SETTLED = "settled"
+    CLAIM_ENDED = "claim ended"
+    CLAIM_KEPT = "claim kept"
+    REMOVED = "removed"
+
+
+@dataclass(frozen=True)
+class Deed:
+    """Something that was done.
+
+    :param message: one sentence.
+    """
+
+    entity: Entity
+    chore: Chore
+    message: str
+
+
+class StuckKind(str, Enum):
+    """What may be stuck."""
+
+    OPEN_TRANSACTION = "oldest open transaction"
+    CLEANING = "oldest waiting cleaning"
+    FAILURES = "repeated failures"
+    REQUEST = "request nobody serves"
+    CLAIM = "claim"
+    PROBLEM = "problem"
+
+
+@dataclass(frozen=True)
+class Stuck:
+    """Something that somebody should look at.
+
+    :param subject: the partition, or the transaction.
+    :param age_seconds: how long it has been so; None where that is unknown.
+    :param message: one sentence.
+    """
+
+    kind: StuckKind
+    subject: str
+    age_seconds: float | None
+    message: str
+
+
+@dataclass(frozen=True)
+class HousekeepingReport:
+    """What one round of housekeeping came to.
+
+    :param to_clean: partitions whose finished compactions nobody seems to clean, for the cleaner.
+    """
+
+    deeds: tuple[Deed, ...]
+    stuck: tuple[Stuck, ...]
+    to_clean: tuple[Entity, ...]
+
+    def lines(self) -> list[str]:
+        """Two small tables for the log."""
+        done = [(deed.chore.value, str(deed.entity), deed.message) for deed in self.deeds]
+        stuck = [(item.kind.value, item.subject, _age(item.age_seconds), item.message) for item in self.stuck]
+        return [
+            *_table("done", ("chore", "partition", "what"), done),
+            *_table("stuck", ("kind", "subject", "age", "what"), stuck),
+        ]
+
+    def to_json(self) -> dict[str, object]:
+        """A small JSON object: counts of what was done, what is stuck, and the partitions to clean."""
+        return {
+            "done": dict(Counter(deed.chore.value for deed in self.deeds)),
+            "stuck": [{**asdict(item), "kind": item.kind.value} for item in self.stuck[:LINES]],
+            "partitions": [asdict(entity) for entity in self.to_clean],
+        }
+
+
+def _table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    if not rows:
+        return [f"{title}: nothing"]
+    shown = [header, *rows[:LINES]]
+    widths = [max(len(row[column]) for row in shown) for column in range(len(header) - 1)]
+    lines = [f"{title}: {len(rows)}", *(_line(row, widths) for row in shown)]
+    return lines if len(rows) <= LINES else [*lines, f"... and {len(rows) - LINES} more"]
+
+
+def _line(cells: Sequence[str], widths: Iterable[int]) -> str:
+    padded = [cell.ljust(width) for cell, width in zip(cells, widths, strict=False)]
+    return "  " + "  ".join([*padded, cells[-1]])
+
+
+def _age(seconds: float | None) -> str:
+    if seconds is None:
+        return "unknown"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return f"{hours} h {minutes:02d} min"
