@@ -63,8 +63,13 @@ def _connection_type() -> dict[str, object]:
             },
             "metastore_db_conn_id": {
                 "label": "Database connection",
-                "description": "Id of an Airflow connection to the metastore's own database; not needed with Hive 4",
+                "description": "Id of an Airflow connection to the metastore's own database; needed with Hive 3.1",
                 "schema": {"type": ["string", "null"]},
+            },
+            "housekeeping_elsewhere": {
+                "label": "Housekeeping elsewhere",
+                "description": "Another instance of this Hive 3.1 metastore has hive.compactor.initiator.on",
+                "schema": {"type": ["boolean", "null"], "default": False},
             },
         },
     }

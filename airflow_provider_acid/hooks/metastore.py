@@ -5,14 +5,21 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import BaseHook
+from sqlalchemy.engine import URL
 
 from airflow_provider_acid.exceptions import AcidError, ConfigurationError
+from airflow_provider_acid.hooks.database_url import database_url
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.connection import DEFAULT_TIMEOUT_SECONDS
+from airflow_provider_acid.metastore.database import MetastoreDatabase
+from airflow_provider_acid.metastore.database_rights import missing_rights
+from airflow_provider_acid.metastore.queue import CompactionQueue
+from airflow_provider_acid.metastore.queues import open_queue
 from airflow_provider_acid.metastore.transport import DEFAULT_PORT, MetastoreAddress
 
 if TYPE_CHECKING:
@@ -26,23 +33,41 @@ _ADDRESS = re.compile(r"(thrift://)?(\[(?P<ipv6>[0-9A-Fa-f:.]+)\]|(?P<host>[^:/\
 
 @dataclass(frozen=True)
 class MetastoreEndpoint:
-    """All that is needed to open a client, without Airflow: what threads and triggers carry around."""
+    """All that is needed to open a client, without Airflow: what threads and triggers carry around.
+
+    :param database_url: of the metastore's own database; None where none is configured. Holds a password.
+    :param housekeeping_elsewhere: whether another instance of the same metastore aborts dead transactions.
+    """
 
     addresses: tuple[MetastoreAddress, ...]
     timeout_seconds: float
     user: str | None
+    database_url: URL | None = field(default=None, repr=False)
+    housekeeping_elsewhere: bool = False
 
     def open(self) -> AcidMetastoreClient:
         """A client for the calling thread; nothing is sent yet."""
         return AcidMetastoreClient(self.addresses, timeout_seconds=self.timeout_seconds, user=self.user)
+
+    @cached_property
+    def database(self) -> MetastoreDatabase | None:
+        """The metastore's database, shared by all threads; None where none is configured.
+
+        :raises ConfigurationError: its driver is not installed, or it is of a kind that Hive has no schema for.
+        """
+        return None if self.database_url is None else MetastoreDatabase(self.database_url)
+
+    def open_queue(self, client: AcidMetastoreClient) -> CompactionQueue:
+        """The compaction queue behind a client; errors as for :func:`~..metastore.queues.open_queue`."""
+        return open_queue(client, self.database, housekeeping_elsewhere=self.housekeeping_elsewhere)
 
 
 class AcidMetastoreHook(BaseHook):
     """Opens clients of a Hive metastore.
 
     :param hive_acid_conn_id: a connection of type ``hive_acid``: host (several, separated by commas, each with an
-        optional ``:port``, for failover), port, and in extra ``timeout_seconds``, ``user`` and
-        ``metastore_db_conn_id``.
+        optional ``:port``, for failover), port, and in extra ``timeout_seconds``, ``user``, ``metastore_db_conn_id``
+        (the id of a connection to the metastore's own database) and ``housekeeping_elsewhere``.
     """
 
     conn_name_attr = "hive_acid_conn_id"
@@ -59,7 +84,7 @@ class AcidMetastoreHook(BaseHook):
             "placeholders": {
                 "host": "metastore-1.example.org,metastore-2.example.org:9084",
                 "port": str(DEFAULT_PORT),
-                "extra": '{"timeout_seconds": 60, "user": "compactor"}',
+                "extra": '{"timeout_seconds": 60, "user": "compactor", "metastore_db_conn_id": "metastore_db"}',
             },
         }
 
@@ -72,7 +97,9 @@ class AcidMetastoreHook(BaseHook):
 
         :raises ConfigurationError: the connection names no host, or an address or time-out that cannot be used.
         """
-        return endpoint_of(self.get_connection(self.hive_acid_conn_id))
+        connection = self.get_connection(self.hive_acid_conn_id)
+        database_id = connection.extra_dejson.get("metastore_db_conn_id")
+        return endpoint_of(connection, self.get_connection(str(database_id)) if database_id else None)
 
     def get_conn(self) -> AcidMetastoreClient:
         """A client for the calling thread; a context manager that closes its connection."""
@@ -81,24 +108,45 @@ class AcidMetastoreHook(BaseHook):
     def test_connection(self) -> tuple[bool, str]:
         """Ask the metastore what it can do, for the button of the connection form."""
         try:
-            with self.get_conn() as client:
+            endpoint = self.endpoint()
+            with endpoint.open() as client:
                 facts = client.probe()
+                endpoint.open_queue(client)
+            missing = [] if endpoint.database is None else missing_rights(endpoint.database)
         except AcidError as error:
             return False, str(error)
-        if not facts.supports_thrift_queue:
+        if missing:
             return False, (
-                f"Metastore {facts.version} answers, but cannot keep its compaction queue over Thrift (Hive 4 can). "
-                "Remedy: use a Hive 4 metastore, or wait for a release that works on the database of Hive 3.1."
+                f"Hive metastore {facts.version} answers, but the login of its database lacks rights: "
+                f"{'; '.join(missing)}. Remedy: run docs/grants-postgresql.sql or docs/grants-mysql.sql for it."
             )
-        return True, f"Hive metastore {facts.version} answers and can be used"
+        how = "" if endpoint.database is None else ", and so does its database"
+        return True, f"Hive metastore {facts.version} answers{how} and can be used"
 
 
-def endpoint_of(connection: Connection) -> MetastoreEndpoint:
-    """The endpoint that an Airflow connection describes; errors as for :meth:`AcidMetastoreHook.endpoint`."""
+def endpoint_of(connection: Connection, database: Connection | None = None) -> MetastoreEndpoint:
+    """The endpoint that Airflow connections describe; errors as for :meth:`AcidMetastoreHook.endpoint`.
+
+    :param database: to the metastore's own database.
+    """
     extra = connection.extra_dejson
     subject = f"connection {connection.conn_id}"
     addresses = _addresses(subject, connection.host or "", connection.port or DEFAULT_PORT)
-    return MetastoreEndpoint(tuple(addresses), _timeout_seconds(subject, extra), extra.get("user") or None)
+    return MetastoreEndpoint(
+        tuple(addresses),
+        _timeout_seconds(subject, extra),
+        extra.get("user") or None,
+        None if database is None else database_url(database),
+        _flag(subject, "housekeeping_elsewhere", extra.get("housekeeping_elsewhere")),
+    )
+
+
+def _flag(subject: str, name: str, value: object) -> bool:
+    words = {"": False, "none": False, "false": False, "true": True}
+    flag = words.get(str(value).strip().lower())
+    if flag is None:
+        raise ConfigurationError(subject, f"{name} is {value!r}", "give true or false")
+    return flag
 
 
 def _timeout_seconds(subject: str, extra: Mapping[str, object]) -> float:

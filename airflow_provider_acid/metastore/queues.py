@@ -6,8 +6,12 @@ from airflow_provider_acid.exceptions import MetastoreVersionError
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.database import MetastoreDatabase
 from airflow_provider_acid.metastore.queue import CompactionQueue
+from airflow_provider_acid.metastore.server_check import check_server
 from airflow_provider_acid.metastore.sql_queue import SqlCompactionQueue
 from airflow_provider_acid.metastore.thrift_queue import ThriftCompactionQueue
+
+HIVE_4_COLUMNS = ("CQ_TXN_ID", "CQ_NEXT_TXN_ID")
+"""Columns of the queue by which Hive 4 makes a compaction a transaction."""
 
 
 def open_queue(
@@ -15,17 +19,33 @@ def open_queue(
 ) -> CompactionQueue:
     """The queue behind a client, chosen by what the server can do.
 
-    :param database: the metastore's database; needed on Hive 3.1.
+    :param database: the metastore's database; needed on Hive 3.1, of use on Hive 4 on PostgreSQL.
     :param housekeeping_elsewhere: whether another instance of the same metastore aborts dead transactions.
-    :raises MetastoreVersionError: the server has no queue over Thrift, and no database is configured.
+    :raises MetastoreVersionError: the server has no queue over Thrift, and no database is configured, or it is neither
+        Hive 3.1 nor Hive 4.
+    :raises ConfigurationError: it is set up in a way that would harm; see :func:`~.server_check.check_server`.
     """
     facts = client.probe()
     if facts.supports_thrift_queue:
-        return ThriftCompactionQueue(client)
+        return ThriftCompactionQueue(client, database)
     if database is None:
         raise MetastoreVersionError(
             f"metastore {facts.version}",
             "keeps its compaction queue in its database alone, as Hive 3.1 does",
             "name a connection to that database as metastore_db_conn_id in the extra of the hive_acid connection",
         )
+    _refuse_hybrid(facts.version, database)
+    check_server(client, database, housekeeping_elsewhere=housekeeping_elsewhere)
     return SqlCompactionQueue(client, database)
+
+
+def _refuse_hybrid(version: str, database: MetastoreDatabase) -> None:
+    """Refuse a vendor's build that took over parts of Hive 4: what it does at commit and cleaning is unknown."""
+    queue = database.table("COMPACTION_QUEUE")
+    new = [name for name in HIVE_4_COLUMNS if name in queue]
+    if new:
+        raise MetastoreVersionError(
+            f"metastore {version}",
+            f"has the column {new[0]} of Hive 4 in its queue, but not Hive 4's calls",
+            "use a metastore of Hive 3.1 or of Hive 4 as Apache released it",
+        )

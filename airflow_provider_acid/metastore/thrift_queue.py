@@ -14,7 +14,9 @@ from airflow_provider_acid.exceptions import (
     OwnershipLostError,
 )
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.database import MetastoreDatabase
 from airflow_provider_acid.metastore.queue import ClaimedCompaction, Enqueued, NotEnqueued
+from airflow_provider_acid.metastore.sql_finish import mark_cleaned
 from airflow_provider_acid.metastore.values import CompactionInfo, CompactionRow, CompactionState
 
 WORKER_VERSION = "airflow-provider-acid"
@@ -26,13 +28,15 @@ class ThriftCompactionQueue:
     An answer that got lost is settled by looking at the row; where looking does not settle it, the error stands.
 
     :param client: a client of a metastore that ``supports_thrift_queue``.
+    :param database: that metastore's database, for what the server fails to do by itself; None where it is not at hand.
     """
 
     publishes_by_commit = True
     can_forget_nothing = False
 
-    def __init__(self, client: AcidMetastoreClient) -> None:
+    def __init__(self, client: AcidMetastoreClient, database: MetastoreDatabase | None = None) -> None:
         self._client = client
+        self._database = database
 
     def enqueue(
         self, entity: Entity, type: CompactionType, pool: str, properties: Mapping[str, str] | None = None
@@ -172,7 +176,25 @@ class ThriftCompactionQueue:
         if _was_cleaned(self.row(row.id)):
             return
         info = replace(CompactionInfo.of_row(row), highest_write_id=highest_write_id)
-        self._change(row, lambda: self._client.mark_cleaned(info), _was_cleaned)
+        try:
+            self._change(row, lambda: self._client.mark_cleaned(info), _was_cleaned)
+        except MetastoreUnavailableError:
+            raise
+        except MetastoreError:
+            # Hive 4.0.1 on PostgreSQL cannot do it for an unpartitioned table.
+            if row.entity.partition is not None or not self._finish_cleaning(row, highest_write_id):
+                raise
+
+    def _finish_cleaning(self, row: CompactionRow, highest_write_id: int) -> bool:
+        """Do in the database what the server failed to do; whether the row is cleaned now."""
+        if self._database is None:
+            return False
+        try:
+            mark_cleaned(self._client, self._database, row, highest_write_id)
+        except MetastoreUnavailableError:
+            if not _was_cleaned(self.row(row.id)):
+                raise
+        return _was_cleaned(self.row(row.id))
 
     def _change(
         self,

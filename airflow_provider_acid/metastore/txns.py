@@ -161,7 +161,7 @@ class TransactionCalls(MetastoreConnection):
     def txn_timeout_seconds(self) -> float:
         """After how long without a heartbeat the metastore aborts a transaction (``metastore.txn.timeout``)."""
         for name in ("metastore.txn.timeout", "hive.txn.timeout"):
-            text = self._config_value(name)
+            text = self.config_value(name)
             if text:
                 return duration_seconds(text)
         return DEFAULT_TXN_TIMEOUT_SECONDS
@@ -247,7 +247,8 @@ class TransactionCalls(MetastoreConnection):
         answer = self._invoke("new transaction", structs.OPEN_TXNS, request, repeatable=False)
         return int(answer.txn_ids[0])
 
-    def _config_value(self, name: str) -> str:
+    def config_value(self, name: str) -> str:
+        """A setting of the server; empty where it is not set and has no default."""
         value = self._call(f"setting {name}", lambda thrift: thrift.get_config_value(name, ""), repeatable=True)
         return str(value)
 

@@ -13,7 +13,6 @@ from airflow.providers.common.compat.sdk import AirflowException, AirflowSkipExc
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.cleaner import Cleaner, Cleaning, CleaningState
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
-from airflow_provider_acid.metastore.thrift_queue import ThriftCompactionQueue
 from airflow_provider_acid.parameters import as_entities, as_number
 from airflow_provider_acid.triggers.cleaner import CleaningTrigger, cleaning_settings
 
@@ -123,8 +122,9 @@ class AcidCleanerOperator(BaseOperator):
 
     def _clean(self, entities: Sequence[Entity]) -> tuple[Cleaning, ...]:
         settings = cleaning_settings(self._retention_seconds())
-        with AcidMetastoreHook(self.hive_acid_conn_id).get_conn() as client:
-            cleanings = Cleaner(client, ThriftCompactionQueue(client), settings).clean(entities)
+        endpoint = AcidMetastoreHook(self.hive_acid_conn_id).endpoint()
+        with endpoint.open() as client:
+            cleanings = Cleaner(client, endpoint.open_queue(client), settings).clean(entities)
         for item in cleanings:
             self.log.info("%s: %s: %s", item.entity, item.state.value, item.message)
         return cleanings

@@ -24,7 +24,6 @@ from airflow_provider_acid.compaction.settings import CompactionSettings, LockTi
 from airflow_provider_acid.compaction.worker import Worker
 from airflow_provider_acid.config import configured_settings, job_queue
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook, MetastoreEndpoint
-from airflow_provider_acid.metastore.thrift_queue import ThriftCompactionQueue
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
 from airflow_provider_acid.parameters import as_boolean, as_due_partitions, as_integer, as_number, as_word
 
@@ -255,7 +254,7 @@ def open_connected_worker(endpoint: MetastoreEndpoint, settings: CompactionSetti
                 lock_wait_seconds=settings.lock_wait_seconds,
             )
 
-        queue = ThriftCompactionQueue(client)
+        queue = endpoint.open_queue(client)
         yield Worker(client, queue, transaction, settings, identity=identity, host=socket.gethostname())
 
 

@@ -15,7 +15,6 @@ from airflow_provider_acid.compaction.selection import TableSelection
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.config import check_interval_seconds, configured_settings
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
-from airflow_provider_acid.metastore.thrift_queue import ThriftCompactionQueue
 from airflow_provider_acid.metastore.values import CompactionRow
 from airflow_provider_acid.parameters import as_boolean, as_integer, as_names, as_number
 
@@ -103,8 +102,9 @@ class AcidCompactionSensor(BaseSensorOperator):
         settings = self._settings()
         most, size = self._number("max_partitions"), self._number("batch_partitions")
         skip = as_boolean("skip_when_nothing_due", self.skip_when_nothing_due)
-        with AcidMetastoreHook(self.hive_acid_conn_id).get_conn() as client:
-            evaluation = Initiator(client, ThriftCompactionQueue(client), settings).evaluate(selection)
+        endpoint = AcidMetastoreHook(self.hive_acid_conn_id).endpoint()
+        with endpoint.open() as client:
+            evaluation = Initiator(client, endpoint.open_queue(client), settings).evaluate(selection)
         self._report(evaluation, most)
         due = [item.to_json() for item in evaluation.due[:most]]
         if not due and skip:

@@ -17,7 +17,6 @@ from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.config import configured_settings
 from airflow_provider_acid.exceptions import AcidError, MetastoreError
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
-from airflow_provider_acid.metastore.thrift_queue import ThriftCompactionQueue
 
 FAILED_POLLS = 5
 """So many polls in a row may fail before the wait is given up."""
@@ -89,8 +88,9 @@ class CleaningTrigger(BaseTrigger):
     def look(self) -> list[str]:
         """What the partitions wait for; empty as soon as one of them, or nothing at all, is left to clean."""
         settings = cleaning_settings(self.retention_seconds)
-        with AcidMetastoreHook(self.hive_acid_conn_id).get_conn() as client:
-            cleaner = Cleaner(client, ThriftCompactionQueue(client), settings)
+        endpoint = AcidMetastoreHook(self.hive_acid_conn_id).endpoint()
+        with endpoint.open() as client:
+            cleaner = Cleaner(client, endpoint.open_queue(client), settings)
             found = cleaner.look([Entity.from_json(item) for item in self.partitions])
         if any(cleaning.state is CleaningState.READY for cleaning in found):
             return []

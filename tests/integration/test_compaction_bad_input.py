@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.compaction.outcomes import Outcome, OutcomeState
+from airflow_provider_acid.compaction.outcomes import OutcomeState
 from airflow_provider_acid.compaction.settings import CompactionSettings
+from airflow_provider_acid.exceptions import MetastoreError
 from airflow_provider_acid.hooks.metastore import MetastoreEndpoint
 from airflow_provider_acid.metastore.transport import MetastoreAddress
 from airflow_provider_acid.operators.compaction import open_connected_worker
 from tests.integration.clear_refusals import assert_clear, inserts
-from tests.integration.compaction_site import AcidTable, Site, due, fingerprint
+from tests.integration.compaction_site import AcidTable, Site, fingerprint
 from tests.unit.metastore.test_connection import old_server
 from tests.unit.spark_jobs.acid_files import insert
 
@@ -179,29 +180,25 @@ def test_a_delete_file_of_a_bucket_without_rows_is_no_obstacle(site: Site) -> No
 # While the job runs
 
 
-def begin_at(address: MetastoreAddress, entity: Entity) -> Outcome:
+def error_of_opening(address: MetastoreAddress) -> str:
     endpoint = MetastoreEndpoint((address,), 2.0, None)
-    with open_connected_worker(endpoint, CompactionSettings(), "task") as worker:
-        outcome = worker.begin(due(entity))
-    assert isinstance(outcome, Outcome)
-    return outcome
+    with pytest.raises(MetastoreError) as error, open_connected_worker(endpoint, CompactionSettings(), "task"):
+        pass
+    return str(error.value)
 
 
 def test_a_metastore_that_does_not_answer_is_named() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-    outcome = begin_at(MetastoreAddress("127.0.0.1", port), Entity("db", "t"))
-    assert outcome.state is OutcomeState.FAILED
-    assert f"127.0.0.1:{port}" in outcome.message
-    assert "Remedy: " in outcome.message
+    message = error_of_opening(MetastoreAddress("127.0.0.1", port))
+    assert f"127.0.0.1:{port}" in message
+    assert "Remedy: " in message
 
 
-def test_a_metastore_of_another_version_is_named_before_anything_is_requested(old_server: MetastoreAddress) -> None:
-    outcome = begin_at(old_server, Entity("db", "t"))
-    assert outcome.state is OutcomeState.FAILED
-    assert outcome.message == (
-        "metastore: its version 3.1.3 lacks the calls by which somebody outside of Hive can be a worker. "
-        "Remedy: connect to a Hive 4 metastore."
+def test_a_hive_3_without_its_database_is_named_before_anything_is_requested(old_server: MetastoreAddress) -> None:
+    assert error_of_opening(old_server) == (
+        "metastore 3.1.3: keeps its compaction queue in its database alone, as Hive 3.1 does. Remedy: name a "
+        "connection to that database as metastore_db_conn_id in the extra of the hive_acid connection."
     )
 
 

@@ -22,6 +22,8 @@ from airflow_provider_acid.operators.cleaner import AcidCleanerOperator
 from airflow_provider_acid.triggers import cleaner as trigger_module
 from airflow_provider_acid.triggers.cleaner import FAILED_POLLS, CleaningTrigger
 
+pytestmark = pytest.mark.usefixtures("hive_4")
+
 READY, WAITING, CLEANED, KEPT, FAILED = CleaningState
 BLOCKER = "waits for transaction 9 of eve@there, open for 60 s"
 NOW = 1_000_000.0

@@ -224,6 +224,7 @@ def test_no_secret_of_a_connection_reaches_the_command_line(spark: FakeSpark, mo
             }
         ),
     )
+    monkeypatch.setenv("AIRFLOW_CONN_SECRET", "postgres://secret:secret@secret.example/secret")
     operator().execute({})
     assert "secret" not in " ".join(spark.calls()[0])
 

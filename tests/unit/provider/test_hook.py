@@ -109,7 +109,7 @@ def test_extra_holds_time_out_and_user(
 
 @pytest.mark.parametrize(
     ("supports_queue", "good", "words"),
-    [(True, True, "Hive metastore 4.0.1 answers"), (False, False, "Remedy: use a Hive 4 metastore")],
+    [(True, True, "Hive metastore 4.0.1 answers"), (False, False, "metastore_db_conn_id")],
 )
 def test_the_connection_test_says_what_the_metastore_can_do(
     set_connection: SetConnection, monkeypatch: pytest.MonkeyPatch, supports_queue: bool, good: bool, words: str
@@ -129,6 +129,77 @@ def test_the_connection_test_reports_a_metastore_that_does_not_answer(set_connec
     assert "Remedy: start the metastore" in message
 
 
+def database_of(monkeypatch: pytest.MonkeyPatch, set_connection: SetConnection, **fields: Any) -> MetastoreEndpoint:
+    """The endpoint of a metastore whose database is named by these fields of an Airflow connection."""
+    set_connection(host="ms", extra={"metastore_db_conn_id": "metastore_db"})
+    monkeypatch.setenv("AIRFLOW_CONN_METASTORE_DB", json.dumps(fields))
+    return endpoint()
+
+
+@pytest.mark.parametrize(
+    ("fields", "url"),
+    [
+        ({"conn_type": "postgres"}, "postgresql+psycopg2://acid:p%40ss@db/ms"),
+        ({"conn_type": "postgres", "port": 5433}, "postgresql+psycopg2://acid:p%40ss@db:5433/ms"),
+        ({"conn_type": "mysql"}, "mysql+pymysql://acid:p%40ss@db/ms"),
+        ({"conn_type": "mysql", "extra": {"sqlalchemy_scheme": "mysql+mysqldb"}}, "mysql+mysqldb://acid:p%40ss@db/ms"),
+        (
+            {"conn_type": "postgres", "extra": {"sslmode": "require", "cursor": "dictcursor"}},
+            "postgresql+psycopg2://acid:p%40ss@db/ms?sslmode=require",
+        ),
+    ],
+)
+def test_the_database_is_that_of_the_connection_named_in_extra(
+    set_connection: SetConnection, monkeypatch: pytest.MonkeyPatch, fields: dict[str, Any], url: str
+) -> None:
+    found = database_of(
+        monkeypatch, set_connection, host="db", login="acid", password="p@ss", schema="ms", **fields
+    ).database_url
+    assert found is not None
+    assert found.render_as_string(hide_password=False) == url
+
+
+def test_the_databases_password_is_shown_nowhere(
+    set_connection: SetConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = database_of(
+        monkeypatch, set_connection, conn_type="postgres", host="db", login="acid", password="sesame", schema="ms"
+    )
+    assert found.database is not None
+    assert "sesame" not in repr(found) + str(found) + repr(found.database) + str(found.database)
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"conn_type": "sqlite", "schema": "ms"}, "is of type 'sqlite'"),
+        ({"conn_type": "postgres"}, "names no database"),
+    ],
+)
+def test_a_connection_that_is_no_metastore_database_is_refused(
+    set_connection: SetConnection, monkeypatch: pytest.MonkeyPatch, fields: dict[str, Any], reason: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=reason):
+        database_of(monkeypatch, set_connection, host="db", **fields)
+
+
+@pytest.mark.parametrize(
+    ("value", "meaning"),
+    [(None, False), ("", False), (False, False), ("false", False), (True, True), ("True", True)],
+)
+def test_extra_says_whether_housekeeping_runs_elsewhere(
+    set_connection: SetConnection, value: object, meaning: bool
+) -> None:
+    set_connection(host="ms", extra={"housekeeping_elsewhere": value})
+    assert endpoint().housekeeping_elsewhere is meaning
+
+
+def test_a_word_that_is_neither_true_nor_false_is_refused(set_connection: SetConnection) -> None:
+    set_connection(host="ms", extra={"housekeeping_elsewhere": "perhaps"})
+    with pytest.raises(ConfigurationError, match="housekeeping_elsewhere is 'perhaps'"):
+        endpoint()
+
+
 def connection_type() -> dict[str, Any]:
     kinds = get_provider_info()["connection-types"]
     assert isinstance(kinds, list)
@@ -146,7 +217,7 @@ def test_the_form_belongs_to_the_hook() -> None:
 
 def test_every_field_of_the_form_has_label_description_and_schema() -> None:
     fields = connection_type()["conn-fields"]
-    assert fields.keys() == {"timeout_seconds", "user", "metastore_db_conn_id"}
+    assert fields.keys() == {"timeout_seconds", "user", "metastore_db_conn_id", "housekeeping_elsewhere"}
     for field in fields.values():
         assert field.keys() == {"label", "description", "schema"}
         assert "null" in field["schema"]["type"]
@@ -158,9 +229,12 @@ def test_the_forms_example_of_several_hosts_can_be_entered(set_connection: SetCo
     assert len(endpoint().addresses) == 2
 
 
-def test_airflow_2_shows_extra_as_text_because_it_has_no_fields_for_it(set_connection: SetConnection) -> None:
+def test_airflow_2_shows_extra_as_text_because_it_has_no_fields_for_it(
+    set_connection: SetConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
     form = AcidMetastoreHook.get_ui_field_behaviour()
     assert "extra" not in form["hidden_fields"]
+    monkeypatch.setenv("AIRFLOW_CONN_METASTORE_DB", "postgres://db/metastore")
     set_connection(host=form["placeholders"]["host"], extra=form["placeholders"]["extra"])
     assert endpoint().user == "compactor"
 

@@ -23,6 +23,8 @@ from airflow_provider_acid.metastore.values import CompactionRow, CompactionStat
 from airflow_provider_acid.sensors import compaction
 from airflow_provider_acid.sensors.compaction import LINES_LOGGED, AcidCompactionSensor
 
+pytestmark = pytest.mark.usefixtures("hive_4")
+
 NOTHING = Evaluation()
 
 

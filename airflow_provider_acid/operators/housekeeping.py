@@ -1,0 +1,104 @@
+"""An operator that looks after what dead workers left and reports what is stuck."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.common.compat.sdk import BaseOperator
+
+from airflow_provider_acid.compaction.housekeeping import Housekeeper
+from airflow_provider_acid.compaction.housekeeping_report import HousekeepingReport
+from airflow_provider_acid.compaction.selection import TableSelection
+from airflow_provider_acid.compaction.settings import CompactionSettings
+from airflow_provider_acid.config import configured_settings
+from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
+from airflow_provider_acid.parameters import as_integer, as_names, as_number
+
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Context
+
+
+class AcidHousekeepingOperator(BaseOperator):
+    """Looks after the compactions of some tables.
+
+    Ends claims of dead workers, settles what they had all but finished, removes staging directories that belong to
+    nobody, keeps claims that wait to be cleaned, and logs what is stuck. Everything it does may be repeated, and is
+    done beside running compactions. The XComs: ``partitions`` (for :class:`~.cleaner.AcidCleanerOperator`),
+    ``stuck`` and ``done``.
+
+    All parameters are templated; numbers and lists may arrive as text.
+
+    :param tables: patterns of tables, e.g. ``["sales.orders", "web.*"]``.
+    :param exclude: patterns of tables to leave out.
+    :param hive_acid_conn_id: the metastore's connection.
+    :param worker_timeout_seconds: a claim that is silent for longer, and whose transaction is dead, is ended; default:
+        ``[hive_acid] worker_timeout``.
+    :param forgotten_after_seconds: age from which a finished compaction that still waits is handed to the cleaner.
+    :param max_partitions: partitions handed to the cleaner at most, oldest requests first.
+    """
+
+    template_fields: Sequence[str] = (
+        "tables",
+        "exclude",
+        "hive_acid_conn_id",
+        "worker_timeout_seconds",
+        "forgotten_after_seconds",
+        "max_partitions",
+    )
+    ui_color = "#cfd8dc"
+
+    def __init__(
+        self,
+        *,
+        tables: Sequence[str] | str,
+        exclude: Sequence[str] | str = (),
+        hive_acid_conn_id: str = AcidMetastoreHook.default_conn_name,
+        worker_timeout_seconds: float | str | None = None,
+        forgotten_after_seconds: float | str = 21_600.0,
+        max_partitions: int | str = 1000,
+        multiple_outputs: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(multiple_outputs=multiple_outputs, **kwargs)
+        self.tables = tables
+        self.exclude = exclude
+        self.hive_acid_conn_id = hive_acid_conn_id
+        self.worker_timeout_seconds = worker_timeout_seconds
+        self.forgotten_after_seconds = forgotten_after_seconds
+        self.max_partitions = max_partitions
+
+    def execute(self, context: Context) -> dict[str, object]:
+        """Do all chores once; what was done and what is stuck.
+
+        :raises ConfigurationError: a parameter cannot be used.
+        :raises MetastoreUnavailableError: the metastore does not answer.
+        """
+        selection = TableSelection.of(as_names("tables", self.tables), as_names("exclude", self.exclude))
+        report = self._sweep(selection)
+        for line in report.lines():
+            self.log.info("%s", line)
+        return report.to_json()
+
+    def _sweep(self, selection: TableSelection) -> HousekeepingReport:
+        forgotten_seconds = as_number("forgotten_after_seconds", self.forgotten_after_seconds)
+        max_partitions = as_integer("max_partitions", self.max_partitions)
+        settings = self._settings()
+        endpoint = AcidMetastoreHook(self.hive_acid_conn_id).endpoint()
+        with endpoint.open() as client:
+            housekeeper = Housekeeper(
+                client,
+                endpoint.open_queue(client),
+                settings,
+                forgotten_seconds=forgotten_seconds,
+                max_partitions=max_partitions,
+            )
+            return housekeeper.sweep(selection)
+
+    def _settings(self) -> CompactionSettings:
+        settings = configured_settings()
+        if self.worker_timeout_seconds is None:
+            return settings
+        seconds = as_number("worker_timeout_seconds", self.worker_timeout_seconds)
+        return replace(settings, worker_timeout_seconds=seconds)
