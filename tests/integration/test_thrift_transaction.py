@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
 from airflow_provider_acid.metastore.transport import MetastoreAddress
 from airflow_provider_acid.metastore.values import LockState, TxnState
+from tests.harness.compaction_chain import wait_until
 from tests.harness.metastore_server import MetastoreServer
 from tests.integration.thrift_proxy import ThriftProxy
 
@@ -63,13 +64,6 @@ def shaky_client(proxy: ThriftProxy) -> Iterator[AcidMetastoreClient]:
 @pytest.fixture
 def entity() -> Entity:
     return Entity("transaction_tests", f"t{next(NUMBERS)}", "ds=1")
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.05)
 
 
 def beating_threads() -> list[str]:
