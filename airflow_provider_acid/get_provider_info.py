@@ -20,6 +20,7 @@ def get_provider_info() -> dict[str, object]:
                 "python-modules": [
                     "airflow_provider_acid.operators.compaction",
                     "airflow_provider_acid.operators.cleaner",
+                    "airflow_provider_acid.operators.housekeeping",
                 ],
             }
         ],

@@ -144,6 +144,7 @@ def test_every_dag_of_the_documents_and_of_the_package_parses_without_network_da
     assert [name for name in names if not parsed[name].dags] == []
     tasks = ["clean", "compact", "done", "find_due_partitions"]
     assert parsed["acid_compaction.py"].dags == {"acid_compaction": tasks}
+    assert parsed["acid_housekeeping.py"].dags == {"acid_housekeeping": ["clean_forgotten", "keep_house"]}
 
 
 def test_every_command_of_the_documents_works(tmp_path: Path) -> None:
