@@ -90,7 +90,8 @@ OPTIONS = (
     Option("worker_timeout", "Seconds after which a silent claim is taken back.", "float", "86400"),
     Option(
         "cleaner_retention_time",
-        "Seconds that obsolete directories are kept for readers that open no transaction.",
+        "Seconds that obsolete directories are kept for readers that open no transaction. On Hive 3.1 those that take "
+        "no lock either (spark-acid) have nothing but this time; make it longer than their longest query.",
         "float",
         "0",
     ),

@@ -49,7 +49,8 @@ class CompactionSettings:
         Worker does it.
     :param lock_wait_seconds: longest wait for the SHARED_READ lock on the partition.
     :param worker_timeout_seconds: ``hive.compactor.worker.timeout``; a partition that takes longer is abandoned.
-    :param retention_seconds: how long obsolete directories are kept for readers that open no transaction.
+    :param retention_seconds: how long obsolete directories are kept for readers that open no transaction; on Hive 3.1
+        those that have no lock either, as spark-acid's, are covered by nothing else.
     """
 
     thresholds: Thresholds = field(default_factory=Thresholds)

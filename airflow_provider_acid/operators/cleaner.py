@@ -29,6 +29,10 @@ class AcidCleanerOperator(BaseOperator):
     Waits until every transaction has ended that may have begun to read before the compaction was committed, deletes
     obsolete directories and those of aborted transactions, and completes the row in the metastore's queue.
 
+    On Hive 3.1 it also waits for the locks that were there when the compaction was published. While it waits the
+    partition's row stays 'working' for everybody else, which keeps Hive's own Cleaner away from it but also stands in
+    the way of the partition's next request.
+
     :param partitions: objects with ``database``, ``table`` and ``partition``, as sensor and operator return them.
         Those without a row 'ready for cleaning' are passed over. (templated)
     :param hive_acid_conn_id: the metastore's connection. (templated)
@@ -36,7 +40,8 @@ class AcidCleanerOperator(BaseOperator):
         nothing more is deleted. (templated)
     :param poll_seconds: time between two looks at the metastore. (templated)
     :param retention_seconds: how long obsolete directories are kept for readers that open no transaction; default:
-        ``[hive_acid] cleaner_retention_time``. (templated)
+        ``[hive_acid] cleaner_retention_time``. On Hive 3.1 readers that take no lock either, as spark-acid's, are
+        covered by nothing else. (templated)
     :param deferrable: wait in the triggerer instead of a worker slot.
     """
 

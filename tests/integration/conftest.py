@@ -42,6 +42,12 @@ def hive_3_site(hive_3_metastore: MetastoreServer) -> Iterator[Site]:
     yield from _site(hive_3_metastore, MetastoreDatabase(hive_3_metastore.server_database.url))
 
 
+@pytest.fixture
+def hive_3_site_on_mariadb(hive_3_metastore_on_mariadb: MetastoreServer) -> Iterator[Site]:
+    """The same on MariaDB."""
+    yield from _site(hive_3_metastore_on_mariadb, MetastoreDatabase(hive_3_metastore_on_mariadb.server_database.url))
+
+
 def _site(metastore: MetastoreServer, hive_database: MetastoreDatabase | None) -> Iterator[Site]:
     addresses = [MetastoreAddress(metastore.host, metastore.port)]
     with ThriftAdmin(metastore.host, metastore.port) as admin, AcidMetastoreClient(addresses, user="tester") as client:

@@ -30,6 +30,13 @@ def site(hive_3_site: Site) -> Site:
     return hive_3_site
 
 
+@pytest.fixture(params=["hive_3_site", "hive_3_site_on_mariadb"])
+def either_site(request: pytest.FixtureRequest) -> Site:
+    """On PostgreSQL, and on MariaDB, which compares texts without case."""
+    site: Site = request.getfixturevalue(request.param)
+    return site
+
+
 class Death(BaseException):
     """Ends a cleaning right after a step."""
 
@@ -72,14 +79,14 @@ def comes_true(condition: Callable[[], bool]) -> bool:
 
 def stored_state(site: Site, id: int | None) -> str:
     """The row's letter in the database; ``gone`` where it has left the queue."""
-    found = site.server.server_database.query(f"SELECT cq_state FROM compaction_queue WHERE cq_id = {id}")
+    found = site.server.server_database.query(f"SELECT cq_state FROM COMPACTION_QUEUE WHERE cq_id = {id}")
     return str(found[0][0]) if found else "gone"
 
 
 def recorded_aborts(site: Site, table: str) -> set[int]:
     """Write ids of the table whose abort Hive has on record; others count as committed."""
     found = site.server.server_database.query(
-        "SELECT tc_writeid FROM txn_components JOIN txns ON tc_txnid = txn_id "
+        "SELECT tc_writeid FROM TXN_COMPONENTS JOIN TXNS ON tc_txnid = txn_id "
         f"WHERE txn_state = 'a' AND tc_database = '{site.database}' AND tc_table = '{table}'"
     )
     return {int(str(write_id)) for (write_id,) in found}
@@ -191,7 +198,8 @@ def test_files_go_before_the_row_becomes_history(site: Site) -> None:
 
 
 @pytest.mark.parametrize("last", [Step.CLEANING_DECIDED, Step.FILES_DELETED, Step.MARKED_CLEANED])
-def test_c11_a_cleaning_that_dies_is_repeated_to_its_end(site: Site, last: Step) -> None:
+def test_c11_a_cleaning_that_dies_is_repeated_to_its_end(either_site: Site, last: Step) -> None:
+    site = either_site
     table = inserts(site)
     compacted = compact(site, table.entity())
 
@@ -252,8 +260,9 @@ def streamed(site: Site, table: AcidTable, aborted: int) -> tuple[list[int], int
     return [batch[3].txn, batch[4].txn], batch[aborted].id
 
 
-def test_an_aborted_write_id_in_a_delta_that_is_still_streamed_to_is_never_forgotten(site: Site) -> None:
+def test_an_aborted_write_id_in_a_delta_that_is_still_streamed_to_is_never_forgotten(either_site: Site) -> None:
     """Hive 3.1.3's own Cleaner forgets it, and the aborted row comes back; see the fixture a_stream_open."""
+    site = either_site
     table = new_table(site)
     table.insert(1)
     table.insert(2)
@@ -307,7 +316,8 @@ def test_the_aborted_row_of_a_stream_open_never_comes_back(site: Site) -> None:
     assert rows_now(site, table) == comparable(table.rows)
 
 
-def test_a_partition_in_upper_case_is_cleaned_without_harm_to_its_twin_in_lower_case(site: Site) -> None:
+def test_a_partition_in_upper_case_is_cleaned_without_harm_to_its_twin_in_lower_case(either_site: Site) -> None:
+    site = either_site
     table = new_table(site, partitions=["p=A", "p=a"])
     for partition, value in (("p=A", 10), ("p=a", 20)):
         table.insert(value, partition=partition)
@@ -344,7 +354,8 @@ def test_a_reader_of_the_twin_in_lower_case_is_waited_for_too(site: Site) -> Non
 # --- beside Hive's own Initiator and Cleaner
 
 
-def test_hives_own_initiator_and_cleaner_leave_a_row_that_waits_alone(site: Site) -> None:
+def test_hives_own_initiator_and_cleaner_leave_a_row_that_waits_alone(either_site: Site) -> None:
+    site = either_site
     waiting, theirs, forgotten = inserts(site), new_table(site, "theirs"), new_table(site, "forgotten")
     reader = site.reader(waiting)
     compacted = compact(site, waiting.entity())
@@ -354,9 +365,9 @@ def test_hives_own_initiator_and_cleaner_leave_a_row_that_waits_alone(site: Site
     query = site.server.server_database.query
     ids = {table.name: site.client.compact(table.entity(), CompactionType.MAJOR).id for table in (theirs, forgotten)}
     now_ms = site.client.server_now_ms()
-    query(f"UPDATE compaction_queue SET cq_state = 'r', cq_highest_write_id = 1 WHERE cq_id = {ids['theirs']}")
+    query(f"UPDATE COMPACTION_QUEUE SET cq_state = 'r', cq_highest_write_id = 1 WHERE cq_id = {ids['theirs']}")
     query(
-        f"UPDATE compaction_queue SET cq_state = 'w', cq_worker_id = 'somebody', cq_start = {now_ms - 2 * A_DAY_MS} "
+        f"UPDATE COMPACTION_QUEUE SET cq_state = 'w', cq_worker_id = 'somebody', cq_start = {now_ms - 2 * A_DAY_MS} "
         f"WHERE cq_id = {ids['forgotten']}"
     )
 
@@ -365,19 +376,20 @@ def test_hives_own_initiator_and_cleaner_leave_a_row_that_waits_alone(site: Site
 
     assert stored_state(site, compacted.request_id) == "w"
     assert waiting.fingerprint() == before
-    query(f"DELETE FROM compaction_queue WHERE cq_id = {ids['forgotten']}")
+    query(f"DELETE FROM COMPACTION_QUEUE WHERE cq_id = {ids['forgotten']}")
     site.end(reader, site.admin.commit)
     assert clean(site, waiting).state is CleaningState.CLEANED
 
 
-def test_each_look_keeps_the_claim_of_a_row_that_waits_from_being_taken_back(site: Site) -> None:
+def test_each_look_keeps_the_claim_of_a_row_that_waits_from_being_taken_back(either_site: Site) -> None:
+    site = either_site
     table = inserts(site)
     site.reader(table)
     compacted = compact(site, table.entity())
     query = site.server.server_database.query
     for look in (site.look, site.clean):
         old = site.client.server_now_ms() - A_DAY_MS // 2
-        query(f"UPDATE compaction_queue SET cq_start = {old} WHERE cq_id = {compacted.request_id}")
+        query(f"UPDATE COMPACTION_QUEUE SET cq_start = {old} WHERE cq_id = {compacted.request_id}")
         assert [cleaning.state for cleaning in look(table.entity())] == [CleaningState.WAITING]
         start_ms = site.row(compacted.request_id).start_ms
         assert start_ms is not None
@@ -391,7 +403,7 @@ def test_a_row_that_hives_initiator_took_back_is_claimed_again_and_cleaned(site:
     compacted = compact(site, table.entity())
     old = site.client.server_now_ms() - 2 * A_DAY_MS
     query = site.server.server_database.query
-    query(f"UPDATE compaction_queue SET cq_start = {old} WHERE cq_id = {compacted.request_id}")
+    query(f"UPDATE COMPACTION_QUEUE SET cq_start = {old} WHERE cq_id = {compacted.request_id}")
     assert comes_true(lambda: stored_state(site, compacted.request_id) == "i")
     assert clean(site, table).state is CleaningState.CLEANED
     assert table.directories() == ["base_0000003"]
