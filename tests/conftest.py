@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.harness.database_server import DatabaseServer
+from tests.harness.hive_engine import HiveEngine
 from tests.harness.hive_engine_program import (
     HIVE_3,
+    HIVE_4,
     engine_program,
     hive_3_metastore_program,
     hive_4_metastore_program,
@@ -82,6 +84,21 @@ def reaping_hive_3_metastore_on_mariadb(
 
 
 @pytest.fixture(scope="session")
+def hive_4_metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MetastoreServer]:
+    """Hive 4.0.1 on Derby; it leaves dead transactions alone."""
+    with MetastoreServer(tmp_path_factory.mktemp("hive-4-metastore"), reaper=False) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def reaping_hive_4_metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MetastoreServer]:
+    """The same with transactions that were silent for :data:`REAPER_SECONDS` aborted."""
+    folder = tmp_path_factory.mktemp("reaping-hive-4-metastore")
+    with MetastoreServer(folder, transaction_timeout_seconds=REAPER_SECONDS, reaper=True) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
 def hive_4_metastore_on_postgres(
     tmp_path_factory: pytest.TempPathFactory, postgres: PostgresServer
 ) -> Iterator[MetastoreServer]:
@@ -90,6 +107,22 @@ def hive_4_metastore_on_postgres(
     database = ServerDatabase(postgres, "hive_4")
     with MetastoreServer(folder, reaper=False, program=hive_4_metastore_program(), database=database) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def hive_3_engine(tmp_path_factory: pytest.TempPathFactory, hive_3_metastore: MetastoreServer) -> Iterator[HiveEngine]:
+    """Hive 3.1.3 itself, for SQL on the tables of :func:`hive_3_metastore`."""
+    with HiveEngine(HIVE_3, tmp_path_factory.mktemp("hive-3-engine"), hive_3_metastore) as engine:
+        yield engine
+
+
+@pytest.fixture(scope="session")
+def hive_4_engine(
+    tmp_path_factory: pytest.TempPathFactory, hive_4_metastore_on_postgres: MetastoreServer
+) -> Iterator[HiveEngine]:
+    """Hive 4.0.1 itself, for SQL on the tables of :func:`hive_4_metastore_on_postgres`."""
+    with HiveEngine(HIVE_4, tmp_path_factory.mktemp("hive-4-engine"), hive_4_metastore_on_postgres) as engine:
+        yield engine
 
 
 def _hive_3(

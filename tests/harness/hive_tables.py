@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 import tarfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TypedDict
 
@@ -107,7 +108,8 @@ def register(
         fixture.unpack(location.parent)
         partitions = _partitions(location, len(fixture.definition.partition_keys))
         admin.add_partitions(database, name, partitions)
-        open_transactions = _replay_transactions(admin, fixture, database, location, partitions)
+        seed = partial(_seed_write_id, server, admin, database, name)
+        open_transactions = _replay_transactions(admin, fixture, database, location, partitions, seed)
     return FixtureTable(database, name, location, fixture.rows, fixture, tuple(partitions), open_transactions)
 
 
@@ -156,12 +158,17 @@ def _partitions(location: Path, keys: int) -> list[str]:
 
 
 def _replay_transactions(
-    admin: ThriftAdmin, fixture: HiveFixture, database: str, location: Path, partitions: Iterable[str]
+    admin: ThriftAdmin,
+    fixture: HiveFixture,
+    database: str,
+    location: Path,
+    partitions: Iterable[str],
+    seed_write_id: Callable[[int], None],
 ) -> dict[int, int]:
     first = 1
     if fixture.high_water_mark >= FIRST_WRITE_ID_AFTER_CONVERSION:
         first = FIRST_WRITE_ID_AFTER_CONVERSION
-        admin.seed_write_id(database, fixture.name, first - 1)
+        seed_write_id(first - 1)
     transactions = admin.open_transactions(fixture.high_water_mark - first + 1)
     write_ids = admin.allocate_write_ids(database, fixture.name, transactions)
     open_transactions = {}
@@ -175,6 +182,16 @@ def _replay_transactions(
         else:
             admin.commit(transaction)
     return open_transactions
+
+
+def _seed_write_id(server: MetastoreServer, admin: ThriftAdmin, database: str, name: str, last_used: int) -> None:
+    if admin.is_hive_3:  # which does it by itself, when a table is converted
+        server.server_database.query(
+            "INSERT INTO NEXT_WRITE_ID (NWI_DATABASE, NWI_TABLE, NWI_NEXT)"
+            f" VALUES ('{database}', '{name}', {last_used + 1})"
+        )
+    else:
+        admin.seed_write_id(database, name, last_used)
 
 
 def _written(location: Path, partitions: Iterable[str], write_id: int) -> list[str | None]:

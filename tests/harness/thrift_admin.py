@@ -11,16 +11,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 from hmsclient.genthrift.hive_metastore import ttypes
 from hmsclient.genthrift.hive_metastore.ThriftHiveMetastore import Client
 from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
-from thrift.Thrift import TApplicationException, TMessageType, TType
 from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TBufferedTransport
 
 from tests.harness import thrift_structs as structs
+from tests.harness.thrift_calls import ThriftCalls
 
 TIMEOUT_SECONDS = 60
 NO_OPEN_WRITE_ID = 2**63 - 1  # as Hive writes it into lists of valid write ids and transactions
@@ -88,6 +87,16 @@ class Transactions:
         return ":".join((str(self.high_water_mark), str(min(self.open, default=NO_OPEN_WRITE_ID)), *lists))
 
 
+@dataclass(frozen=True)
+class ShownCompaction:
+    """A row of SHOW COMPACTIONS."""
+
+    id: int
+    table: str
+    partition: str | None
+    state: str
+
+
 class ThriftAdmin:
     """A connection to a metastore, as a context manager. Thrift's own errors are passed on.
 
@@ -99,8 +108,9 @@ class ThriftAdmin:
         socket = TSocket(host, port)
         socket.setTimeout(TIMEOUT_SECONDS * 1000)
         self._transport = TBufferedTransport(socket)
-        self._protocol = TBinaryProtocolAccelerated(self._transport)
-        self._client = Client(self._protocol)
+        protocol = TBinaryProtocolAccelerated(self._transport)
+        self._client = Client(protocol)
+        self._calls = ThriftCalls(protocol)
 
     def __enter__(self) -> ThriftAdmin:
         self._transport.open()
@@ -152,7 +162,7 @@ class ThriftAdmin:
         if self.is_hive_3:
             self._client.create_table(described)
         else:
-            self._call("create_table_req", request, "request", None)
+            self._calls.call("create_table_req", request, "request", None)
         return self.table_location(table.database, table.name)
 
     def table_location(self, database: str, name: str) -> Path:
@@ -176,7 +186,14 @@ class ThriftAdmin:
         self._client.drop_table(database, name, True)
 
     def truncate_table(self, database: str, name: str, partitions: Iterable[str] = ()) -> None:
-        """Deletes the files of a table, or of the named partitions of it, in a transaction of its own."""
+        """Deletes the files of a table, or of the named partitions of it, in a transaction of its own.
+
+        Hive 3 knows no transaction here.
+        """
+        if self.is_hive_3:
+            arguments = structs.TruncateTable(dbName=database, tableName=name, partNames=list(partitions) or None)
+            self._calls.call_with("truncate_table", arguments, None)
+            return
         (transaction,) = self.open_transactions()
         write_id = self.allocate_write_ids(database, name, [transaction])[transaction]
         request = structs.TruncateTableRequest(
@@ -186,7 +203,7 @@ class ThriftAdmin:
             writeId=write_id,
             validWriteIdList=f"{database}.{name}:{write_id}:{NO_OPEN_WRITE_ID}::",
         )
-        self._call("truncate_table_req", request, "req", None)
+        self._calls.call("truncate_table_req", request, "req", None)
         self.commit(transaction)
 
     def add_partitions(self, database: str, name: str, partitions: Iterable[str]) -> list[Path]:
@@ -243,20 +260,19 @@ class ThriftAdmin:
     def allocate_write_ids(self, database: str, name: str, transactions: Iterable[int]) -> dict[int, int]:
         """Gives each transaction its write id in a table: transaction id to write id."""
         request = structs.AllocateTableWriteIdsRequest(dbName=database, tableName=name, txnIds=list(transactions))
-        answer = self._call("allocate_table_write_ids", request, "rqst", structs.AllocateTableWriteIdsResponse)
+        answer = self._calls.call("allocate_table_write_ids", request, "rqst", structs.AllocateTableWriteIdsResponse)
         return {pair.txnId: pair.writeId for pair in answer.txnToWriteIds}
 
     def seed_write_id(self, database: str, name: str, last_used: int) -> None:
         """Makes the first write id of a table that has none yet ``last_used + 1``."""
         request = structs.SeedTableWriteIdsRequest(dbName=database, tableName=name, seedWriteId=last_used)
-        self._call("seed_write_id", request, "rqst", None)
+        self._calls.call("seed_write_id", request, "rqst", None)
 
-    def write_ids(self, database: str, name: str) -> WriteIds:
-        """The write ids of a table as a reader that starts now sees them."""
-        request = structs.GetValidWriteIdsRequest(
-            fullTableNames=[f"{database}.{name}".lower()], validTxnList=self.transactions().as_valid_txn_list()
-        )
-        answer = self._call("get_valid_write_ids", request, "rqst", structs.GetValidWriteIdsResponse)
+    def write_ids(self, database: str, name: str, transactions: Transactions | None = None) -> WriteIds:
+        """The write ids of a table as a reader sees them to whom these are the transactions; None: that starts now."""
+        valid = (transactions or self.transactions()).as_valid_txn_list()
+        request = structs.GetValidWriteIdsRequest(fullTableNames=[f"{database}.{name}".lower()], validTxnList=valid)
+        answer = self._calls.call("get_valid_write_ids", request, "rqst", structs.GetValidWriteIdsResponse)
         (table,) = answer.tblValidWriteIds
         bits = int.from_bytes(table.abortedBits, "little")
         aborted = {write_id for place, write_id in enumerate(table.invalidWriteIds) if bits >> place & 1}
@@ -274,7 +290,26 @@ class ThriftAdmin:
             partitionnames=list(partitions),
             operationType=ttypes.DataOperationType.INSERT,
         )
-        self._call("add_dynamic_partitions", request, "rqst", None)
+        self._calls.call("add_dynamic_partitions", request, "rqst", None)
+
+    # --- compactions
+
+    def request_compaction(self, database: str, name: str, partition: str | None = None) -> int:
+        """ALTER TABLE … COMPACT 'major'; the id of the request, or of the one that is there already."""
+        request = ttypes.CompactionRequest(
+            dbname=database, tablename=name, partitionname=partition, type=ttypes.CompactionType.MAJOR
+        )
+        return int(self._client.compact2(request).id)
+
+    def compactions(self, database: str) -> list[ShownCompaction]:
+        """SHOW COMPACTIONS for the tables of a database, by id."""
+        rows = self._client.show_compact(ttypes.ShowCompactRequest()).compacts
+        shown = [
+            ShownCompaction(row.id, row.tablename, row.partitionname, row.state)
+            for row in rows
+            if row.dbname == database
+        ]
+        return sorted(shown, key=lambda row: row.id)
 
     # --- locks
 
@@ -334,58 +369,9 @@ class ThriftAdmin:
         )
         return self._client.get_table_req(request).table
 
-    def _call(self, method: str, request: structs.Struct, argument: str, answer: type[structs.Struct] | None) -> Any:
-        """A call that hmsclient does not have, with one argument.
-
-        :raises MetaException: or another of the metastore's declared errors, or TApplicationException.
-        """
-        arguments = _struct(structs.spec((1, TType.STRUCT, argument, structs.struct_of(type(request)))))
-        setattr(arguments, argument, request)
-        self._protocol.writeMessageBegin(method, TMessageType.CALL, 0)
-        arguments.write(self._protocol)
-        self._protocol.writeMessageEnd()
-        self._transport.flush()
-        _, message_type, _ = self._protocol.readMessageBegin()
-        result = TApplicationException() if message_type == TMessageType.EXCEPTION else _result(method, answer)
-        result.read(self._protocol)
-        self._protocol.readMessageEnd()
-        if isinstance(result, TApplicationException):
-            raise result
-        for number in range(1, len(_DECLARED_ERRORS[method]) + 1):
-            if (error := getattr(result, f"o{number}")) is not None:
-                raise error
-        return getattr(result, "success", None)
-
 
 class LockNotAcquiredError(Exception):
     """A lock that the metastore did not grant at once."""
-
-
-_DECLARED_ERRORS = {
-    "create_table_req": (
-        *(ttypes.AlreadyExistsException, ttypes.InvalidObjectException),
-        *(ttypes.MetaException, ttypes.NoSuchObjectException),
-    ),
-    "allocate_table_write_ids": (ttypes.NoSuchTxnException, ttypes.TxnAbortedException, ttypes.MetaException),
-    "get_valid_write_ids": (ttypes.NoSuchTxnException, ttypes.MetaException),
-    "add_dynamic_partitions": (ttypes.NoSuchTxnException, ttypes.TxnAbortedException),
-    "truncate_table_req": (ttypes.MetaException,),
-    "seed_write_id": (ttypes.MetaException,),
-}
-
-
-def _struct(thrift_spec: tuple[structs.Field, ...]) -> structs.Struct:
-    struct: structs.Struct = type("Message", (structs.Struct,), {"thrift_spec": thrift_spec})()
-    return struct
-
-
-def _result(method: str, answer: type[structs.Struct] | None) -> structs.Struct:
-    success = [] if answer is None else [(0, TType.STRUCT, "success", structs.struct_of(answer))]
-    thrown = [
-        (number, TType.STRUCT, f"o{number}", structs.struct_of(kind))
-        for number, kind in enumerate(_DECLARED_ERRORS[method], start=1)
-    ]
-    return _struct(structs.spec(*success, *thrown))
 
 
 def _columns(columns: Mapping[str, str]) -> list[ttypes.FieldSchema]:

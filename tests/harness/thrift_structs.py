@@ -101,6 +101,14 @@ class CreateTableRequest(Struct):
     )
 
 
+class TruncateTable(Struct):
+    """The arguments of Hive 3's ``truncate_table``."""
+
+    thrift_spec = spec(
+        (1, TType.STRING, "dbName"), (2, TType.STRING, "tableName"), (3, TType.LIST, "partNames", STRINGS)
+    )
+
+
 class TruncateTableRequest(Struct):
     thrift_spec = spec(
         (1, TType.STRING, "dbName"),

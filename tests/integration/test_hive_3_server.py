@@ -6,9 +6,13 @@ import time
 from collections.abc import Callable
 
 import pytest
+from sqlalchemy.exc import OperationalError
 
+from tests.harness.hive_engine import HiveEngine
+from tests.harness.hive_tables import VERSIONS, register
 from tests.harness.metastore_server import REAPER_SECONDS, MetastoreServer
-from tests.harness.thrift_admin import TableDefinition, ThriftAdmin, Transactions, WriteIds
+from tests.harness.postgres_server import PostgresServer
+from tests.harness.thrift_admin import TableDefinition, ThriftAdmin, WriteIds
 
 PATIENCE_SECONDS = 30
 
@@ -46,12 +50,28 @@ def test_an_acid_table_is_made_and_written_in_transactions(metastore: MetastoreS
         admin.abort(still_open)
 
 
-def test_a_silent_transaction_is_aborted(reaping_hive_3_metastore: MetastoreServer) -> None:
-    server = reaping_hive_3_metastore
+def test_a_request_for_compaction_is_shown(metastore: MetastoreServer) -> None:
+    with ThriftAdmin(metastore.host, metastore.port) as admin:
+        admin.create_database("requested")
+        admin.create_table(TableDefinition("requested", "t", {"v": "bigint"}, {"p": "string"}))
+        admin.add_partitions("requested", "t", ["p=1"])
+        admin.request_compaction("requested", "t", "p=1")
+        assert [(row.state, row.partition) for row in admin.compactions("requested")] == [("initiated", "p=1")]
+
+
+@pytest.fixture(params=["reaping_hive_3_metastore", "reaping_hive_3_metastore_on_mariadb"])
+def reaping_metastore(request: pytest.FixtureRequest) -> MetastoreServer:
+    server: MetastoreServer = request.getfixturevalue(request.param)
+    return server
+
+
+def test_a_silent_transaction_is_aborted(reaping_metastore: MetastoreServer) -> None:
+    server = reaping_metastore
     assert server.transaction_timeout_seconds == REAPER_SECONDS
     with ThriftAdmin(server.host, server.port) as admin:
         (silent,) = admin.open_transactions()
-        assert _comes_true(lambda: silent not in _open(admin.transactions()))
+        assert silent in admin.transactions().open
+        assert _comes_true(lambda: silent not in admin.transactions().open)
 
 
 def test_the_database_can_be_asked(metastore: MetastoreServer) -> None:
@@ -60,5 +80,27 @@ def test_the_database_can_be_asked(metastore: MetastoreServer) -> None:
     assert "compaction_queue" in {str(name).lower() for (name,) in tables}
 
 
-def _open(transactions: Transactions) -> frozenset[int]:
-    return transactions.open
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_real_hive_reads_and_writes_the_tables_of_the_server(version: str, request: pytest.FixtureRequest) -> None:
+    engine: HiveEngine = request.getfixturevalue("hive_3_engine" if version == "3.1.3" else "hive_4_engine")
+    table = register(engine.metastore, "a_part_buck", version, "read")
+    name, key = f"read.{table.name}", next(iter(table.fixture.definition.columns))
+    assert engine.execute(f"SELECT count(*) FROM {name}") == [str(len(table.rows))]
+    engine.execute(f"DELETE FROM {name} WHERE {key} IS NOT NULL")
+    assert engine.execute(f"SELECT * FROM {name}") == []
+    with ThriftAdmin(engine.metastore.host, engine.metastore.port) as admin:
+        assert admin.write_ids("read", table.name).high_water_mark == table.fixture.high_water_mark + 1
+
+
+def test_a_server_keeps_its_port_and_data_when_it_is_killed_and_started_again() -> None:
+    with PostgresServer() as server:
+        server.create_database("kept", "CREATE TABLE t (v integer)")
+        server.query("kept", "INSERT INTO t VALUES (1)")
+        server.kill()
+        with pytest.raises(OperationalError):
+            server.query("kept", "SELECT v FROM t")
+        server.start()
+        assert server.query("kept", "SELECT v FROM t") == [(1,)]
+        folder = server.folder
+    assert server.pid is None
+    assert not folder.exists()
