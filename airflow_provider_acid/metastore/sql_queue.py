@@ -207,10 +207,11 @@ class SqlCompactionQueue:
                 f"cannot be marked cleaned up to write id {highest_write_id}, its own is {row.highest_write_id}",
                 "leave the row ready for cleaning",
             )
-        if _was_cleaned(self._store.find(row.id)):
+        now = self._store.find(row.id)
+        if _was_cleaned(now):
             return
-        if row.state is not CompactionState.READY_FOR_CLEANING or row.commit_ms is None:
-            raise OwnershipLostError(str(row), "is not a published compaction of ours", "leave it to its worker")
+        if believed(row, now).notes.published is None:
+            raise ownership_lost(row, now)
         aborted_too = self._may_forget_aborted(row.entity, highest_write_id)
 
         def clean(connection: Connection, stored: StoredRow) -> bool:

@@ -1,4 +1,4 @@
-"""A network between a client and a real metastore that can be told to misbehave."""
+"""A network between a client and a real metastore, or its database, that can be told to misbehave."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ class ThriftProxy:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._pairs: list[tuple[socket.socket, socket.socket]] = []
         self._answers_until_loss = 0
+        self._words_until_loss: list[bytes] = []
         self._is_refusing = False
         self.host, self.port = self._listener.getsockname()
         self.accepted = 0
@@ -39,6 +40,10 @@ class ThriftProxy:
     def lose_answer(self, *, after: int = 0) -> None:
         """An answer of the metastore gets lost with its connection: the next one, or the next but ``after``."""
         self._answers_until_loss = after + 1
+
+    def lose_answer_to(self, *words: bytes) -> None:
+        """The answer to what is sent next with the last of these words, after the others, gets lost."""
+        self._words_until_loss = list(words)
 
     def refuse(self, is_refusing: bool) -> None:
         """Whether new connections are closed at once; those that stand are cut."""
@@ -69,9 +74,17 @@ class ThriftProxy:
             while data := source.recv(CHUNK_BYTES):
                 if carries_answers and self._is_lost():
                     break
+                if not carries_answers:
+                    self._read(data)
                 sink.sendall(data)
         _close(source)
         _close(sink)
+
+    def _read(self, data: bytes) -> None:
+        if self._words_until_loss and self._words_until_loss[0] in data:
+            self._words_until_loss.pop(0)
+            if not self._words_until_loss:
+                self.lose_answer()
 
     def _is_lost(self) -> bool:
         """Counts answers down to the one that gets lost; small answers come in one piece."""

@@ -1,0 +1,90 @@
+"""One behaviour suite for every kind of compaction queue, on real metastores."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import pytest
+
+from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.plan import CompactionType
+from airflow_provider_acid.metastore.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.database import MetastoreDatabase
+from airflow_provider_acid.metastore.pools import RequestPool, owner_of
+from airflow_provider_acid.metastore.queue import ClaimedCompaction, CompactionQueue, Enqueued
+from airflow_provider_acid.metastore.queues import open_queue
+from airflow_provider_acid.metastore.transaction import CompactionTransaction
+from airflow_provider_acid.metastore.transport import MetastoreAddress
+from airflow_provider_acid.metastore.values import CompactionRow
+from tests.harness.metastore_database import ServerDatabase
+from tests.harness.metastore_server import MetastoreServer
+from tests.integration.compaction_queue.rows import WORKER, the_row
+from tests.integration.compaction_queue.shaky import Shaky, open_shaky
+
+OWNER = owner_of("dag", "compact", "run", "0")
+NUMBERS = itertools.count(1)
+
+SERVERS = {
+    "hive-4-thrift": "metastore",
+    "hive-3-postgresql": "hive_3_metastore",
+    "hive-3-mariadb": "hive_3_metastore_on_mariadb",
+}
+"""The kinds of queues, each with the fixture of its server."""
+
+
+@pytest.fixture(scope="module", params=SERVERS)
+def server(request: pytest.FixtureRequest) -> MetastoreServer:
+    found: MetastoreServer = request.getfixturevalue(SERVERS[request.param])
+    return found
+
+
+@pytest.fixture(scope="module")
+def client(server: MetastoreServer) -> Iterator[AcidMetastoreClient]:
+    with AcidMetastoreClient([MetastoreAddress(server.host, server.port)], user="tester") as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def database(server: MetastoreServer) -> MetastoreDatabase | None:
+    """None for Derby, which nobody but the metastore can open."""
+    return MetastoreDatabase(server.database.url) if isinstance(server.database, ServerDatabase) else None
+
+
+@pytest.fixture(scope="module")
+def queue(client: AcidMetastoreClient, database: MetastoreDatabase | None) -> CompactionQueue:
+    return open_queue(client, database)
+
+
+@pytest.fixture
+def shaky(server: MetastoreServer) -> Iterator[Shaky]:
+    with open_shaky(server) as shaky:
+        yield shaky
+
+
+@pytest.fixture
+def entity() -> Entity:
+    return Entity("queue_tests", f"t{next(NUMBERS)}", "ds=A%2Fb")
+
+
+@pytest.fixture
+def pool() -> str:
+    return str(RequestPool.new(OWNER))
+
+
+@pytest.fixture
+def claim(queue: CompactionQueue, entity: Entity, pool: str) -> ClaimedCompaction:
+    """A claimed request."""
+    assert isinstance(queue.enqueue(entity, CompactionType.MAJOR, pool), Enqueued)
+    claim = queue.claim(pool, WORKER)
+    assert claim is not None
+    return claim
+
+
+@pytest.fixture
+def ready(client: AcidMetastoreClient, queue: CompactionQueue, claim: ClaimedCompaction) -> CompactionRow:
+    """A compaction up to write id 5 that is committed and not cleaned."""
+    with CompactionTransaction(client, claim.entity) as transaction:
+        queue.complete(queue.record(claim, 5, transaction.txn_id, "hive"))
+        transaction.commit()
+    return the_row(queue, claim.id)

@@ -1,0 +1,67 @@
+"""A queue behind networks that can lose answers: that to the metastore, and that to its database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+from sqlalchemy.engine import make_url
+
+from airflow_provider_acid.metastore.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.database import MetastoreDatabase
+from airflow_provider_acid.metastore.queue import CompactionQueue
+from airflow_provider_acid.metastore.queues import open_queue
+from airflow_provider_acid.metastore.transport import MetastoreAddress
+from tests.harness.metastore_database import ServerDatabase
+from tests.harness.metastore_server import MetastoreServer
+from tests.integration.thrift_proxy import ThriftProxy
+
+PATIENCE_SECONDS = 3.0
+
+
+@dataclass(frozen=True)
+class Shaky:
+    """The queue and its networks.
+
+    :param database: None where the queue needs none.
+    """
+
+    queue: CompactionQueue
+    thrift: ThriftProxy
+    database: ThriftProxy | None
+
+    def lose_answer_to_request(self) -> None:
+        """The next answer of the metastore itself gets lost."""
+        self.queue.row(1)
+        self.thrift.lose_answer()
+
+    def lose_answer_to_change(self, *, looks: int = 1) -> None:
+        """The looks at the row pass, and the answer to the change that follows them gets lost."""
+        self.queue.row(1)
+        if self.database is None:
+            self.thrift.lose_answer(after=looks)
+        else:
+            self.database.lose_answer_to(b"UPDATE", b"COMMIT")
+
+    def refuse(self, is_refusing: bool) -> None:
+        """Whether new connections are closed at once; those that stand are cut."""
+        for proxy in filter(None, (self.thrift, self.database)):
+            proxy.refuse(is_refusing)
+
+
+@contextmanager
+def open_shaky(server: MetastoreServer) -> Iterator[Shaky]:
+    """The queue of a metastore behind such networks."""
+    with ExitStack() as stack:
+        thrift = stack.enter_context(ThriftProxy(server.host, server.port))
+        address = MetastoreAddress(thrift.host, thrift.port)
+        client = stack.enter_context(AcidMetastoreClient([address], timeout_seconds=20))
+        if not isinstance(server.database, ServerDatabase):
+            yield Shaky(open_queue(client), thrift, None)
+            return
+        url = make_url(server.database.url)
+        proxy = stack.enter_context(ThriftProxy(url.host or "", url.port or 0))
+        behind = url.set(host=proxy.host, port=proxy.port)
+        database = MetastoreDatabase(behind, patience_seconds=PATIENCE_SECONDS)
+        yield Shaky(open_queue(client, database), thrift, proxy)

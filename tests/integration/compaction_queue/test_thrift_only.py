@@ -1,0 +1,80 @@
+"""What only the queue of Hive 4 can do, or only its server."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from airflow_provider_acid.acid.plan import CompactionType
+from airflow_provider_acid.exceptions import ConfigurationError, MetastoreError
+from airflow_provider_acid.metastore.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.pools import RequestPool, owner_of
+from airflow_provider_acid.metastore.queue import ClaimedCompaction, CompactionQueue, Enqueued
+from airflow_provider_acid.metastore.transaction import CompactionTransaction
+from airflow_provider_acid.metastore.values import CompactionInfo, CompactionRow, CompactionState, TxnState
+from tests.integration.compaction_queue.rows import WORKER, the_row
+
+pytestmark = pytest.mark.parametrize("server", ["hive-4-thrift"], indirect=True)
+
+OWNER = owner_of("dag", "compact", "run", "0")
+
+
+def test_the_server_itself_answers_a_second_failure_with_an_error(
+    client: AcidMetastoreClient, queue: CompactionQueue, claim: ClaimedCompaction
+) -> None:
+    queue.fail(claim, "once")
+    with pytest.raises(MetastoreError):
+        client.mark_failed(claim.info, "twice")
+
+
+def test_requests_still_initiated_can_be_withdrawn_and_no_others(
+    client: AcidMetastoreClient, queue: CompactionQueue, claim: ClaimedCompaction
+) -> None:
+    other = replace(claim.entity, partition="ds=2")
+    made = queue.enqueue(other, CompactionType.MAJOR, "withdrawn")
+    assert isinstance(made, Enqueued)
+    answers = client.abort_compactions([made.id, claim.id, 999_999])
+    assert answers[made.id].startswith("Success")
+    assert answers[claim.id].startswith("Error")
+    assert answers[999_999].startswith("Error")
+    assert the_row(queue, made.id).state is CompactionState.ABORTED
+    assert the_row(queue, claim.id).state is CompactionState.WORKING
+
+
+@pytest.mark.parametrize("highest_write_id", [None, 0])
+def test_the_client_does_not_send_mark_cleaned_without_a_bound_either(
+    client: AcidMetastoreClient, queue: CompactionQueue, ready: CompactionRow, highest_write_id: int | None
+) -> None:
+    with pytest.raises(ConfigurationError):
+        client.mark_cleaned(replace(CompactionInfo.of_row(ready), highest_write_id=highest_write_id))
+    assert the_row(queue, ready.id).state is CompactionState.READY_FOR_CLEANING
+
+
+def test_c09_rows_of_a_partition_are_cleaned_in_order_of_their_high_water_marks(
+    client: AcidMetastoreClient, queue: CompactionQueue, ready: CompactionRow
+) -> None:
+    second = str(RequestPool.new(OWNER))
+    answer = queue.enqueue(ready.entity, CompactionType.MAJOR, second)
+    assert isinstance(answer, Enqueued), answer
+    claim = queue.claim(second, WORKER)
+    assert claim is not None
+    with CompactionTransaction(client, claim.entity) as transaction:
+        queue.complete(queue.record(claim, 8, transaction.txn_id, "hive"))
+        transaction.commit()
+    assert [row.id for row in queue.ready_to_clean([ready.entity])] == [ready.id, claim.id]
+    queue.cleaned(ready, 5)
+    assert [row.id for row in queue.ready_to_clean([ready.entity])] == [claim.id]
+
+
+def test_k02_an_uncommitted_row_is_not_listed_for_cleaning(
+    client: AcidMetastoreClient, queue: CompactionQueue, claim: ClaimedCompaction
+) -> None:
+    with CompactionTransaction(client, claim.entity) as transaction:
+        queue.complete(queue.record(claim, 5, transaction.txn_id, "hive"))
+        assert queue.ready_to_clean([claim.entity]) == []
+    row = the_row(queue, claim.id)
+    assert client.transaction_state(transaction.txn_id) is TxnState.ABORTED
+    assert queue.ready_to_clean([claim.entity]) == []
+    queue.fail(row, f"transaction {row.txn_id} was aborted")
+    assert the_row(queue, claim.id).state is CompactionState.FAILED
