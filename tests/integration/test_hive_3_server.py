@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy.exc import OperationalError
 
 from tests.harness.hive_engine import HiveEngine
-from tests.harness.hive_tables import VERSIONS, register
+from tests.harness.hive_tables import register
 from tests.harness.metastore_server import REAPER_SECONDS, MetastoreServer
 from tests.harness.postgres_server import PostgresServer
 from tests.harness.thrift_admin import TableDefinition, ThriftAdmin, WriteIds
@@ -80,10 +80,12 @@ def test_the_database_can_be_asked(metastore: MetastoreServer) -> None:
     assert "compaction_queue" in {str(name).lower() for (name,) in tables}
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-def test_a_real_hive_reads_and_writes_the_tables_of_the_server(version: str, request: pytest.FixtureRequest) -> None:
-    engine: HiveEngine = request.getfixturevalue("hive_3_engine" if version == "3.1.3" else "hive_4_engine")
-    table = register(engine.metastore, "a_part_buck", version, "read")
+@pytest.mark.parametrize(("engine_name", "fixture"), [("hive_3_engine", "a_plain"), ("hive_4_engine", "acid_plain")])
+def test_a_real_hive_reads_and_writes_the_tables_of_the_server(
+    engine_name: str, fixture: str, request: pytest.FixtureRequest
+) -> None:
+    engine: HiveEngine = request.getfixturevalue(engine_name)
+    table = register(engine.metastore, fixture, engine.version, "read")
     name, key = f"read.{table.name}", next(iter(table.fixture.definition.columns))
     assert engine.execute(f"SELECT count(*) FROM {name}") == [str(len(table.rows))]
     engine.execute(f"DELETE FROM {name} WHERE {key} IS NOT NULL")
