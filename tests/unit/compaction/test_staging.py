@@ -1,0 +1,117 @@
+"""Staging directories belong to whoever renamed them last; half of a pair goes back to where it came from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_acid.acid.exchange import JOURNAL_FILE, OUTPUTS_DIRECTORY
+from airflow_provider_acid.compaction.half_pairs import take_back_half
+from airflow_provider_acid.compaction.journal import PublicationJournal
+from airflow_provider_acid.compaction.staging import (
+    REMOVED_PREFIX,
+    finish_removals,
+    remove_whole,
+    staging_name,
+    staging_tokens,
+    take_over,
+)
+from airflow_provider_acid.filesystem import LocalStorage
+
+TOKEN = "0123456789abcdef"
+STAGING = staging_name(TOKEN)
+TARGETS = ("delete_delta_0000001_0000004", "delta_0000001_0000004")
+KINDS = ("deletes", "rows")
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> LocalStorage:
+    return LocalStorage(str(tmp_path))
+
+
+def staged(storage: LocalStorage, *, journal: bool = True, published: int = 0) -> None:
+    """A staging directory of a pair of which so many directories were renamed."""
+    for kind, target in list(zip(KINDS, TARGETS, strict=True))[published:]:
+        storage.make_directory(f"{STAGING}/{OUTPUTS_DIRECTORY}/{kind}")
+        storage.write_new(f"{STAGING}/{OUTPUTS_DIRECTORY}/{kind}/of", target.encode())
+    for target in TARGETS[:published]:
+        storage.make_directory(target)
+        storage.write_new(f"{target}/of", target.encode())
+    storage.make_directory(f"{STAGING}/{OUTPUTS_DIRECTORY}")
+    if journal:
+        storage.write_new(f"{STAGING}/{JOURNAL_FILE}", PublicationJournal(TARGETS, 7, 8).to_json().encode())
+
+
+def targets(storage: LocalStorage) -> list[str]:
+    return [name for name in storage.list().directories if name in TARGETS]
+
+
+def test_a_directory_that_is_taken_over_has_a_name_that_nobody_had(storage: LocalStorage) -> None:
+    staged(storage)
+    moved = take_over(storage, TOKEN)
+    assert moved is not None
+    (token,) = staging_tokens(storage.list())
+    assert (moved, token != TOKEN) == (staging_name(token), True)
+
+
+def test_of_two_that_take_over_at_once_one_gets_it(storage: LocalStorage) -> None:
+    staged(storage)
+    assert take_over(storage, TOKEN) is not None
+    assert take_over(storage, TOKEN) is None
+
+
+def test_one_half_goes_back_to_where_it_came_from(storage: LocalStorage) -> None:
+    staged(storage, published=1)
+    take_back_half(storage, STAGING)
+    assert targets(storage) == []
+    for kind, target in zip(KINDS, TARGETS, strict=True):
+        assert storage.read(f"{STAGING}/{OUTPUTS_DIRECTORY}/{kind}/of").decode() == target
+
+
+@pytest.mark.parametrize(("published", "journal"), [(0, True), (2, True), (1, False)])
+def test_what_is_whole_or_not_a_pairs_stays(storage: LocalStorage, published: int, journal: bool) -> None:
+    staged(storage, published=published, journal=journal)
+    before = storage.list()
+    take_back_half(storage, STAGING)
+    assert storage.list() == before
+
+
+def test_nothing_is_taken_back_by_one_whose_directory_somebody_else_took_over(
+    storage: LocalStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Under the half's name may lie the other one's result by then."""
+    staged(storage, published=1)
+    publish = LocalStorage.publish
+
+    def after_somebody_else(storage: LocalStorage, source: str, target: str) -> None:
+        monkeypatch.setattr(LocalStorage, "publish", publish)
+        assert take_over(storage, TOKEN) is not None
+        publish(storage, source, target)
+
+    monkeypatch.setattr(LocalStorage, "publish", after_somebody_else)
+    take_back_half(storage, STAGING)
+    assert targets(storage) == [TARGETS[0]]
+
+
+def test_a_removal_that_somebody_else_makes_at_the_same_time_is_no_error(
+    storage: LocalStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    staged(storage)
+    publish = LocalStorage.publish
+
+    def after_somebody_else(storage: LocalStorage, source: str, target: str) -> None:
+        monkeypatch.setattr(LocalStorage, "publish", publish)
+        remove_whole(storage, STAGING)
+        publish(storage, source, target)
+
+    monkeypatch.setattr(LocalStorage, "publish", after_somebody_else)
+    remove_whole(storage, STAGING)
+    assert storage.list().directories == ()
+
+
+def test_removals_that_were_cut_off_are_finished_and_named(storage: LocalStorage) -> None:
+    storage.make_directory(f"{REMOVED_PREFIX}1/output")
+    storage.make_directory("delta_1_1")
+    assert finish_removals(storage, storage.list()) == (f"{REMOVED_PREFIX}1",)
+    assert storage.list().directories == ("delta_1_1",)
