@@ -2,178 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
 
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.write_ids import TableWriteIds
-from airflow_provider_acid.compaction.cleaner import KEEP_SECONDS, Cleaner, Cleaning, CleaningState
-from airflow_provider_acid.compaction.replaced import write_replaced
-from airflow_provider_acid.compaction.settings import CompactionSettings
+from airflow_provider_acid.compaction.cleaner import KEEP_SECONDS, CleaningState
 from airflow_provider_acid.compaction.staging import staging_name
-from airflow_provider_acid.compaction.steps import Step, StepListener, ignore_steps
-from airflow_provider_acid.exceptions import MetastoreUnavailableError, ObjectNotFoundError, OwnershipLostError
-from airflow_provider_acid.filesystem import LocalStorage
-from airflow_provider_acid.metastore.client import AcidMetastoreClient
-from airflow_provider_acid.metastore.pools import RequestPool
-from airflow_provider_acid.metastore.queue import CompactionQueue
-from airflow_provider_acid.metastore.values import (
-    CompactionRow,
-    CompactionState,
-    DatabaseInfo,
-    LockInfo,
-    OpenTxns,
-    TableInfo,
-    TxnInfo,
-    TxnState,
-)
-
-NOW_MS = 10_000_000
-TABLE = Entity("d", "t")
-POOL = RequestPool("0123456789ab", "0123456789abcdef")
-STAGING = staging_name(POOL.token)
-INPUTS = ("delta_0000001_0000001_0000", "delta_0000002_0000002_0000", "delta_0000003_0000003_0000")
-
-
-class FakeClient(AcidMetastoreClient):
-    """A metastore that knows one unpartitioned table."""
-
-    def __init__(self, location: Path) -> None:
-        self.location = location
-        self.open: tuple[int, ...] = ()
-        self.aborted: tuple[int, ...] = ()
-        self.aborted_write_ids: frozenset[int] = frozenset()
-        self.open_write_ids: frozenset[int] = frozenset()
-        self.parameters: dict[str, str] = {}
-        self.is_dropped = False
-        self.transaction_host = "there"
-
-    def get_table(self, database: str, name: str) -> TableInfo:
-        if self.is_dropped:
-            raise ObjectNotFoundError("table d.t", "does not exist", "none")
-        return TableInfo(
-            database, name, str(self.location), (), (), self.parameters, -1, (), (), "MANAGED_TABLE", "", "", "hive"
-        )
-
-    def get_database(self, name: str) -> DatabaseInfo:
-        return DatabaseInfo(name, {}, str(self.location.parent))
-
-    def open_transactions(self) -> OpenTxns:
-        return OpenTxns(50, self.open, self.aborted, min(self.open, default=None))
-
-    def transactions(self) -> list[TxnInfo]:
-        found = [(txn, TxnState.OPEN) for txn in self.open] + [(txn, TxnState.ABORTED) for txn in self.aborted]
-        return [TxnInfo(txn, state, "eve", self.transaction_host, None, NOW_MS, NOW_MS) for txn, state in found]
-
-    def show_locks(self, entity: Entity | None = None) -> list[LockInfo]:
-        return []
-
-    def server_now_ms(self) -> int:
-        return NOW_MS
-
-    def txn_timeout_seconds(self) -> float:
-        return 300.0
-
-    def valid_write_ids(self, full_table_names: Sequence[str], valid_txn_list: str) -> list[TableWriteIds]:
-        return [TableWriteIds(full_table_names[0], 9, self.open_write_ids, self.aborted_write_ids)]
-
-
-class FakeQueue:
-    """A queue of Hive 3.1 with one row.
-
-    :param there: what lay in the table when the row went to history.
-    """
-
-    publishes_by_commit = False
-    can_forget_nothing = True
-
-    def __init__(self, location: Path, row: CompactionRow) -> None:
-        self.location = location
-        self.waiting = [row]
-        self.kept: list[int] = []
-        self.forgotten: list[int | None] = []
-        self.there: list[set[str]] = []
-        self.error: Exception | None = None
-
-    def ready_to_clean(self, entities: Iterable[Entity]) -> list[CompactionRow]:
-        return [row for row in self.waiting if row.entity in set(entities)]
-
-    def rows(self, **chosen: Any) -> list[CompactionRow]:
-        return self.waiting
-
-    def fail(self, row: CompactionRow, message: str) -> None:
-        raise AssertionError(f"{row} is to be cleaned: {message}")
-
-    def keep(self, row: CompactionRow) -> None:
-        if self.error is not None:
-            raise self.error
-        self.kept.append(row.id)
-
-    def cleaned(self, row: CompactionRow, highest_write_id: int | None) -> None:
-        if self.error is not None:
-            raise self.error
-        self.forgotten.append(highest_write_id)
-        self.there.append({path.name for path in self.location.iterdir()} if self.location.exists() else set())
-        self.waiting.remove(row)
-
-
-class Site:
-    """A table in a folder after a major compaction of three deltas, and its cleaner."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.client = FakeClient(folder)
-        self.row = CompactionRow(
-            7,
-            TABLE,
-            "major",
-            CompactionState.READY_FOR_CLEANING,
-            pool=str(POOL),
-            start_ms=NOW_MS,
-            highest_write_id=3,
-            next_txn_id=20,
-            commit_ms=NOW_MS,
-            txn_id=19,
-            newest_lock_id=0,
-        )
-        self.queue = FakeQueue(folder, self.row)
-        self.settings = CompactionSettings()
-        folder.mkdir()
-        self.add(*INPUTS)
-        self.add_base("base_0000003")
-        self.note(INPUTS)
-
-    def add(self, *names: str) -> None:
-        for name in names:
-            (self.folder / name).mkdir()
-            (self.folder / name / "bucket_00000").write_bytes(b"ORC")
-
-    def add_base(self, name: str) -> None:
-        self.add(name)
-        (self.folder / name / "_metadata_acid").write_text('{"thisFileVersion":"0","dataFormat":"compacted"}')
-
-    def note(self, names: Collection[str]) -> None:
-        (self.folder / STAGING).mkdir(exist_ok=True)
-        write_replaced(LocalStorage(str(self.folder)), STAGING, names)
-
-    def cleaner(self, on_step: StepListener = ignore_steps) -> Cleaner:
-        queue = cast("CompactionQueue", self.queue)
-        return Cleaner(self.client, queue, self.settings, on_step=on_step, sleep=lambda seconds: None)
-
-    def clean(self, on_step: StepListener = ignore_steps) -> Cleaning:
-        (cleaning,) = self.cleaner(on_step).clean([TABLE])
-        return cleaning
-
-    def look(self) -> Cleaning:
-        (cleaning,) = self.cleaner().look([TABLE])
-        return cleaning
-
-    def names(self) -> set[str]:
-        return {path.name for path in self.folder.iterdir()}
+from airflow_provider_acid.compaction.steps import Step
+from airflow_provider_acid.exceptions import MetastoreError, MetastoreUnavailableError, OwnershipLostError
+from tests.unit.compaction.hive_3_cleaning_site import INPUTS, NOW_MS, POOL, STAGING, FakeQueue, Site
 
 
 @pytest.fixture
@@ -202,9 +41,7 @@ def test_a_later_compactions_result_does_not_count_in_an_earlier_ones_cleaning(s
 
 
 def test_what_was_replaced_but_is_read_again_stays(site: Site) -> None:
-    (site.folder / "base_0000003" / "_metadata_acid").unlink()
-    (site.folder / "base_0000003" / "bucket_00000").unlink()
-    (site.folder / "base_0000003").rmdir()
+    site.remove("base_0000003")
     cleaning = site.clean()
     assert (cleaning.state, cleaning.deleted) == (CleaningState.CLEANED, ())
     assert site.names() == set(INPUTS)
@@ -214,9 +51,7 @@ def test_wholly_aborted_directories_of_the_list_go_and_are_forgotten(site: Site)
     aborted = "delta_0000002_0000002_0000"
     site.client.aborted_write_ids = frozenset({2})
     site.note([aborted])
-    for name in (INPUTS[0], INPUTS[2]):
-        (site.folder / name / "bucket_00000").unlink()
-        (site.folder / name).rmdir()
+    site.remove(INPUTS[0], INPUTS[2])
     cleaning = site.clean()
     assert (cleaning.deleted, site.queue.forgotten) == ((aborted,), [3])
 
@@ -251,6 +86,42 @@ def test_an_aborted_write_id_in_whatever_stays_is_not_forgotten(
     assert site.clean().state is CleaningState.CLEANED
     assert site.queue.forgotten == [forgotten]
     assert remaining in site.names()
+
+
+def test_a_compacted_base_holds_no_aborted_row(site: Site) -> None:
+    site.client.aborted_write_ids = frozenset({3})
+    site.clean()
+    assert site.queue.forgotten == [3]
+
+
+def test_a_later_overwrite_does_not_count(site: Site) -> None:
+    """Readers of snapshots below its write id still need what it will replace for others."""
+    site.remove("base_0000003")
+    site.add("base_0000005")
+    assert site.clean().deleted == ()
+    assert set(INPUTS) < site.names()
+
+
+def test_a_row_of_which_a_later_compaction_left_nothing_is_completed(site: Site) -> None:
+    site.remove(*INPUTS, "base_0000003")
+    site.add_base("base_0000005")
+    site.client.aborted_write_ids = frozenset({2})
+    cleaning = site.clean()
+    assert (cleaning.state, cleaning.deleted) == (CleaningState.CLEANED, ())
+    assert site.queue.forgotten == [3]
+    assert site.names() == {"base_0000005"}
+
+
+@pytest.mark.parametrize("remaining", [INPUTS[0], "000000_0"])
+def test_beside_a_newer_base_whatever_else_is_left_keeps_the_row(site: Site, remaining: str) -> None:
+    site.remove(*(name for name in (*INPUTS, "base_0000003") if name != remaining))
+    site.add_base("base_0000005")
+    if remaining == "000000_0":
+        (site.folder / remaining).write_bytes(b"ORC")
+    cleaning = site.clean()
+    assert (cleaning.state, cleaning.deleted) == (CleaningState.FAILED, ())
+    assert "is newer than what this snapshot may see" in cleaning.message
+    assert {remaining, STAGING} < site.names()
 
 
 @pytest.mark.parametrize("gone", ["replaced.json", None], ids=["the list", "the staging directory"])
@@ -310,9 +181,17 @@ def test_a_cleaning_that_dies_is_repeated(site: Site, step: Step) -> None:
     assert site.names() == {"base_0000003"}
 
 
-def test_a_row_that_does_not_become_history_keeps_its_list(site: Site) -> None:
-    site.queue.error = MetastoreUnavailableError("metastore", "does not answer", "try again")
-    assert site.clean().state is CleaningState.FAILED
+@pytest.mark.parametrize(
+    ("error", "state"),
+    [
+        (MetastoreUnavailableError("metastore", "does not answer", "try again"), CleaningState.FAILED),
+        (OwnershipLostError("compaction 7", "was taken back", "none"), CleaningState.FAILED),
+        (MetastoreError("metastore", "is out of order", "none"), CleaningState.KEPT),
+    ],
+)
+def test_a_row_that_does_not_become_history_keeps_its_list(site: Site, error: Exception, state: CleaningState) -> None:
+    site.queue.error = error
+    assert site.clean().state is state
     assert site.names() == {"base_0000003", STAGING}
     site.queue.error = None
     assert site.clean().state is CleaningState.CLEANED
@@ -334,6 +213,13 @@ def test_while_it_waits_nothing_is_deleted(site: Site) -> None:
         )
     assert site.names() == {*INPUTS, "base_0000003", STAGING}
     assert site.queue.kept == []
+
+
+def test_a_reader_whose_transaction_was_just_being_opened_is_waited_for(site: Site) -> None:
+    site.client.is_opening = True
+    site.client.open = (20,)
+    assert site.clean().state is CleaningState.WAITING
+    assert set(INPUTS) < site.names()
 
 
 @pytest.mark.parametrize(("age_seconds", "kept"), [(None, 2), (KEEP_SECONDS, 2), (KEEP_SECONDS - 1, 0)])

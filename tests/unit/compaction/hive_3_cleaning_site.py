@@ -1,0 +1,183 @@
+"""A table after a compaction on a Hive 3.1 that exists in memory only, and its cleaner."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.write_ids import TableWriteIds
+from airflow_provider_acid.compaction.cleaner import Cleaner, Cleaning
+from airflow_provider_acid.compaction.replaced import write_replaced
+from airflow_provider_acid.compaction.settings import CompactionSettings
+from airflow_provider_acid.compaction.staging import staging_name
+from airflow_provider_acid.compaction.steps import StepListener, ignore_steps
+from airflow_provider_acid.exceptions import ObjectNotFoundError
+from airflow_provider_acid.filesystem import LocalStorage
+from airflow_provider_acid.metastore.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.pools import RequestPool
+from airflow_provider_acid.metastore.queue import CompactionQueue
+from airflow_provider_acid.metastore.values import (
+    CompactionRow,
+    CompactionState,
+    DatabaseInfo,
+    LockInfo,
+    OpenTxns,
+    TableInfo,
+    TxnInfo,
+    TxnState,
+)
+
+NOW_MS = 10_000_000
+TABLE = Entity("d", "t")
+POOL = RequestPool("0123456789ab", "0123456789abcdef")
+STAGING = staging_name(POOL.token)
+INPUTS = ("delta_0000001_0000001_0000", "delta_0000002_0000002_0000", "delta_0000003_0000003_0000")
+
+
+class FakeClient(AcidMetastoreClient):
+    """A metastore that knows one unpartitioned table."""
+
+    def __init__(self, location: Path) -> None:
+        self.location = location
+        self.open: tuple[int, ...] = ()
+        self.aborted: tuple[int, ...] = ()
+        self.aborted_write_ids: frozenset[int] = frozenset()
+        self.open_write_ids: frozenset[int] = frozenset()
+        self.parameters: dict[str, str] = {}
+        self.is_dropped = False
+        self.is_opening = False
+        self.looks = 0
+        self.transaction_host = "there"
+
+    def get_table(self, database: str, name: str) -> TableInfo:
+        if self.is_dropped:
+            raise ObjectNotFoundError("table d.t", "does not exist", "none")
+        return TableInfo(
+            database, name, str(self.location), (), (), self.parameters, -1, (), (), "MANAGED_TABLE", "", "", "hive"
+        )
+
+    def get_database(self, name: str) -> DatabaseInfo:
+        return DatabaseInfo(name, {}, str(self.location.parent))
+
+    def open_transactions(self) -> OpenTxns:
+        self.looks += 1
+        if self.looks == 1 and self.is_opening:
+            return OpenTxns(50, (), self.aborted, None)
+        return OpenTxns(50, self.open, self.aborted, min(self.open, default=None))
+
+    def transactions(self) -> list[TxnInfo]:
+        found = [(txn, TxnState.OPEN) for txn in self.open] + [(txn, TxnState.ABORTED) for txn in self.aborted]
+        return [TxnInfo(txn, state, "eve", self.transaction_host, None, NOW_MS, NOW_MS) for txn, state in found]
+
+    def show_locks(self, entity: Entity | None = None) -> list[LockInfo]:
+        return []
+
+    def server_now_ms(self) -> int:
+        return NOW_MS
+
+    def txn_timeout_seconds(self) -> float:
+        return 300.0
+
+    def valid_write_ids(self, full_table_names: Sequence[str], valid_txn_list: str) -> list[TableWriteIds]:
+        return [TableWriteIds(full_table_names[0], 9, self.open_write_ids, self.aborted_write_ids)]
+
+
+class FakeQueue:
+    """A queue of Hive 3.1 with one row.
+
+    :param there: what lay in the table when the row went to history.
+    """
+
+    publishes_by_commit = False
+    can_forget_nothing = True
+
+    def __init__(self, location: Path, row: CompactionRow) -> None:
+        self.location = location
+        self.waiting = [row]
+        self.kept: list[int] = []
+        self.forgotten: list[int | None] = []
+        self.there: list[set[str]] = []
+        self.error: Exception | None = None
+
+    def ready_to_clean(self, entities: Iterable[Entity]) -> list[CompactionRow]:
+        return [row for row in self.waiting if row.entity in set(entities)]
+
+    def rows(self, **chosen: Any) -> list[CompactionRow]:
+        return self.waiting
+
+    def fail(self, row: CompactionRow, message: str) -> None:
+        raise AssertionError(f"{row} is to be cleaned: {message}")
+
+    def keep(self, row: CompactionRow) -> None:
+        if self.error is not None:
+            raise self.error
+        self.kept.append(row.id)
+
+    def cleaned(self, row: CompactionRow, highest_write_id: int | None) -> None:
+        if self.error is not None:
+            raise self.error
+        self.forgotten.append(highest_write_id)
+        self.there.append({path.name for path in self.location.iterdir()} if self.location.exists() else set())
+        self.waiting.remove(row)
+
+
+class Site:
+    """A table in a folder after a major compaction of three deltas, and its cleaner."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.client = FakeClient(folder)
+        self.row = CompactionRow(
+            7,
+            TABLE,
+            "major",
+            CompactionState.READY_FOR_CLEANING,
+            pool=str(POOL),
+            start_ms=NOW_MS,
+            highest_write_id=3,
+            next_txn_id=20,
+            commit_ms=NOW_MS,
+            txn_id=19,
+            newest_lock_id=0,
+        )
+        self.queue = FakeQueue(folder, self.row)
+        self.settings = CompactionSettings()
+        folder.mkdir()
+        self.add(*INPUTS)
+        self.add_base("base_0000003")
+        self.note(INPUTS)
+
+    def add(self, *names: str) -> None:
+        for name in names:
+            (self.folder / name).mkdir()
+            (self.folder / name / "bucket_00000").write_bytes(b"ORC")
+
+    def add_base(self, name: str) -> None:
+        self.add(name)
+        (self.folder / name / "_metadata_acid").write_text('{"thisFileVersion":"0","dataFormat":"compacted"}')
+
+    def remove(self, *names: str) -> None:
+        for name in names:
+            shutil.rmtree(self.folder / name)
+
+    def note(self, names: Collection[str]) -> None:
+        (self.folder / STAGING).mkdir(exist_ok=True)
+        write_replaced(LocalStorage(str(self.folder)), STAGING, names)
+
+    def cleaner(self, on_step: StepListener = ignore_steps) -> Cleaner:
+        queue = cast("CompactionQueue", self.queue)
+        return Cleaner(self.client, queue, self.settings, on_step=on_step, sleep=lambda seconds: None)
+
+    def clean(self, on_step: StepListener = ignore_steps) -> Cleaning:
+        (cleaning,) = self.cleaner(on_step).clean([TABLE])
+        return cleaning
+
+    def look(self) -> Cleaning:
+        (cleaning,) = self.cleaner().look([TABLE])
+        return cleaning
+
+    def names(self) -> set[str]:
+        return {path.name for path in self.folder.iterdir()}
