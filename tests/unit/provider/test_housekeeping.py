@@ -1,0 +1,173 @@
+"""The housekeeping operator and its DAG: settings arrive, the report leaves, the cleaner gets what was forgotten."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import jinja2.nativetypes
+import jsonschema
+import pytest
+from airflow.sdk import XComArg
+from airflow.serialization.serialized_objects import DagSerialization
+
+from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.compaction.housekeeping_report import Chore, Deed, HousekeepingReport
+from airflow_provider_acid.compaction.selection import TableSelection
+from airflow_provider_acid.compaction.settings import CompactionSettings
+from airflow_provider_acid.example_dags.acid_housekeeping import PARAMS, dag
+from airflow_provider_acid.exceptions import ConfigurationError
+from airflow_provider_acid.operators import housekeeping as operator_module
+from airflow_provider_acid.operators.housekeeping import AcidHousekeepingOperator
+
+ENTITY = Entity("sales", "orders", "p=1")
+REPORT = HousekeepingReport((Deed(ENTITY, Chore.REMOVED, "_acid_compaction_1"),), (), (ENTITY,))
+NUMBERS = {"integer", "number"}
+
+
+class FakeHousekeeper:
+    """Remembers what it was told, and finds :data:`REPORT`."""
+
+    told: dict[str, Any] = {}
+
+    def __init__(self, client: object, queue: object, settings: CompactionSettings, **limits: float) -> None:
+        self.told.update(settings=settings, queue=queue, **limits)
+
+    def sweep(self, selection: TableSelection) -> HousekeepingReport:
+        self.told["selection"] = selection
+        return REPORT
+
+
+class FakeEndpoint:
+    """A metastore whose queue is a word."""
+
+    @contextmanager
+    def open(self) -> Iterator[object]:
+        yield SimpleNamespace()
+
+    def open_queue(self, client: object) -> str:
+        return "the metastore's queue"
+
+
+@pytest.fixture(autouse=True)
+def told(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    monkeypatch.setattr(operator_module, "Housekeeper", FakeHousekeeper)
+    monkeypatch.setattr(operator_module.AcidMetastoreHook, "endpoint", lambda hook: FakeEndpoint())
+    monkeypatch.setattr(FakeHousekeeper, "told", {})
+    return FakeHousekeeper.told
+
+
+def operator(**parameters: Any) -> AcidHousekeepingOperator:
+    return AcidHousekeepingOperator(task_id="keep_house", **{"tables": ["sales.*"], **parameters})
+
+
+def test_the_report_is_logged_and_returned(capsys: pytest.CaptureFixture[str]) -> None:
+    assert operator().execute({}) == REPORT.to_json()
+    log = capsys.readouterr().out
+    for line in REPORT.lines():
+        assert line.strip() in log
+
+
+def test_its_limits_are_hives_and_the_metastores_own_queue_is_used(told: dict[str, Any]) -> None:
+    operator().execute({})
+    assert told["settings"].worker_timeout_seconds == 86_400
+    assert told["queue"] == "the metastore's queue"
+    assert (told["forgotten_seconds"], told["max_partitions"]) == (21_600, 1000)
+
+
+def test_values_of_templates_are_understood(told: dict[str, Any]) -> None:
+    operator(
+        tables="sales.*, web.*",
+        exclude="['sales.x']",
+        worker_timeout_seconds="60",
+        forgotten_after_seconds="0",
+        max_partitions="5",
+    ).execute({})
+    assert told["selection"] == TableSelection(("sales.*", "web.*"), ("sales.x",))
+    assert told["settings"].worker_timeout_seconds == 60
+    assert (told["forgotten_seconds"], told["max_partitions"]) == (0, 5)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("tables", []),
+        ("tables", "orders"),
+        ("worker_timeout_seconds", -1),
+        ("forgotten_after_seconds", "soon"),
+        ("max_partitions", 0),
+    ],
+)
+def test_parameters_that_cannot_be_used_are_refused_before_anything_is_done(
+    told: dict[str, Any], name: str, value: object
+) -> None:
+    with pytest.raises(ConfigurationError):
+        operator(**{name: value}).execute({})
+    assert told == {}
+
+
+def test_every_templated_field_is_an_attribute() -> None:
+    task = operator()
+    assert [name for name in task.template_fields if not hasattr(task, name)] == []
+
+
+def test_every_field_of_the_trigger_form_is_explained_and_bounded() -> None:
+    for name, param in PARAMS.items():
+        schema = param.schema
+        assert schema.get("title"), name
+        assert param.description, name
+        assert schema["type"] not in NUMBERS or "minimum" in schema, name
+        assert schema["type"] in {"array", *NUMBERS}, name
+        param.resolve()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("tables", []),
+        ("tables", "sales.*"),
+        ("exclude", [1]),
+        ("worker_timeout_hours", -1),
+        ("forgotten_after_hours", "6"),
+        ("max_partitions", 0),
+        ("cleaning_deadline_hours", -1),
+    ],
+)
+def test_the_form_refuses_what_the_tasks_would_refuse(name: str, value: object) -> None:
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(value, PARAMS[name].schema)
+
+
+def render(text: object) -> object:
+    params = {name: param.value for name, param in PARAMS.items()}
+    return jinja2.nativetypes.NativeEnvironment().from_string(str(text)).render(params=params)
+
+
+def test_every_setting_comes_from_the_form_in_hours() -> None:
+    house, clean = (dag.get_task(name) for name in ("keep_house", "clean_forgotten"))
+    assert {name: render(getattr(house, name)) for name in house.template_fields if name != "hive_acid_conn_id"} == {
+        "tables": ["*.*"],
+        "exclude": [],
+        "worker_timeout_seconds": 86_400,
+        "forgotten_after_seconds": 21_600,
+        "max_partitions": 1000,
+    }
+    assert render(clean.deadline_seconds) == 1800.0  # type: ignore[attr-defined]
+
+
+def test_the_cleaner_gets_the_forgotten_partitions() -> None:
+    clean: Any = dag.get_task("clean_forgotten")
+    assert isinstance(clean.partitions, XComArg)
+    ((source, key),) = clean.partitions.iter_references()
+    assert (source.task_id, key, source.multiple_outputs) == ("keep_house", "partitions", True)
+    assert clean.upstream_task_ids == {"keep_house"}
+    assert clean.deferrable
+
+
+def test_one_run_at_a_time_none_for_the_past_and_the_dag_survives_being_stored() -> None:
+    assert (dag.max_active_runs, dag.catchup) == (1, False)
+    stored = json.loads(json.dumps(DagSerialization.to_dict(dag)))
+    assert set(DagSerialization.from_dict(stored).task_ids) == set(dag.task_ids)
