@@ -1,0 +1,123 @@
+"""Compactions and cleanings in a loop, with the package's own worker and cleaner; the merge runs in this process."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.plan import CompactionType
+from airflow_provider_acid.acid.thresholds import Thresholds
+from airflow_provider_acid.compaction.cleaner import Cleaner, Cleaning, CleaningState
+from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
+from airflow_provider_acid.compaction.settings import CompactionSettings
+from airflow_provider_acid.compaction.worker import Worker
+from airflow_provider_acid.metastore.pools import RequestPool
+from airflow_provider_acid.metastore.queue import CompactionQueue
+from airflow_provider_acid.metastore.queues import open_queue
+from airflow_provider_acid.metastore.transaction import CompactionTransaction
+from airflow_provider_acid.metastore.values import CompactionState
+from tests.harness.compaction_chain import compact_with
+from tests.harness.concurrency.places import Place
+from tests.harness.concurrency.stage import Actor, RunFailedError, Stage
+
+SETTINGS = CompactionSettings(thresholds=Thresholds(delta_count=1), publish_lock_wait_seconds=4.0)
+_REST_SECONDS = (0.1, 0.6)
+_MINORS = 0.65
+
+
+class Compactor:
+    """The package's worker and cleaner on connections of their own.
+
+    :param identity: of the task.
+    """
+
+    def __init__(self, worker: Worker, cleaner: Cleaner, queue: CompactionQueue) -> None:
+        self.worker = worker
+        self.cleaner = cleaner
+        self.queue = queue
+
+    def compact(self, place: Place, type: CompactionType) -> Outcome:
+        """Serves the request that waits for a partition, or makes one."""
+        waiting = self.queue.rows(entity=place.entity, state=CompactionState.INITIATED)
+        foreign = [row for row in waiting if RequestPool.parse(row.pool) is None]
+        request_id = foreign[0].id if foreign else None
+        return compact_with(self.worker, DuePartition(place.entity, type, "concurrency run", request_id)).outcome
+
+
+@contextmanager
+def compactor(stage: Stage, identity: str) -> Iterator[Compactor]:
+    """A compactor in the name of a task."""
+    with stage.client() as client:
+        queue = open_queue(client, stage.hive_database())
+
+        def transaction(entity: Entity, agent_info: str) -> CompactionTransaction:
+            return CompactionTransaction(client, entity, agent_info=agent_info)
+
+        worker = Worker(client, queue, transaction, SETTINGS, identity=identity, host="concurrency")
+        yield Compactor(worker, Cleaner(client, queue, SETTINGS), queue)
+
+
+class CompactionLoop(Actor):
+    """Compacts one partition after the other, minor and major.
+
+    :param number: unique among the run's compactors.
+    """
+
+    def __init__(self, stage: Stage, number: int) -> None:
+        super().__init__(stage, f"compactor-{number}")
+
+    def act(self) -> None:
+        with compactor(self.stage, self.name) as parts:
+            while not self.stage.is_over:
+                self._compact(parts)
+                self.stage.pause(self.random.uniform(*_REST_SECONDS))
+
+    def _compact(self, parts: Compactor) -> None:
+        place = self.random.choice(self.stage.places)
+        wanted = CompactionType.MINOR if self.random.random() < _MINORS else CompactionType.MAJOR
+        begun = time.monotonic()
+        outcome = parts.compact(place, wanted)
+        self.ledger.note(f"{self.name}: {wanted.value} of {place} since {begun:.3f}: {outcome}")
+        if outcome.state is OutcomeState.FAILED:
+            raise RunFailedError(f"{wanted.value} of {place} failed: {outcome}")
+        self.figures[f"{_what(outcome, wanted)} {outcome.state.value}"] += 1
+
+
+class CleaningLoop(Actor):
+    """Cleans whatever can be cleaned, again and again."""
+
+    def __init__(self, stage: Stage, number: int) -> None:
+        super().__init__(stage, f"cleaner-{number}")
+
+    def act(self) -> None:
+        with compactor(self.stage, self.name) as parts:
+            while not self.stage.is_over:
+                self._clean(parts.cleaner)
+                self.stage.pause(self.random.uniform(*_REST_SECONDS))
+
+    def _clean(self, cleaner: Cleaner) -> None:
+        for cleaning in cleaner.clean([place.entity for place in self.stage.places]):
+            if _is_overtaken(cleaning):
+                self.figures["cleanings put off until a newer compaction is cleaned"] += 1
+                continue
+            if cleaning.state is CleaningState.FAILED:
+                raise RunFailedError(f"cleaning failed: {cleaning}")
+            if cleaning.state is not CleaningState.WAITING:
+                self.ledger.note(f"{self.name}: {cleaning}")
+            self.figures[f"cleanings {cleaning.state.value}"] += 1
+            self.figures["obsolete directories deleted"] += len(cleaning.deleted)
+
+
+def _is_overtaken(cleaning: Cleaning) -> bool:
+    """A view that ends below a newer compaction's base cannot be had until that one's cleaning left nothing else."""
+    return cleaning.state is CleaningState.FAILED and "no older base exists" in cleaning.message
+
+
+def _what(outcome: Outcome, wanted: CompactionType) -> str:
+    if not outcome.targets:
+        return f"compactions ({wanted.value})"
+    if outcome.targets[0].startswith("base_"):
+        return "compactions (major)"
+    return f"compactions (minor, {len(outcome.targets)} directories)"

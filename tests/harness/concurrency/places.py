@@ -1,0 +1,115 @@
+"""The tables of a run, and the files that its writers make there as Hive's do."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyorc
+
+from airflow_provider_acid.acid.entity import Entity
+from tests.harness.acid_reader import RowId, Snapshot, read_table
+from tests.harness.concurrency.ledger import Rows
+
+COLUMNS = {"k": "bigint", "v": "bigint"}
+PARTITION_KEYS = {"p": "string"}
+
+_SCHEMA = (
+    "struct<operation:int,originalTransaction:bigint,bucket:int,rowId:bigint,currentTransaction:bigint,"
+    "row:struct<k:bigint,v:bigint>>"
+)
+_INSERT, _DELETE = 0, 2
+_Events = Sequence[tuple[int, int, int, int, int, tuple[int, int] | None]]
+
+
+@dataclass(frozen=True)
+class RunTable:
+    """A full-ACID table with the columns :data:`COLUMNS`.
+
+    :param partitions: names of its partitions; None for the whole of an unpartitioned table.
+    """
+
+    database: str
+    name: str
+    location: Path
+    partitions: tuple[str | None, ...]
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """Its partitions."""
+        return tuple(Place(self, partition) for partition in self.partitions)
+
+
+@dataclass(frozen=True)
+class Place:
+    """A partition, or an unpartitioned table."""
+
+    table: RunTable
+    partition: str | None
+
+    def __str__(self) -> str:
+        return f"{self.table.name}/{self.partition or ''}"
+
+    @property
+    def entity(self) -> Entity:
+        """Its name for the compactor."""
+        return Entity(self.table.database, self.table.name, self.partition)
+
+    @property
+    def folder(self) -> Path:
+        """Where its directories lie."""
+        return self.table.location / (self.partition or "")
+
+    def read(self, snapshot: Snapshot) -> dict[RowId, tuple[int, int]]:
+        """Key and value of every row that a snapshot sees.
+
+        :raises AssertionError: two rows have the same id.
+        :raises FileNotFoundError: what was listed is gone.
+        """
+        rows = read_table(self.folder, COLUMNS, snapshot)
+        return {row.row_id: (int(str(row.values["k"])), int(str(row.values["v"]))) for row in rows}
+
+    def write_rows(self, directory: str, write_id: int, statement: int, buckets: Sequence[Rows]) -> None:
+        """New rows, numbered from 0 in every bucket file."""
+        for bucket, rows in enumerate(buckets):
+            in_file = 1 << 29 | bucket << 16 | statement
+            events = [
+                (_INSERT, write_id, in_file, number, write_id, row) for number, row in enumerate(sorted(rows.items()))
+            ]
+            self._write_file(directory, bucket, events)
+
+    def write_deletes(self, write_id: int, statement: int, row_ids: Sequence[RowId]) -> None:
+        """Delete events, each in the file of its row's bucket."""
+        buckets: dict[int, list[RowId]] = defaultdict(list)
+        for row_id in sorted(row_ids):
+            buckets[row_id[1] >> 16 & 0xFFF].append(row_id)
+        for bucket, ids in buckets.items():
+            events = [(_DELETE, *row_id, write_id, None) for row_id in ids]
+            self._write_file(f"delete_delta_{write_id:07d}_{write_id:07d}_{statement:04d}", bucket, events)
+
+    def listing(self) -> list[str]:
+        """All names below it, for the report of a failure."""
+        return sorted(str(path.relative_to(self.folder)) for path in self.folder.rglob("*"))
+
+    def _write_file(self, directory: str, bucket: int, events: _Events) -> None:
+        file = self.folder / directory / f"bucket_{bucket:05d}"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("xb") as output, pyorc.Writer(output, _SCHEMA) as writer:
+            writer.writerows(events)
+
+
+def delta_name(write_id: int, statement: int) -> str:
+    """The directory of a statement's new rows."""
+    return f"delta_{write_id:07d}_{write_id:07d}_{statement:04d}"
+
+
+def base_name(write_id: int) -> str:
+    """The directory of an INSERT OVERWRITE."""
+    return f"base_{write_id:07d}"
+
+
+def by_key(rows: Mapping[RowId, tuple[int, int]]) -> dict[int, RowId]:
+    """The row ids of the rows with these keys."""
+    return {key: row_id for row_id, (key, _) in rows.items()}

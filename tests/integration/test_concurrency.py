@@ -1,0 +1,56 @@
+"""Writers, readers, compactions and cleanings at once for a minute: no reader sees anything but the ledger's rows.
+
+Scenarios W-08, W-20, C-17 and their kin come up by themselves, in whatever order chance brings.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.harness.concurrency.run import TIMEOUT_SECONDS, play, short_run, table_of
+from tests.harness.hive_engine_program import hive_4_metastore_program
+from tests.harness.metastore_database import ServerDatabase
+from tests.harness.metastore_program import MetastoreProgram
+from tests.harness.metastore_server import MetastoreServer
+from tests.harness.postgres_server import PostgresServer
+
+MUST_HAPPEN = (
+    "transactions committed",
+    "transactions aborted by their writers",
+    "transactions silent for ever",
+    "compactions (major) compacted",
+    "cleanings cleaned",
+    "obsolete directories deleted",
+    "snapshots of Hive readers",
+    "snapshots of Trino readers",
+    "snapshots of patient readers",
+)
+
+
+@pytest.fixture(params=["hive_3", "hive_4"])
+def server(
+    request: pytest.FixtureRequest, tmp_path: Path, postgres: PostgresServer, hive_3_program: MetastoreProgram
+) -> Iterator[MetastoreServer]:
+    """A metastore whose own reaper, and on Hive 3 its Initiator and Cleaner, are on."""
+    with MetastoreServer(
+        tmp_path / "metastore",
+        transaction_timeout_seconds=TIMEOUT_SECONDS,
+        reaper=True,
+        program=hive_3_program if request.param == "hive_3" else hive_4_metastore_program(),
+        database=ServerDatabase(postgres, f"concurrency_{request.param}"),
+    ) as server:
+        yield server
+
+
+def test_whoever_reads_while_others_write_compact_and_clean_reads_the_ledgers_rows(
+    server: MetastoreServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = short_run("concurrency", seed=secrets.randbits(32))
+    figures = play(run, server, tmp_path / "run")
+    with capsys.disabled():
+        print(f"\n{table_of(figures, run)}")
+    assert [what for what in MUST_HAPPEN if not figures[what]] == []
