@@ -84,7 +84,8 @@ class DatabaseServer(ABC):
         if not self.data.exists():
             self._create()
         with self.log_file.open("ab") as log:
-            self._group = start_group(self._command(), self.folder, stdout=log, user=self._user)
+            command, folder = self._command(), self.folder
+            self._group = start_group(command, folder, stdout=log, user=self._user, throw_away=folder)
         try:
             self._wait_until_it_answers()
         except BaseException:

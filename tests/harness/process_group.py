@@ -13,8 +13,9 @@ from typing import IO
 
 STOP_SECONDS = 10
 
-# Reads the group's id, waits for the end of its input, which only this Python process can write to, kills the group.
-_GUARD = 'read -r group && { read -r _; kill -KILL "-$group"; }'
+# Reads the group's id, waits for the end of its input, which only this Python process can write to, kills the group,
+# and removes its folder, if any, once the group cannot write there any more.
+_GUARD = 'read -r group && { read -r _; kill -KILL "-$group"; [ -z "$1" ] || { sleep 1; rm -rf "$1"; }; }'
 
 
 @dataclass(frozen=True)
@@ -53,14 +54,17 @@ def start_group(
     stderr: int | IO[bytes] = subprocess.STDOUT,
     environment: Mapping[str, str] | None = None,
     user: int | None = None,
+    throw_away: Path | None = None,
 ) -> ProcessGroup:
     """Starts a process that never outlives this one.
 
     :param folder: its working directory.
     :param environment: added to that of this process.
     :param user: id of the user and the group that it runs as; None for this process's own.
+    :param throw_away: a folder to remove where this process ends without having ended the group.
     """
-    guard = subprocess.Popen(["sh", "-c", _GUARD], stdin=subprocess.PIPE, start_new_session=True)
+    guard_command = ["sh", "-c", _GUARD, "guard", str(throw_away or "")]
+    guard = subprocess.Popen(guard_command, stdin=subprocess.PIPE, start_new_session=True)
     assert guard.stdin is not None
     try:
         leader = subprocess.Popen(

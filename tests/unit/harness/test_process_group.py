@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import psutil
@@ -20,15 +21,19 @@ from pathlib import Path
 from tests.harness.process_group import start_group
 
 command = ["sh", "-c", "sleep 600 & echo $$ $!; wait"]
-group = start_group(command, Path("."), stdout=subprocess.PIPE, stderr=None)
+group = start_group(command, Path("."), stdout=subprocess.PIPE, stderr=None, throw_away=Path(sys.argv[1]))
 print(group.leader.stdout.readline().decode(), flush=True)
 sys.stdin.read()
 """
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL, None], ids=["SIGTERM", "SIGKILL", "end of program"])
-def test_a_group_never_outlives_its_starter(how: signal.Signals | None) -> None:
-    command = [sys.executable, "-c", _PARENT]
+def test_neither_a_group_nor_what_it_throws_away_outlives_its_starter(
+    how: signal.Signals | None, tmp_path: Path
+) -> None:
+    thrown_away = tmp_path / "thrown away"
+    thrown_away.mkdir()
+    command = [sys.executable, "-c", _PARENT, str(thrown_away)]
     root = Path(__file__).parents[3]
     with subprocess.Popen(command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as parent:
         assert parent.stdin is not None
@@ -44,6 +49,10 @@ def test_a_group_never_outlives_its_starter(how: signal.Signals | None) -> None:
             assert parent.wait(DEATH_SECONDS) == (0 if how is None else -how)
             _, alive = psutil.wait_procs(group, DEATH_SECONDS)
             assert not [process for process in alive if process.status() != psutil.STATUS_ZOMBIE]
+            deadline = time.monotonic() + DEATH_SECONDS
+            while thrown_away.exists() and time.monotonic() < deadline:
+                time.sleep(0.1)
+            assert not thrown_away.exists()
         finally:
             parent.kill()
             for process in group:
