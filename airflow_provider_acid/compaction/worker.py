@@ -199,9 +199,10 @@ class Worker:
         if nothing is not None:
             claim = self._record(claim, transaction, facts, snapshot)
             _drop(storage, finished)
-            if not self._queue.publishes_by_commit:
+            left_over = _left_over(snapshot.directory)
+            if left_over and not self._queue.publishes_by_commit:
                 storage.make_directory(staging_name(pool.token))
-                write_replaced(storage, staging_name(pool.token), _left_over(snapshot.directory))
+                write_replaced(storage, staging_name(pool.token), left_over)
             return self._finish_without_merge(claim, transaction, snapshot, nothing)
         visibility_txn_id = transaction.txn_id if self._queue.publishes_by_commit else 0
         names = AttemptNames(pool.token, staging_name(pool.token), visibility_txn_id)
@@ -259,9 +260,11 @@ class Worker:
     ) -> Outcome:
         """Hive's rule: with obsolete or aborted directories the Cleaner has work, otherwise the request is refused."""
         entity = claim.entity
-        if snapshot.directory.obsolete or snapshot.directory.aborted:
+        if _left_over(snapshot.directory):
             self._queue.complete(claim)
+            self._on_step(Step.MARKED_COMPACTED, entity)
             transaction.commit()
+            self._on_step(Step.COMMITTED, entity)
             message = f"{reason}; obsolete directories go to the cleaner"
         else:
             transaction.close()

@@ -103,11 +103,12 @@ class Chain:
         server: MetastoreServer,
         entity: Entity,
         identity: str = "dag/run/task",
-        settings: CompactionSettings = CompactionSettings(),
+        settings: CompactionSettings | None = None,
         type: CompactionType = CompactionType.MAJOR,
     ) -> Chain:
         """The chain of a partition in one of the tests' own metastores."""
         url = server.database.url if isinstance(server.database, ServerDatabase) else None
+        settings = settings or CompactionSettings()
         return cls(server.host, server.port, entity, identity, settings, type=type, database_url=url)
 
     def next_try(self) -> Chain:

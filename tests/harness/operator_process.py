@@ -12,8 +12,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import psutil
+from sqlalchemy.engine import make_url
 
 from tests.harness.compaction_chain import wait_until
+from tests.harness.metastore_database import ServerDatabase
 from tests.harness.metastore_server import MetastoreServer
 
 ROOT = Path(__file__).parents[2]
@@ -36,9 +38,14 @@ class OperatorProcess:
         self.runs = runs
         self._log = folder / f"operator.{len(list(folder.glob('operator.*')))}.log"
         argument = json.dumps({"partitions": partitions, "run_directory": f"file:{self.runs}", "run_id": run_id})
-        connection = {"conn_type": "hive_acid", "host": server.host, "port": server.port}
+        connection = {"conn_type": "hive_acid", "host": server.host, "port": server.port, "extra": "{}"}
+        database = {}
+        if isinstance(server.database, ServerDatabase):
+            connection["extra"] = json.dumps({"metastore_db_conn_id": "metastore_db"})
+            database = {"AIRFLOW_CONN_METASTORE_DB": json.dumps(_airflow_connection(server.database.url))}
         environment = {
             **os.environ,
+            **database,
             "AIRFLOW_HOME": str(folder / "airflow"),
             "AIRFLOW_CONN_HIVE_ACID_DEFAULT": json.dumps(connection),
             "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": "local[2]"}),
@@ -65,8 +72,12 @@ class OperatorProcess:
         wait_until(is_there, START_SECONDS)
 
     def application(self) -> list[psutil.Process]:
-        """The processes of the Spark application: the JVM and the Python driver."""
+        """The processes of the Spark application: the JVM, the Python driver, and the executor's Python workers."""
         return list(self._process.children(recursive=True))
+
+    def python_workers(self) -> list[psutil.Process]:
+        """The processes in which the executor runs Python."""
+        return [process for process in self.application() if "pyspark.daemon" in process.cmdline()]
 
     def kill(self) -> None:
         """Kills the operator alone."""
@@ -80,6 +91,18 @@ class OperatorProcess:
     def log(self) -> str:
         """What it printed, the Spark application's output too."""
         return self._log.read_text(errors="replace")
+
+
+def _airflow_connection(url: str) -> dict[str, object]:
+    parsed = make_url(url)
+    return {
+        "conn_type": "postgres" if parsed.get_backend_name() == "postgresql" else "mysql",
+        "login": parsed.username,
+        "password": parsed.password,
+        "host": parsed.host,
+        "port": parsed.port,
+        "schema": parsed.database,
+    }
 
 
 def main(argument: str) -> None:

@@ -1,16 +1,13 @@
-"""Failures without a death: the metastore or the network goes away in mid-job, answers get lost, the disk is full."""
+"""Failures without a death: the network goes away in mid-job, answers get lost, the disk is full."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import CompactionPlan
-from airflow_provider_acid.acid.result import CompactionResult
 from airflow_provider_acid.compaction.cleaner import CleaningState
 from airflow_provider_acid.compaction.outcomes import OutcomeState
 from airflow_provider_acid.compaction.steps import Step
@@ -18,10 +15,7 @@ from airflow_provider_acid.exceptions import AcidError, StorageError
 from airflow_provider_acid.filesystem import LocalStorage
 from airflow_provider_acid.metastore.values import CompactionState
 from tests.harness.compaction_chain import Chain
-from tests.harness.crash_case import chain_for
 from tests.harness.metastore_server import MetastoreServer
-from tests.harness.plain_job import run_plainly
-from tests.harness.table_state import TableState
 from tests.integration.compaction_site import AcidTable, Site
 from tests.integration.thrift_proxy import ThriftProxy
 
@@ -90,42 +84,6 @@ def test_a_network_that_stays_away_after_a_step(table: AcidTable, proxy: ThriftP
     assert table.values() == [1, 2, 3]
     assert chain_of(table).compact().outcome.state is OutcomeState.COMPACTED
     check_finished(table)
-
-
-def test_a_metastore_that_crashes_and_comes_back_while_spark_works(tmp_path: Path) -> None:
-    with MetastoreServer(tmp_path, reaper=False) as server:
-        state = TableState.of(server, "acid_abort", "restarts")
-
-        def job(plan: CompactionPlan) -> CompactionResult:
-            server.kill()
-            result = run_plainly(plan)
-            server.start()
-            return result
-
-        outcome = chain_for(state).compact(job=job).outcome
-        assert outcome.state is OutcomeState.COMPACTED, outcome
-        state.check_rows()
-        chain_for(state).clean()
-        state.check_finished()
-
-
-def test_a_metastore_that_is_down_when_spark_has_finished(tmp_path: Path) -> None:
-    with MetastoreServer(tmp_path, reaper=False) as server:
-        state = TableState.of(server, "acid_abort", "restarts")
-        inputs = state.visible_directories()
-
-        def job(plan: CompactionPlan) -> CompactionResult:
-            server.kill()
-            return run_plainly(plan)
-
-        assert chain_for(state).compact(job=job).outcome.state is OutcomeState.FAILED
-        assert state.directories() == inputs
-        server.start()
-        state.check_rows()
-        again = chain_for(state).compact().outcome
-        assert again.state is OutcomeState.COMPACTED, again.message
-        chain_for(state).clean()
-        state.check_finished()
 
 
 @pytest.mark.parametrize("name", ["plan.json", "bucket_00000", "_metadata_acid", "result.json"])

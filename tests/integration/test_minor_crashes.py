@@ -1,8 +1,7 @@
-"""Killed, or put to sleep, right after any step of publishing two directories."""
+"""What a death, or a sleep, right after a step of publishing two directories leaves; all steps: ``tests/crash``."""
 
 from __future__ import annotations
 
-import itertools
 import shutil
 import signal
 from contextlib import closing
@@ -20,41 +19,11 @@ from airflow_provider_acid.filesystem import LocalStorage
 from airflow_provider_acid.metastore.pools import RequestPool, owner_of
 from airflow_provider_acid.metastore.values import CompactionInfo, CompactionRow, CompactionState, TxnState
 from tests.harness.compaction_chain import Chain, ChainProcess, run_until_killed
-from tests.harness.crash_case import (
-    LOCK_WAIT_SECONDS,
-    ONLY_PAIR_STEPS,
-    PAIR_STEPS,
-    check_another_run,
-    check_another_run_with_reaper,
-    check_next_try,
-)
-from tests.harness.metastore_server import REAPER_SECONDS, MetastoreServer
-from tests.harness.table_state import TableState
+from tests.harness.crash_case import AROUND_THE_PAIR, LOCK_WAIT_SECONDS
 from tests.integration.compaction_site import AcidTable, Site
 from tests.integration.test_minor_publication import ROWS, check_both_kinds_see, inserts_and_deletes, values_of_trino
 
 MINOR = CompactionType.MINOR
-DATABASES = (f"minor_crashes_{number}" for number in itertools.count())
-AROUND_THE_PAIR = [step for step in PAIR_STEPS if step in {*ONLY_PAIR_STEPS, "published", "marked_compacted"}]
-"""The others are the same for one directory and for two; the full product runs in ``soak``."""
-
-
-@pytest.mark.parametrize("step", PAIR_STEPS)
-def test_the_next_try_of_the_same_task_finishes(metastore: MetastoreServer, step: str) -> None:
-    check_next_try(TableState.of(metastore, "acid_abort", next(DATABASES)), step, MINOR)
-
-
-@pytest.mark.parametrize("step", AROUND_THE_PAIR)
-def test_another_run_waits_for_a_living_attempt_and_finishes_a_dead_one(metastore: MetastoreServer, step: str) -> None:
-    check_another_run(TableState.of(metastore, "acid_part", next(DATABASES), "p=x/q=1"), step, MINOR)
-
-
-@pytest.mark.parametrize("step", AROUND_THE_PAIR)
-def test_another_run_finishes_after_the_metastore_aborted_the_dead_transaction(
-    reaping_metastore: MetastoreServer, step: str
-) -> None:
-    state = TableState.of(reaping_metastore, "acid_abort", next(DATABASES))
-    check_another_run_with_reaper(state, step, REAPER_SECONDS, MINOR)
 
 
 @pytest.fixture

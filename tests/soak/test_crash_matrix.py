@@ -1,59 +1,60 @@
-"""The full crash matrix: step, type, kind of table, kind of successor; with and without reaper."""
+"""The full crash matrix: metastore, table, kind of compaction, step and successor; with and without reaper.
+
+Takes some hours; ``tools/crash-table`` makes docs/crash-matrix.log and the table in docs/reliability.md of what it did.
+"""
 
 from __future__ import annotations
 
-import itertools
-
 import pytest
 
-from airflow_provider_acid.acid.plan import CompactionType
-from tests.harness.crash_case import PAIR_STEPS, STEPS, check_another_run, check_another_run_with_reaper, check_next_try
-from tests.harness.metastore_server import REAPER_SECONDS, MetastoreServer
-from tests.harness.table_state import TableState
+from tests.crash.metastores import HIVE_3, HIVE_3_ON_MARIADB, HIVE_4, CrashMetastore, FixtureName, on_its_own_worker
+from tests.harness.crash_case import Kind, check_another_run, check_another_run_after_reaper, check_next_try
+from tests.harness.crash_record import Successor
+from tests.harness.metastore_server import REAPER_SECONDS
 
-MAJOR, MINOR = CompactionType.MAJOR, CompactionType.MINOR
+METASTORES = (HIVE_4, HIVE_3, HIVE_3_ON_MARIADB)
 TABLES = [
-    ("4.0.1", "acid_plain", None),
-    ("4.0.1", "acid_abort", None),
-    ("4.0.1", "acid_buck", None),
-    ("4.0.1", "acid_part", "p=x/q=1"),
-    ("3.1.3", "a_merge", None),
-    ("3.1.3", "a_abort", None),
+    FixtureName("4.0.1", "acid_plain"),
+    FixtureName("4.0.1", "acid_abort"),
+    FixtureName("4.0.1", "acid_buck"),
+    FixtureName("4.0.1", "acid_part", "p=x/q=1"),
+    FixtureName("3.1.3", "a_merge"),
+    FixtureName("3.1.3", "a_abort"),
 ]
-DATABASES = (f"crash_matrix_{number}" for number in itertools.count())
 
 pytestmark = [
     pytest.mark.parametrize(
-        ("type", "step"), [*((MAJOR, step) for step in STEPS), *((MINOR, step) for step in PAIR_STEPS)]
+        ("metastore", "kind", "step"),
+        [
+            on_its_own_worker(metastore, kind, step, id=f"-{kind.value}-{step}")
+            for metastore in METASTORES
+            for kind in metastore.kinds
+            for step in kind.steps
+        ],
     ),
-    pytest.mark.parametrize(("version", "name", "partition"), TABLES),
+    pytest.mark.parametrize("table", TABLES, ids=str),
 ]
 
 
-def table(server: MetastoreServer, version: str, name: str, partition: str | None) -> TableState:
-    return TableState.of(server, name, next(DATABASES), partition, version)
-
-
 def test_next_try(
-    metastore: MetastoreServer, version: str, name: str, partition: str | None, type: CompactionType, step: str
+    request: pytest.FixtureRequest, metastore: CrashMetastore, table: FixtureName, kind: Kind, step: str
 ) -> None:
-    check_next_try(table(metastore, version, name, partition), step, type)
+    check_next_try(metastore.case(request, table, kind, step))
 
 
 def test_another_run(
-    metastore: MetastoreServer, version: str, name: str, partition: str | None, type: CompactionType, step: str
+    request: pytest.FixtureRequest, metastore: CrashMetastore, table: FixtureName, kind: Kind, step: str
 ) -> None:
-    check_another_run(table(metastore, version, name, partition), step, type)
+    check_another_run(metastore.case(request, table, kind, step))
 
 
-def test_another_run_with_reaper(
-    reaping_metastore: MetastoreServer, version: str, name: str, partition: str | None, type: CompactionType, step: str
+def test_another_run_after_reaper(
+    request: pytest.FixtureRequest, metastore: CrashMetastore, table: FixtureName, kind: Kind, step: str
 ) -> None:
-    state = table(reaping_metastore, version, name, partition)
-    check_another_run_with_reaper(state, step, REAPER_SECONDS, type)
+    check_another_run_after_reaper(metastore.case(request, table, kind, step, reaping=True), REAPER_SECONDS)
 
 
-def test_next_try_with_reaper(
-    reaping_metastore: MetastoreServer, version: str, name: str, partition: str | None, type: CompactionType, step: str
+def test_next_try_beside_reaper(
+    request: pytest.FixtureRequest, metastore: CrashMetastore, table: FixtureName, kind: Kind, step: str
 ) -> None:
-    check_next_try(table(reaping_metastore, version, name, partition), step, type)
+    check_next_try(metastore.case(request, table, kind, step, reaping=True), Successor.BESIDE_REAPER)
