@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import shutil
 import signal
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.plan import CompactionType
 from airflow_provider_acid.compaction.active import ActiveCompaction
 from airflow_provider_acid.compaction.attempts import Attempts
 from airflow_provider_acid.compaction.cleaner import CleaningState
 from airflow_provider_acid.compaction.facts import load_facts
-from airflow_provider_acid.compaction.outcomes import OutcomeState
+from airflow_provider_acid.compaction.outcomes import Outcome, OutcomeState
 from airflow_provider_acid.compaction.recovery import Recovery
 from airflow_provider_acid.compaction.scene import DIED
-from airflow_provider_acid.compaction.staging import REMOVED_PREFIX, STAGING_PREFIX
+from airflow_provider_acid.compaction.staging import REMOVED_PREFIX, STAGING_PREFIX, FinishedOutput
+from airflow_provider_acid.compaction.steps import Step
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.pools import RequestPool, owner_of
 from airflow_provider_acid.metastore.values import CompactionRow, CompactionState, TxnState
@@ -154,6 +159,56 @@ def test_nobody_ever_finds_half_of_what_a_successor_removes(
     names = [name for name in removed if name.startswith(REMOVED_PREFIX)]
     assert len(names) == {"fenced": 1, "published": 2}[step]
     check_one_base(table, 1, 2, 3, 4, 5)
+
+
+def test_of_two_that_take_over_one_after_the_other_none_fails(table: AcidTable) -> None:
+    """The second does all of its work after the first has found the finished output."""
+    run_until_killed(chain_for(table), "fenced")
+    others: list[Outcome] = []
+
+    def others_turn(step: Step, _: Entity) -> None:
+        if step is Step.RECOVERED:
+            others.append(chain_for(table).another_run().with_timeout(DEAD_AT_ONCE).compact().outcome)
+
+    outcome = chain_for(table).compact(others_turn).outcome
+    assert [other.state for other in others] == [OutcomeState.COMPACTED]
+    assert not outcome.state.is_failure, outcome
+    check_one_base(table, 1, 2, 3, 4)
+
+
+def test_who_loses_a_finished_output_to_another_recovery_merges_anew(table: AcidTable) -> None:
+    run_until_killed(chain_for(table), "fenced")
+    site = table.site
+    pool = RequestPool.new(owner_of("another task", str(table.entity())))
+    found: list[object] = []
+
+    def steal(step: Step, _: Entity) -> None:
+        if step is Step.RECOVERED:
+            facts = load_facts(site.client, table.entity())
+            found.append(Recovery(site.client, site.queue, site.settings).recover(facts, pool))
+
+    again = chain_for(table).compact(steal)
+    assert isinstance(found[0], FinishedOutput)
+    assert (again.outcome.state, again.merged) == (OutcomeState.COMPACTED, True)
+    assert table.values() == [1, 2, 3, 4]
+
+
+def test_of_two_that_take_over_at_once_one_compacts_and_none_fails(table: AcidTable) -> None:
+    run_until_killed(chain_for(table), "fenced")
+    chains = [replace(chain_for(table), identity=f"run {number}").with_timeout(300) for number in range(2)]
+    (row,) = rows_of(table)
+    table.site.admin.abort(row.txn_id or 0)
+    start = threading.Barrier(2)
+
+    def compact(chain: Chain) -> Outcome:
+        start.wait()
+        return chain.compact().outcome
+
+    with ThreadPoolExecutor(2) as threads:
+        outcomes = list(threads.map(compact, chains))
+    assert not [outcome for outcome in outcomes if outcome.state.is_failure], outcomes
+    assert OutcomeState.COMPACTED in {outcome.state for outcome in outcomes}
+    check_one_base(table, 1, 2, 3, 4)
 
 
 def test_a_removal_that_was_cut_off_is_finished(table: AcidTable) -> None:
