@@ -48,12 +48,13 @@ def trouble_of(error: SQLAlchemyError) -> Trouble:
     if not isinstance(error, DBAPIError):
         return Trouble.OTHER
     original = error.orig
-    state = getattr(original, "pgcode", None) or getattr(original, "sqlstate", None)
-    if state:
-        return _POSTGRES.get(state, _POSTGRES.get(state[:2], Trouble.OTHER))
+    # First: PyMySQL's errors have a number and a SQLSTATE, which says less.
     number = original.args[0] if original is not None and original.args else None
     if isinstance(number, int):
         return _MYSQL.get(number, Trouble.UNREACHABLE if error.connection_invalidated else Trouble.OTHER)
+    state = getattr(original, "pgcode", None) or getattr(original, "sqlstate", None)
+    if state:
+        return _POSTGRES.get(state, _POSTGRES.get(state[:2], Trouble.OTHER))
     kind = type(original).__name__
     if kind not in ("OperationalError", "InterfaceError") and not error.connection_invalidated:
         return Trouble.OTHER

@@ -1,0 +1,302 @@
+"""What the queue in Hive 3.1's database does beyond the interface: what others see of it, and what it forgets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import pytest
+
+from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.plan import CompactionType
+from airflow_provider_acid.exceptions import MetastoreUnavailableError, OwnershipLostError
+from airflow_provider_acid.metastore.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.database import MetastoreDatabase
+from airflow_provider_acid.metastore.queue import ClaimedCompaction, CompactionQueue, Enqueued
+from airflow_provider_acid.metastore.sql_mutex import InitiatorMutex
+from airflow_provider_acid.metastore.values import CompactionRow, CompactionState
+from tests.harness.metastore_server import MetastoreServer
+from tests.harness.thrift_admin import FULL_ACID, TableDefinition, ThriftAdmin
+from tests.integration.compaction_queue.rows import OTHER_WORKER, WORKER, the_row
+
+pytestmark = pytest.mark.parametrize("server", ["hive-3-postgresql", "hive-3-mariadb"], indirect=True)
+
+
+def execute(server: MetastoreServer, sql: str) -> list[tuple[object, ...]]:
+    return [tuple(row) for row in server.server_database.query(sql)]
+
+
+def stored(server: MetastoreServer, id: int) -> list[tuple[object, ...]]:
+    """State and worker of a row in the queue."""
+    return execute(server, f"SELECT CQ_STATE, CQ_WORKER_ID FROM COMPACTION_QUEUE WHERE CQ_ID = {id}")
+
+
+def test_k02_a_published_row_is_working_for_everybody_else(
+    server: MetastoreServer, client: AcidMetastoreClient, ready: CompactionRow
+) -> None:
+    assert ready.state is CompactionState.READY_FOR_CLEANING
+    assert stored(server, ready.id) == [("w", WORKER)]
+    assert [row.state for row in client.compactions(id=ready.id)] == [CompactionState.WORKING]
+
+
+def test_a_refused_row_is_a_failed_one_for_everybody_else(
+    client: AcidMetastoreClient, queue: CompactionQueue, claim: ClaimedCompaction
+) -> None:
+    queue.refuse(claim, "table is sorted")
+    assert [row.state for row in client.compactions(id=claim.id)] == [CompactionState.FAILED]
+
+
+def test_who_may_still_read_is_recorded_when_the_result_is_published(
+    server: MetastoreServer, client: AcidMetastoreClient, queue: CompactionQueue, claim: ClaimedCompaction
+) -> None:
+    with ThriftAdmin(server.host, server.port) as admin:
+        [reader] = admin.open_transactions()
+        lock = client.lock_shared_read(reader, claim.entity)
+        queue.complete(queue.record(claim, 5, reader, "hive"))
+        [newer] = admin.open_transactions()
+        row = the_row(queue, claim.id)
+        assert row.newest_lock_id == lock.lock_id
+        assert row.next_txn_id is not None
+        assert reader <= row.next_txn_id < newer
+        admin.abort(reader)
+        admin.abort(newer)
+
+
+def take_back(server: MetastoreServer, row: CompactionRow) -> None:
+    """What Hive's Initiator does after its worker time-out."""
+    execute(
+        server,
+        f"UPDATE COMPACTION_QUEUE SET CQ_STATE = 'i', CQ_WORKER_ID = NULL, CQ_START = NULL WHERE CQ_ID = {row.id}",
+    )
+
+
+def test_k05_a_published_row_that_hive_took_back_is_claimed_again_and_cleaned(
+    server: MetastoreServer, queue: CompactionQueue, ready: CompactionRow
+) -> None:
+    take_back(server, ready)
+    taken = the_row(queue, ready.id)
+    assert (taken.state, taken.commit_ms) == (CompactionState.INITIATED, ready.commit_ms)
+    for change in (queue.keep, lambda row: queue.cleaned(row, 5)):
+        with pytest.raises(OwnershipLostError, match="initiated"):
+            change(ready)
+    assert ready.pool is not None
+    claim = queue.claim(ready.pool, OTHER_WORKER)
+    assert claim is not None
+    assert (claim.txn_id, claim.info.highest_write_id) == (ready.txn_id, 5)
+    assert replace(the_row(queue, ready.id), start_ms=ready.start_ms) == ready
+    queue.cleaned(ready, 5)
+    assert the_row(queue, ready.id).state is CompactionState.SUCCEEDED
+
+
+def test_nothing_of_a_dead_claim_holds_for_its_successor(queue: CompactionQueue, claim: ClaimedCompaction) -> None:
+    queue.set_job_id(queue.record(claim, 5, 77, "hive"), "application_1")
+    queue.give_back(the_row(queue, claim.id), "silent")
+    assert claim.info.pool is not None
+    assert queue.claim(claim.info.pool, OTHER_WORKER) is not None
+    row = the_row(queue, claim.id)
+    assert (row.highest_write_id, row.txn_id, row.job_id, row.error_message) == (None, None, None, None)
+    assert row.pool == claim.info.pool
+
+
+@pytest.mark.parametrize("change", ["record", "fail", "refuse", "give_back"])
+def test_the_worker_cannot_undo_what_it_published(
+    queue: CompactionQueue, claim: ClaimedCompaction, change: str
+) -> None:
+    claim = queue.record(claim, 5, 77, "hive")
+    queue.complete(claim)
+    ready = the_row(queue, claim.id)
+    changes = {
+        "record": lambda: queue.record(claim, 9, 78, "hive"),
+        "fail": lambda: queue.fail(claim, "no"),
+        "refuse": lambda: queue.refuse(claim, "no"),
+        "give_back": lambda: queue.give_back(ready, "silent"),
+    }
+    with pytest.raises(OwnershipLostError):
+        changes[change]()
+    queue.check_owner(claim)
+    assert the_row(queue, claim.id) == ready
+
+
+def test_a_row_published_since_it_was_looked_up_is_not_failed(queue: CompactionQueue, claim: ClaimedCompaction) -> None:
+    claim = queue.record(claim, 5, 77, "hive")
+    seen = the_row(queue, claim.id)
+    queue.complete(claim)
+    with pytest.raises(OwnershipLostError, match="ready for cleaning"):
+        queue.fail(seen, "its owner died")
+    with pytest.raises(OwnershipLostError, match="ready for cleaning"):
+        queue.give_back(seen, "its owner died")
+    assert the_row(queue, claim.id).state is CompactionState.READY_FOR_CLEANING
+
+
+def test_a_row_that_hives_own_cleaner_is_to_clean_is_left_to_it(
+    server: MetastoreServer, queue: CompactionQueue, database: MetastoreDatabase, claim: ClaimedCompaction
+) -> None:
+    """Such a row is not listed; and cannot be marked cleaned by mistake. The other Cleaner is too fast to wait for."""
+    row = replace(the_row(queue, claim.id), state=CompactionState.READY_FOR_CLEANING, worker_id=None)
+    with pytest.raises(OwnershipLostError):
+        queue.cleaned(replace(row, highest_write_id=5), None)
+    assert queue.ready_to_clean([row.entity]) == []
+
+
+def test_a_claim_is_not_given_back_while_an_initiator_works(
+    server: MetastoreServer, database: MetastoreDatabase, queue: CompactionQueue, claim: ClaimedCompaction
+) -> None:
+    row = the_row(queue, claim.id)
+    mutex = InitiatorMutex.of(database)
+
+    def give_back_meanwhile(connection: object) -> None:
+        mutex.hold(connection)  # type: ignore[arg-type]  # a connection, which only the database can make
+        with pytest.raises(MetastoreUnavailableError, match="lock"):
+            queue.give_back(row, "silent")
+
+    database.write("mutex", give_back_meanwhile)
+    assert the_row(queue, claim.id) == row
+
+
+# What is forgotten after the cleaning
+
+
+@dataclass(frozen=True)
+class Writes:
+    """A table with partitions, and transactions that wrote to it."""
+
+    server: MetastoreServer
+    admin: ThriftAdmin
+    entity: Entity
+
+    def write(self, partitions: Sequence[str | None], *, aborted: bool = False) -> int:
+        """Writes to these partitions, spelled so; the write id."""
+        [txn] = self.admin.open_transactions()
+        write_id = self.admin.allocate_write_ids(self.entity.database, self.entity.table, [txn])[txn]
+        for partition in partitions:
+            name = "NULL" if partition is None else f"'{partition}'"
+            execute(
+                self.server,
+                "INSERT INTO TXN_COMPONENTS (TC_TXNID, TC_DATABASE, TC_TABLE, TC_PARTITION, TC_OPERATION_TYPE, "
+                f"TC_WRITEID) VALUES ({txn}, '{self.entity.database}', '{self.entity.table}', {name}, 'i', {write_id})",
+            )
+        (self.admin.abort if aborted else self.admin.commit)(txn)
+        return write_id
+
+    def remembered(self) -> dict[str, set[tuple[object, ...]]]:
+        """Write id and partition of what is known as aborted and as committed."""
+        found = {}
+        for table, p in (("TXN_COMPONENTS", "TC_"), ("COMPLETED_TXN_COMPONENTS", "CTC_")):
+            names = f"{p}DATABASE = '{self.entity.database}' AND {p}TABLE = '{self.entity.table}'"
+            rows = execute(self.server, f"SELECT {p}WRITEID, {p}PARTITION FROM {table} WHERE {names}")
+            found[table] = set(rows)
+        return found
+
+
+@pytest.fixture
+def writes(server: MetastoreServer, entity: Entity) -> Iterator[Writes]:
+    with ThriftAdmin(server.host, server.port) as admin:
+        database = f"forget_{entity.table}"
+        admin.create_database(database)
+        admin.create_table(
+            TableDefinition(database, "t", {"v": "bigint"}, partition_keys={"p": "string"}, properties=FULL_ACID)
+        )
+        yield Writes(server, admin, Entity(database, "t", "p=b"))
+
+
+def publish(queue: CompactionQueue, entity: Entity, pool: str, highest_write_id: int) -> CompactionRow:
+    assert isinstance(queue.enqueue(entity, CompactionType.MAJOR, pool), Enqueued)
+    claim = queue.claim(pool, WORKER)
+    assert claim is not None
+    queue.complete(queue.record(claim, highest_write_id, 77, "hive"))
+    return the_row(queue, claim.id)
+
+
+def test_c10_only_what_was_compacted_is_forgotten(queue: CompactionQueue, writes: Writes, pool: str) -> None:
+    committed = writes.write(["p=b", "p=c"])
+    aborted = writes.write(["p=b", "p=c", None], aborted=True)
+    [still_open] = writes.admin.open_transactions()
+    row = publish(queue, writes.entity, pool, aborted)
+    later = writes.write(["p=b"])
+    later_aborted = writes.write(["p=b"], aborted=True)
+    queue.cleaned(row, aborted)
+    assert writes.remembered() == {
+        "TXN_COMPONENTS": {(aborted, "p=c"), (aborted, None), (later_aborted, "p=b")},
+        "COMPLETED_TXN_COMPONENTS": {(committed, "p=c"), (later, "p=b")},
+    }
+    writes.admin.abort(still_open)
+
+
+def test_c10_what_an_open_transaction_wrote_is_never_forgotten(
+    server: MetastoreServer, queue: CompactionQueue, writes: Writes, pool: str
+) -> None:
+    write_id = writes.write(["p=b"], aborted=True)
+    execute(
+        server,
+        "UPDATE TXNS SET TXN_STATE = 'o' WHERE TXN_ID IN (SELECT TC_TXNID FROM TXN_COMPONENTS "
+        f"WHERE TC_DATABASE = '{writes.entity.database}')",
+    )
+    queue.cleaned(publish(queue, writes.entity, pool, write_id), write_id)
+    assert writes.remembered()["TXN_COMPONENTS"] == {(write_id, "p=b")}
+
+
+def test_c10_a_lower_bound_keeps_what_lies_above_it(queue: CompactionQueue, writes: Writes, pool: str) -> None:
+    first, second = (writes.write(["p=b"], aborted=True) for _ in range(2))
+    queue.cleaned(publish(queue, writes.entity, pool, second), first)
+    assert writes.remembered()["TXN_COMPONENTS"] == {(second, "p=b")}
+
+
+def test_c10_nothing_is_forgotten_if_told_so(queue: CompactionQueue, writes: Writes, pool: str) -> None:
+    assert queue.can_forget_nothing
+    committed, aborted = writes.write(["p=b"]), writes.write(["p=b"], aborted=True)
+    row = publish(queue, writes.entity, pool, aborted)
+    queue.cleaned(row, None)
+    assert the_row(queue, row.id).state is CompactionState.SUCCEEDED
+    assert writes.remembered() == {
+        "TXN_COMPONENTS": {(aborted, "p=b")},
+        "COMPLETED_TXN_COMPONENTS": {(committed, "p=b")},
+    }
+
+
+def test_c10_another_partition_is_another_by_case_alone(queue: CompactionQueue, writes: Writes, pool: str) -> None:
+    """MySQL compares names without regard to case, and to spaces at the end."""
+    aborted = writes.write(["p=b", "p=B", "p=b "], aborted=True)
+    committed = writes.write(["p=b", "p=B", "p=b "])
+    queue.cleaned(publish(queue, writes.entity, pool, committed), committed)
+    assert writes.remembered() == {
+        "TXN_COMPONENTS": {(aborted, "p=B"), (aborted, "p=b ")},
+        "COMPLETED_TXN_COMPONENTS": {(committed, "p=B"), (committed, "p=b ")},
+    }
+
+
+def test_c10_an_aborted_write_that_may_be_another_partitions_is_not_forgotten(
+    queue: CompactionQueue, writes: Writes, pool: str
+) -> None:
+    """Hive 3.1's lock() records a write to p=B as one to p=b."""
+    writes.admin.add_partitions(writes.entity.database, "t", ["p=b", "p=B"])
+    committed, aborted = writes.write(["p=b"]), writes.write(["p=b"], aborted=True)
+    queue.cleaned(publish(queue, writes.entity, pool, aborted), aborted)
+    assert writes.remembered() == {"TXN_COMPONENTS": {(aborted, "p=b")}, "COMPLETED_TXN_COMPONENTS": set()}
+    assert committed < aborted
+
+
+def test_c10_an_unpartitioned_tables_records_are_those_without_partition(
+    queue: CompactionQueue, writes: Writes, pool: str
+) -> None:
+    aborted, committed = writes.write([None, "p=b"], aborted=True), writes.write([None, "p=b"])
+    entity = replace(writes.entity, partition=None)
+    queue.cleaned(publish(queue, entity, pool, committed), committed)
+    assert writes.remembered() == {
+        "TXN_COMPONENTS": {(aborted, "p=b")},
+        "COMPLETED_TXN_COMPONENTS": {(committed, "p=b")},
+    }
+
+
+def test_the_history_has_all_that_the_queue_had(
+    server: MetastoreServer, queue: CompactionQueue, claim: ClaimedCompaction
+) -> None:
+    claim = queue.record(claim, 5, 77, "hive")
+    queue.set_job_id(claim, "application_1")
+    columns = (
+        "ID, DATABASE, TABLE, PARTITION, TYPE, TBLPROPERTIES, WORKER_ID, START, RUN_AS, HIGHEST_WRITE_ID, HADOOP_JOB_ID"
+    )
+    names = {prefix: ", ".join(prefix + name for name in columns.split(", ")) for prefix in ("CQ_", "CC_")}
+    before = execute(server, f"SELECT {names['CQ_']} FROM COMPACTION_QUEUE WHERE CQ_ID = {claim.id}")
+    queue.fail(claim, "no")
+    assert execute(server, f"SELECT {names['CC_']} FROM COMPLETED_COMPACTIONS WHERE CC_ID = {claim.id}") == before
+    assert stored(server, claim.id) == []
