@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, SQLAlchemyError
 
 from airflow_provider_acid.exceptions import MetastoreError, MetastoreUnavailableError
 
@@ -55,8 +55,7 @@ def trouble_of(error: SQLAlchemyError) -> Trouble:
     state = getattr(original, "pgcode", None) or getattr(original, "sqlstate", None)
     if state:
         return _POSTGRES.get(state, _POSTGRES.get(state[:2], Trouble.OTHER))
-    kind = type(original).__name__
-    if kind not in ("OperationalError", "InterfaceError") and not error.connection_invalidated:
+    if not isinstance(error, (OperationalError, InterfaceError)) and not error.connection_invalidated:
         return Trouble.OTHER
     return Trouble.REJECTED if any(words in str(original) for words in _REJECTIONS) else Trouble.UNREACHABLE
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 import sqlalchemy
-from sqlalchemy.engine import make_url
+from sqlalchemy.engine import Connection, make_url
 from sqlalchemy.pool import NullPool
 
 import airflow_provider_acid
@@ -174,9 +175,10 @@ def test_the_grants_are_enough_and_none_is_more_than_needed(
         queue.complete(claim)
         queue.cleaned(the_row(queue, claim.id), 5)
         assert the_row(queue, claim.id).state is CompactionState.SUCCEEDED
-    for statement in ("DELETE FROM TXNS", "UPDATE TXN_COMPONENTS SET TC_WRITEID = 1", "SELECT * FROM HIVE_LOCKS"):
+    for sql in ("DELETE FROM TXNS", "UPDATE TXN_COMPONENTS SET TC_WRITEID = 1", "SELECT * FROM HIVE_LOCKS"):
+        statement = sqlalchemy.text(sql)
         with pytest.raises(MetastoreError, match="lacks a right"):
-            login.read("more", lambda connection, sql=statement: connection.execute(sqlalchemy.text(sql)))
+            login.read("more", partial(Connection.execute, statement=statement))
 
 
 def test_a_missing_grant_is_named_with_its_remedy(server: MetastoreServer, login: MetastoreDatabase) -> None:
