@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
@@ -16,7 +17,7 @@ from airflow_provider_acid.compaction.cleaner import Cleaner, CleaningState
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.config import configured_settings
 from airflow_provider_acid.exceptions import AcidError, MetastoreError
-from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
+from airflow_provider_acid.hooks.metastore import AcidMetastoreHook, MetastoreEndpoint
 
 FAILED_POLLS = 5
 """So many polls in a row may fail before the wait is given up."""
@@ -85,12 +86,19 @@ class CleaningTrigger(BaseTrigger):
             others = f", and {len(waiting) - 1} more wait" if len(waiting) > 1 else ""
             self.log.info("Cleaning: %s%s", waiting[0], others)
 
+    @cached_property
+    def _endpoint(self) -> MetastoreEndpoint:
+        """Kept for the whole wait, as it remembers how the metastore's database spells its tables."""
+        return AcidMetastoreHook(self.hive_acid_conn_id).endpoint()
+
     def look(self) -> list[str]:
-        """What the partitions wait for; empty as soon as one of them, or nothing at all, is left to clean."""
+        """What the partitions wait for; empty as soon as one of them can be cleaned, or nothing at all is left to.
+
+        On Hive 3.1 this also keeps the claims of the rows that wait from being taken back as forgotten.
+        """
         settings = cleaning_settings(self.retention_seconds)
-        endpoint = AcidMetastoreHook(self.hive_acid_conn_id).endpoint()
-        with endpoint.open() as client:
-            cleaner = Cleaner(client, endpoint.open_queue(client), settings)
+        with self._endpoint.open() as client:
+            cleaner = Cleaner(client, self._endpoint.open_queue(client), settings)
             found = cleaner.look([Entity.from_json(item) for item in self.partitions])
         if any(cleaning.state is CleaningState.READY for cleaning in found):
             return []

@@ -17,6 +17,7 @@ from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.cleaner import Cleaning, CleaningState
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.exceptions import ConfigurationError, MetastoreUnavailableError
+from airflow_provider_acid.hooks.metastore import AcidMetastoreHook, MetastoreEndpoint
 from airflow_provider_acid.operators import cleaner as operator_module
 from airflow_provider_acid.operators.cleaner import AcidCleanerOperator
 from airflow_provider_acid.triggers import cleaner as trigger_module
@@ -291,6 +292,20 @@ def test_the_trigger_fires_once_when_a_partition_can_be_cleaned(monkeypatch: pyt
     finds(monkeypatch, (WAITING, WAITING), (WAITING, READY))
     assert events(trigger()) == [{"state": "ready", "message": ""}]
     assert clock.naps == [10.0, 10.0]
+
+
+def test_a_wait_asks_for_its_connections_once_however_often_it_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    endpoint = AcidMetastoreHook.endpoint
+
+    def ask(hook: AcidMetastoreHook) -> MetastoreEndpoint:
+        asked.append(hook.hive_acid_conn_id)
+        return endpoint(hook)
+
+    monkeypatch.setattr(AcidMetastoreHook, "endpoint", ask)
+    finds(monkeypatch, (WAITING, WAITING), (WAITING, WAITING), (WAITING, READY))
+    assert events(trigger()) == [{"state": "ready", "message": ""}]
+    assert asked == ["hive_acid_default"]
 
 
 def test_the_trigger_fires_when_there_is_nothing_left_to_clean(monkeypatch: pytest.MonkeyPatch) -> None:
