@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pyorc
+import pytest
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.plan import CompactionType
-from airflow_provider_acid.acid.thresholds import Thresholds
+from airflow_provider_acid.acid.thresholds import ENROLLED, Thresholds
 from airflow_provider_acid.compaction.active import ActiveCompaction
 from airflow_provider_acid.compaction.cleaner import Cleaner, Cleaning
 from airflow_provider_acid.compaction.initiator import Evaluation, Initiator
@@ -34,6 +35,14 @@ from tests.harness.metastore_server import MetastoreServer
 from tests.harness.plain_job import run_plainly
 from tests.harness.thrift_admin import FULL_ACID, TableDefinition, ThriftAdmin
 from tests.unit.spark_jobs.acid_files import Event, delete, insert
+
+ON_BOTH_METASTORES = pytest.mark.parametrize("site", ["hive_4", "hive_3"], indirect=True)
+"""For tests of what holds whether the commit publishes or the rename does."""
+
+ON_HIVE_3 = pytest.mark.parametrize("site", ["hive_3"], indirect=True)
+
+LEFT_TO_US = {"no_auto_compaction": "true", ENROLLED: "true"}
+"""Hive's own Initiator asks for no compaction of the table, and this package's sensor looks at it all the same."""
 
 RowKey = tuple[int, int]
 """Write id and row number; the tables here have one bucket and one statement per write."""
@@ -131,6 +140,10 @@ class AcidTable:
     def directories(self, partition: str | None = None) -> list[str]:
         return sorted(child.name for child in self.folder(partition).iterdir() if child.is_dir())
 
+    def visible(self, partition: str | None = None) -> list[str]:
+        """Bases and deltas; on Hive 3 a staging directory stays until the cleaning."""
+        return [name for name in self.directories(partition) if not name.startswith("_")]
+
     def fingerprint(self) -> Mapping[str, str]:
         """Every file and directory below the table, with a checksum of its bytes."""
         return fingerprint(self.location)
@@ -166,10 +179,20 @@ class Site:
     def queue(self) -> CompactionQueue:
         return open_queue(self.client, self.hive_database)
 
+    @property
+    def renames_publish(self) -> bool:
+        """Whether this is Hive 3."""
+        return self.hive_database is not None
+
+    def published(self, name: str, txn_id: int | None) -> str:
+        """What a directory is called that a compaction made in that transaction."""
+        return name if self.renames_publish else f"{name}_v{txn_id:07d}"
+
     def table(self, name: str = "t", *, partitions: Iterable[str] = (), **changes: Any) -> AcidTable:
         """A new table; with partitions it is partitioned by ``p string``."""
         names = list(partitions)
-        properties = {**FULL_ACID, **changes.pop("properties", {})}
+        left_to_us = LEFT_TO_US if self.renames_publish else {}
+        properties = {**FULL_ACID, **left_to_us, **changes.pop("properties", {})}
         definition = TableDefinition(
             self.database, name, {"v": "bigint"}, partition_keys={"p": "string"} if names else {}, properties=properties
         )

@@ -31,7 +31,14 @@ def reaping_metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Meta
 
 
 @pytest.fixture
-def site(metastore: MetastoreServer) -> Iterator[Site]:
+def site(request: pytest.FixtureRequest) -> Site:
+    """A new database, in Hive 4 unless the test is one of those :data:`ON_BOTH_METASTORES`."""
+    site: Site = request.getfixturevalue(f"{getattr(request, 'param', 'hive_4')}_site")
+    return site
+
+
+@pytest.fixture
+def hive_4_site(metastore: MetastoreServer) -> Iterator[Site]:
     """A new database; transactions that the test leaves open are aborted."""
     yield from _site(metastore, None)
 

@@ -9,8 +9,9 @@ import pytest
 
 from airflow_provider_acid.compaction.cleaner import CleaningState
 from airflow_provider_acid.compaction.outcomes import OutcomeState
+from airflow_provider_acid.compaction.steps import Step
 from airflow_provider_acid.metastore.values import CompactionInfo, CompactionState
-from tests.integration.compaction_site import AcidTable, Site
+from tests.integration.compaction_site import ON_BOTH_METASTORES, ON_HIVE_3, AcidTable, Site, StepRecorder
 
 
 def inserts(site: Site, count: int = 3) -> AcidTable:
@@ -20,7 +21,8 @@ def inserts(site: Site, count: int = 3) -> AcidTable:
     return table
 
 
-def test_a_reader_that_began_before_the_commit_holds_the_cleaner_back_by_name(site: Site) -> None:
+@ON_BOTH_METASTORES
+def test_c23_a_reader_that_began_before_the_publication_holds_the_cleaner_back_by_name(site: Site) -> None:
     table = inserts(site)
     reader = site.reader(table)
     compacted = site.compact(table.entity())
@@ -43,7 +45,8 @@ def test_a_reader_that_began_before_the_commit_holds_the_cleaner_back_by_name(si
     assert table.values() == [0, 1, 2]
 
 
-def test_a_reader_that_began_after_the_commit_does_not_hold_the_cleaner_back(site: Site) -> None:
+@ON_BOTH_METASTORES
+def test_a_reader_that_began_after_the_publication_does_not_hold_the_cleaner_back(site: Site) -> None:
     table = inserts(site)
     compacted = site.compact(table.entity())
     site.reader(table)
@@ -74,6 +77,27 @@ def test_c09_compactions_that_piled_up_behind_one_reader_are_cleaned_in_order_in
     assert {site.row(id).state for id in (first.request_id, second.request_id)} == {CompactionState.SUCCEEDED}
 
 
+@ON_HIVE_3
+def test_c09_where_the_rename_publishes_nothing_piles_up_behind_a_reader(site: Site) -> None:
+    """The first compaction's row stays 'working' until it is cleaned, and Hive 3 takes no second request beside it."""
+    table = inserts(site)
+    reader = site.reader(table)
+    first = site.compact(table.entity())
+    table.insert(3)
+    blocked = site.compact(table.entity())
+    assert (first.state, blocked.state) == (OutcomeState.COMPACTED, OutcomeState.SKIPPED)
+    assert f"is published by request {first.request_id} and waits to be cleaned" in blocked.message
+    assert {item.state for item in site.clean(table.entity())} == {CleaningState.WAITING}
+    assert len(table.visible()) == 5
+
+    site.end(reader, site.admin.commit)
+    assert [item.state for item in site.clean(table.entity())] == [CleaningState.CLEANED]
+    second = site.compact(table.entity())
+    assert [item.state for item in site.clean(table.entity())] == [CleaningState.CLEANED]
+    assert table.directories() == list(second.targets)
+    assert table.values() == [0, 1, 2, 3]
+
+
 def test_c09_the_older_row_is_cleaned_while_a_reader_between_the_two_still_reads(site: Site) -> None:
     table = inserts(site)
     first = site.compact(table.entity())
@@ -90,6 +114,7 @@ def test_c09_the_older_row_is_cleaned_while_a_reader_between_the_two_still_reads
     assert table.directories() == [first.targets[0], second.targets[0], "delta_0000004_0000004_0000"]
 
 
+@ON_BOTH_METASTORES
 @pytest.mark.parametrize("name", ["no_cleanup", "NO_CLEANUP"])
 def test_c10_nothing_is_deleted_where_no_cleanup_was_set_after_the_compaction(site: Site, name: str) -> None:
     table = inserts(site)
@@ -106,6 +131,7 @@ def test_c10_nothing_is_deleted_where_no_cleanup_was_set_after_the_compaction(si
     assert cleaned.state is CleaningState.CLEANED
 
 
+@ON_BOTH_METASTORES
 def test_nothing_is_deleted_where_the_database_became_a_replication_source(site: Site) -> None:
     table = inserts(site)
     site.compact(table.entity())
@@ -117,6 +143,7 @@ def test_nothing_is_deleted_where_the_database_became_a_replication_source(site:
     assert table.fingerprint() == before
 
 
+@ON_BOTH_METASTORES
 def test_c06_a_table_dropped_while_ready_for_cleaning_leaves_no_row_and_no_error(site: Site) -> None:
     table = inserts(site)
     site.compact(table.entity())
@@ -125,6 +152,7 @@ def test_c06_a_table_dropped_while_ready_for_cleaning_leaves_no_row_and_no_error
     assert site.rows(table.entity()) == []
 
 
+@ON_BOTH_METASTORES
 def test_c06_a_partition_dropped_while_ready_for_cleaning_leaves_the_others_to_be_cleaned(site: Site) -> None:
     table = site.table(partitions=["p=a", "p=b"])
     for partition in ("p=a", "p=b"):
@@ -137,6 +165,7 @@ def test_c06_a_partition_dropped_while_ready_for_cleaning_leaves_the_others_to_b
     assert table.values() == [1, 2]
 
 
+@ON_BOTH_METASTORES
 def test_c07_obsolete_directories_are_kept_for_the_retention_time(site: Site) -> None:
     table = inserts(site)
     compacted = site.compact(table.entity())
@@ -144,13 +173,14 @@ def test_c07_obsolete_directories_are_kept_for_the_retention_time(site: Site) ->
     [kept] = site.clean(table.entity())
     assert kept.state is CleaningState.WAITING
     assert "s more (retention)" in kept.message
-    assert len(table.directories()) == 4
+    assert len(table.visible()) == 4
     site.settings = replace(site.settings, retention_seconds=0)
     [cleaned] = site.clean(table.entity())
     assert cleaned.state is CleaningState.CLEANED
     assert table.directories() == [compacted.targets[0]]
 
 
+@ON_BOTH_METASTORES
 def test_c11_a_row_of_which_everything_is_deleted_already_is_completed(site: Site) -> None:
     table = inserts(site)
     compacted = site.compact(table.entity())
@@ -160,6 +190,7 @@ def test_c11_a_row_of_which_everything_is_deleted_already_is_completed(site: Sit
     assert site.row(compacted.request_id).state is CompactionState.SUCCEEDED
 
 
+@ON_BOTH_METASTORES
 def test_a_wholly_aborted_directory_is_deleted_and_then_forgotten(site: Site) -> None:
     table = inserts(site)
     table.write().insert(666).abort()
@@ -172,15 +203,57 @@ def test_a_wholly_aborted_directory_is_deleted_and_then_forgotten(site: Site) ->
     assert site.row(compacted.request_id).highest_write_id == 5
 
 
-def test_an_aborted_directory_with_nothing_to_merge_beside_it_still_goes_to_the_cleaner(site: Site) -> None:
+@ON_BOTH_METASTORES
+def test_c14_an_aborted_directory_with_nothing_to_merge_beside_it_still_goes_to_the_cleaner(site: Site) -> None:
+    """Hive 3's compactor takes the aborted directory for an input, drops its row, and makes a base of one row."""
     table = site.table()
     table.insert(1)
     table.write().insert(666).abort()
     outcome = site.compact(table.entity())
-    assert outcome.state is OutcomeState.NOTHING_TO_MERGE
+    assert outcome.state is (OutcomeState.COMPACTED if site.renames_publish else OutcomeState.NOTHING_TO_MERGE)
     [cleaned] = site.clean(table.entity())
-    assert (cleaned.state, cleaned.deleted) == (CleaningState.CLEANED, ("delta_0000002_0000002_0000",))
+    assert cleaned.state is CleaningState.CLEANED
+    assert table.directories() == (["base_0000002"] if site.renames_publish else ["delta_0000001_0000001_0000"])
     assert table.values() == [1]
+
+
+@ON_BOTH_METASTORES
+def test_a13_a_write_that_is_aborted_between_the_deletion_and_the_bookkeeping_stays_known(site: Site) -> None:
+    table = inserts(site)
+    compacted = site.compact(table.entity())
+    writer = table.write().insert(666)
+
+    def abort(step: Step) -> None:
+        if step is Step.FILES_DELETED:
+            writer.abort()
+
+    [cleaned] = site.clean(table.entity(), on_step=StepRecorder(abort))
+
+    assert cleaned.state is CleaningState.CLEANED
+    assert site.admin.write_ids(site.database, table.name).aborted == {writer.id}
+    assert table.directories() == [*compacted.targets, f"delta_{writer.id:07d}_{writer.id:07d}_0000"]
+    assert table.values() == [0, 1, 2]
+
+
+@ON_BOTH_METASTORES
+def test_a16_a17_a21_aborted_writes_are_forgotten_partition_by_partition(site: Site) -> None:
+    """On Hive 3 the Initiator forgets an aborted transaction once the last record of what it wrote is gone."""
+    partitions = ["p=a", "p=b", "p=c"]
+    table = site.table(partitions=partitions)
+    aborted = {}
+    for partition, value in zip(partitions, (0, 10, 20), strict=True):
+        table.insert(value, partition=partition)
+        aborted[partition] = table.write(partition).insert(666).abort().id
+        table.insert(value + 1, partition=partition)
+
+    for partition in partitions:
+        assert set(aborted.values()) <= site.admin.write_ids(site.database, table.name).aborted
+        compacted = site.compact(table.entity(partition))
+        [cleaned] = site.clean(table.entity(partition))
+        assert cleaned.state is CleaningState.CLEANED
+        assert table.directories(partition) == list(compacted.targets)
+        assert table.values() == [0, 1, 10, 11, 20, 21], "no aborted row of another partition comes back"
+        del aborted[partition]
 
 
 def straddling_batch(site: Site, table: AcidTable, aborted: int) -> list[int]:

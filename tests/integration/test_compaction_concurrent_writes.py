@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from airflow_provider_acid.compaction.cleaner import CleaningState
 from airflow_provider_acid.compaction.outcomes import OutcomeState
 from tests.harness.compaction_chain import outcome_of
 from tests.harness.plain_job import run_plainly
-from tests.integration.compaction_site import AcidTable, Site, Write
+from tests.integration.compaction_site import ON_BOTH_METASTORES, AcidTable, Site, Write
 
 
 def three_inserts(site: Site) -> AcidTable:
@@ -26,6 +28,7 @@ def write_all_kinds(table: AcidTable, old_row: tuple[int, int], value: int) -> W
     return table.write().insert(value + 5)
 
 
+@ON_BOTH_METASTORES
 def test_writes_between_begin_and_finish_and_before_cleaning_are_kept(site: Site) -> None:
     table = three_inserts(site)
     worker = site.worker()
@@ -63,6 +66,7 @@ def test_writes_between_begin_and_finish_and_before_cleaning_are_kept(site: Site
     assert table.directories() == [again.targets[0]]
 
 
+@ON_BOTH_METASTORES
 @pytest.mark.parametrize("aborted_in_the_middle", [False, True])
 def test_w08_with_an_open_write_id_in_the_middle_only_what_is_below_is_merged(
     site: Site, aborted_in_the_middle: bool
@@ -81,7 +85,9 @@ def test_w08_with_an_open_write_id_in_the_middle_only_what_is_below_is_merged(
 
     assert outcome.state is OutcomeState.COMPACTED, outcome
     row = site.row(outcome.request_id)
-    assert outcome.targets[0] == f"base_0000002_v{row.txn_id:07d}"
+    # Hive 3's compactor takes an aborted directory for an input of which no row is left.
+    last_input = 3 if aborted_in_the_middle and site.renames_publish else 2
+    assert outcome.targets[0] == site.published(f"base_{last_input:07d}", row.txn_id)
     assert row.highest_write_id == still_open.id - 1
     assert table.rows() == before
     assert sorted(before.values()) == [2, 3, 5]
@@ -100,6 +106,7 @@ def test_w08_with_an_open_write_id_in_the_middle_only_what_is_below_is_merged(
     assert site.row(outcome.request_id).state.value == "succeeded"
 
 
+@ON_BOTH_METASTORES
 def test_w20_with_a_streaming_batch_still_open_only_the_directories_below_it_are_merged(site: Site) -> None:
     table = site.table()
     for value in (1, 2):
@@ -112,7 +119,10 @@ def test_w20_with_a_streaming_batch_still_open_only_the_directories_below_it_are
 
     outcome = site.compact(table.entity())
 
-    assert outcome.targets[0].startswith("base_0000002_v"), "write id 3 is committed, but lies with open ones"
+    [row] = site.rows(table.entity())
+    assert outcome.targets[0] == site.published("base_0000002", row.txn_id), (
+        "write id 3 is committed, but lies with open ones"
+    )
     assert table.values() == [1, 2, 30]
     batch[1].abort()
     batch[2].commit()
@@ -122,6 +132,7 @@ def test_w20_with_a_streaming_batch_still_open_only_the_directories_below_it_are
     assert table.values() == [1, 2, 30, 50]
 
 
+@ON_BOTH_METASTORES
 def test_a_write_of_which_nothing_is_below_the_open_one_leaves_nothing_to_merge(site: Site) -> None:
     table = site.table()
     still_open = table.write().insert(1)
@@ -135,3 +146,44 @@ def test_a_write_of_which_nothing_is_below_the_open_one_leaves_nothing_to_merge(
     still_open.commit()
     assert site.compact(table.entity()).state is OutcomeState.COMPACTED
     assert table.values() == [1, 2, 3]
+
+
+def truncate(table: AcidTable) -> list[int]:
+    table.site.admin.truncate_table(table.site.database, table.name, ["p=a"] if table.partition_keys else [])
+    return []
+
+
+def drop_and_make_again(table: AcidTable) -> list[int]:
+    site = table.site
+    if table.partition_keys:
+        site.admin.drop_partition(site.database, table.name, "p=a")
+        table.add_partition("p=a")
+        table.insert(7, partition="p=a")
+        return [7]
+    site.admin.drop_table(site.database, table.name)
+    site.table(table.name).insert(7)
+    return [7]
+
+
+@ON_BOTH_METASTORES
+@pytest.mark.parametrize("partition", [None, "p=a"], ids=["table", "partition"])
+@pytest.mark.parametrize("change", [truncate, drop_and_make_again], ids=["K-10 TRUNCATE", "K-09 DROP and CREATE"])
+def test_rows_that_go_during_the_merge_do_not_come_back(
+    site: Site, change: Callable[[AcidTable], list[int]], partition: str | None
+) -> None:
+    """These calls of the metastore take no lock; with SQL they would wait for the compaction's."""
+    table = site.table(partitions=[partition] if partition else [])
+    for value in (1, 2, 3):
+        table.insert(value, partition=partition)
+    worker = site.worker()
+    active = site.begin(table.entity(partition))
+    result = run_plainly(active.plan)
+    values = change(table)
+
+    outcome = outcome_of(worker.finish(active, result))
+
+    assert outcome.state is OutcomeState.FAILED, outcome
+    assert table.values() == values
+    assert not [name for name in table.directories(partition) if name.startswith(("base_0000003", "_"))]
+    assert active.transaction.txn_id not in site.admin.transactions().open
+    assert all(row.state.is_terminal for row in site.rows(table.entity(partition)))

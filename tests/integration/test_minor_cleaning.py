@@ -8,7 +8,7 @@ from airflow_provider_acid.acid.plan import CompactionType
 from airflow_provider_acid.compaction.cleaner import CleaningState
 from airflow_provider_acid.compaction.outcomes import Outcome, OutcomeState
 from airflow_provider_acid.metastore.values import CompactionState
-from tests.integration.compaction_site import AcidTable, Site, due
+from tests.integration.compaction_site import ON_BOTH_METASTORES, AcidTable, Site, due
 from tests.integration.test_minor_publication import ROWS, inserts_and_deletes, values_of_trino
 from tests.unit.spark_jobs.acid_files import insert
 
@@ -16,7 +16,9 @@ MINOR, MAJOR = CompactionType.MINOR, CompactionType.MAJOR
 
 
 def compact(table: AcidTable, type: CompactionType = MINOR) -> Outcome:
-    outcome = table.site.compact(due(table.entity(), type=type))
+    site = table.site
+    site.settings = replace(site.settings, minor_pairs_on_hive_3=True)
+    outcome = site.compact(due(table.entity(), type=type))
     assert outcome.state is OutcomeState.COMPACTED, outcome
     return outcome
 
@@ -55,6 +57,7 @@ def test_two_minors_in_a_row_are_cleaned_in_order_by_one_run(site: Site) -> None
     ]
 
 
+@ON_BOTH_METASTORES
 def test_a_minor_that_is_cleaned_before_the_next_one(site: Site) -> None:
     table = inserts_and_deletes(site)
     first = compact(table)
@@ -86,6 +89,7 @@ def test_c09_a_minor_and_a_major_that_pile_up_behind_a_reader_are_cleaned_once_i
     ]
 
 
+@ON_BOTH_METASTORES
 def test_w29_a_major_after_a_cleaned_minor(site: Site) -> None:
     table = inserts_and_deletes(site)
     compact(table)
@@ -94,10 +98,11 @@ def test_w29_a_major_after_a_cleaned_minor(site: Site) -> None:
     major = compact(table, MAJOR)
     assert clean(table) == [CleaningState.CLEANED]
     assert table.directories() == list(major.targets)
-    assert major.targets[0].startswith("base_0000005_v")
+    assert major.targets[0].startswith("base_0000005")
     check(table, 2, 3, 6, 8)
 
 
+@ON_BOTH_METASTORES
 def test_w30_a_minor_after_a_cleaned_major_leaves_its_base_and_begins_behind_it(site: Site) -> None:
     table = inserts_and_deletes(site)
     major = compact(table, MAJOR)
@@ -106,7 +111,7 @@ def test_w30_a_minor_after_a_cleaned_major_leaves_its_base_and_begins_behind_it(
     minor = compact(table)
     assert clean(table) == [CleaningState.CLEANED]
     assert set(table.directories()) == {*major.targets, *minor.targets}
-    assert minor.targets[0].startswith("delta_0000004_0000005_v")
+    assert minor.targets[0].startswith("delta_0000004_0000005")
     check(table, 2, 3, 6, 8)
 
 
@@ -139,6 +144,7 @@ def test_m15_a_repeated_major_before_minor_and_major_are_cleaned_is_not_begun(si
     check(table, *ROWS, 6)
 
 
+@ON_BOTH_METASTORES
 def test_an_aborted_write_between_the_merged_ones_is_forgotten_only_when_its_directory_is_gone(site: Site) -> None:
     table = site.table()
     table.insert(1)
@@ -170,7 +176,7 @@ def test_an_aborted_write_id_that_a_streaming_delta_still_holds_is_not_forgotten
     first.commit()
     second.abort()
     outcome = compact(table)
-    assert outcome.targets[0].startswith("delta_0000001_0000002_v")
+    assert outcome.targets[0].startswith("delta_0000001_0000002")
     check(table, 1, 2, 30)
     site.clean(table.entity())
     check(table, 1, 2, 30)

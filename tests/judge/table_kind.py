@@ -12,6 +12,8 @@ ID_AND_TEXT = "(id int, s string)"
 ACID = "stored as orc tblproperties('transactional'='true')"
 PLAIN_FILES = "stored as orc tblproperties('transactional'='false')"
 CONVERT = "alter table {t} set tblproperties('transactional'='true')"
+LEFT_TO_US = "alter table {t} set tblproperties('no_auto_compaction'='true')"
+"""Hive 3's own Initiator runs, and a request of its would stand in the way of ours."""
 
 
 @dataclass(frozen=True)
@@ -67,4 +69,4 @@ def rows(first: int, last: int, *more: str) -> str:
 
 def table(definition: str, *writes: Statement, stored: str = ACID) -> tuple[Statement, ...]:
     """CREATE TABLE and what is written into it."""
-    return (f"create table {{t}} {definition} {stored}", *writes)
+    return (f"create table {{t}} {definition} {stored}", LEFT_TO_US, *writes)
