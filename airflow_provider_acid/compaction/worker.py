@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from airflow_provider_acid.acid.directory import AcidDirectory
+from airflow_provider_acid.acid.directory import BaseDirectory
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.partition import AttemptNames, PartitionState
 from airflow_provider_acid.acid.plan import CompactionPlan, CompactionType
@@ -199,7 +199,7 @@ class Worker:
         if nothing is not None:
             claim = self._record(claim, transaction, facts, snapshot)
             _drop(storage, finished)
-            left_over = _left_over(snapshot.directory)
+            left_over = _left_over(snapshot)
             if left_over and not self._queue.publishes_by_commit:
                 storage.make_directory(staging_name(pool.token))
                 write_replaced(storage, staging_name(pool.token), left_over)
@@ -213,7 +213,7 @@ class Worker:
         if adopted is None:
             self._open_staging(storage, plan)
         if not self._queue.publishes_by_commit:
-            write_replaced(storage, plan.staging, _replaced(plan, snapshot.directory))
+            write_replaced(storage, plan.staging, _replaced(plan, snapshot))
         self._on_step(Step.STAGED, due.entity)
         return ActiveCompaction(
             claim, transaction, storage, plan, facts.table.location, adopted, snapshot.newest_txn_id
@@ -260,7 +260,7 @@ class Worker:
     ) -> Outcome:
         """Hive's rule: with obsolete or aborted directories the Cleaner has work, otherwise the request is refused."""
         entity = claim.entity
-        if _left_over(snapshot.directory):
+        if _left_over(snapshot):
             self._queue.complete(claim)
             self._on_step(Step.MARKED_COMPACTED, entity)
             transaction.commit()
@@ -305,14 +305,18 @@ def _drop(storage: Storage, finished: FinishedOutput | None) -> None:
         remove_whole(storage, finished.staging)
 
 
-def _replaced(plan: CompactionPlan, directory: AcidDirectory) -> set[str]:
+def _replaced(plan: CompactionPlan, snapshot: Snapshot) -> set[str]:
     """Names that the Cleaner may delete once the plan's result is published."""
-    originals = {file.path.partition("/")[0] for file in directory.originals if plan.replaces_originals}
-    return {*plan.directories, *originals, *_left_over(directory)}
+    originals = {file.path.partition("/")[0] for file in snapshot.directory.originals if plan.replaces_originals}
+    return {*plan.directories, *originals, *_left_over(snapshot)}
 
 
-def _left_over(directory: AcidDirectory) -> set[str]:
-    return {*directory.obsolete, *directory.aborted}
+def _left_over(snapshot: Snapshot) -> set[str]:
+    """What nobody needs any more; also overwrites that were aborted, of which Hive 3's compactor takes no notice."""
+    directory = snapshot.directory
+    overwrites = (part for part in directory.directories if isinstance(part, BaseDirectory) and not part.compacted)
+    aborted = {part.path for part in overwrites if snapshot.write_ids.is_write_id_aborted(part.write_id)}
+    return {*directory.obsolete, *directory.aborted, *aborted}
 
 
 def _partition_state(facts: EntityFacts, snapshot: Snapshot) -> PartitionState:
