@@ -180,6 +180,10 @@ class ChainProcess:
         """Lets a sleeping process go on; what came of its compaction."""
         assert self._process.pid is not None
         os.kill(self._process.pid, signal.SIGCONT)
+        return self.outcome()
+
+    def outcome(self) -> Outcome:
+        """What came of the compaction of a process that nothing stops; waits until it has cleaned, too."""
         assert self._receiver.poll(PATIENCE_SECONDS), "the process said nothing"
         outcome: Outcome = self._receiver.recv()
         self._process.join(PATIENCE_SECONDS)

@@ -1,0 +1,28 @@
+"""However a try ended, the next one and the cleaner bring the table to the end of an undisturbed run."""
+
+from __future__ import annotations
+
+from airflow_provider_acid.compaction.cleaner import CleaningState
+from airflow_provider_acid.compaction.outcomes import Outcome
+from tests.harness.compaction_chain import wait_until
+from tests.harness.crash_case import CrashCase, Kind, chain_for
+from tests.harness.table_state import TableState
+
+
+def finish(state: TableState) -> Outcome:
+    """The next try and the cleaning of a major, with all that must hold; what came of the try."""
+    state.check_rows()
+    chain = chain_for(state)
+    with state.watched():
+        outcome = chain.compact().outcome
+        assert not outcome.state.is_failure, outcome
+        state.check_rows()
+        clean(state)
+    return outcome
+
+
+def clean(state: TableState) -> None:
+    """Until nothing waits any more."""
+    chain = chain_for(state)
+    wait_until(lambda: all(item.state is CleaningState.CLEANED for item in chain.clean()))
+    state.check_finished(CrashCase(state, Kind.MAJOR, "", "").undisturbed_result)
