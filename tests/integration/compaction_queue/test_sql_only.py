@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import pytest
@@ -106,7 +106,7 @@ def test_the_worker_cannot_undo_what_it_published(
     claim = queue.record(claim, 5, 77, "hive")
     queue.complete(claim)
     ready = the_row(queue, claim.id)
-    changes = {
+    changes: dict[str, Callable[[], object]] = {
         "record": lambda: queue.record(claim, 9, 78, "hive"),
         "fail": lambda: queue.fail(claim, "no"),
         "refuse": lambda: queue.refuse(claim, "no"),

@@ -42,6 +42,8 @@ def test_a_worker_outside_of_hive_does_everything(
         written, aborted, still_open = admin.open_transactions(3)
         admin.allocate_write_ids(entity.database, entity.table, [written, aborted, still_open])
         admin.commit(written)
+        # An aborted transaction that wrote nothing is forgotten at once.
+        admin.lock_as_writer(aborted, entity.database, entity.table, entity.partition)
         admin.abort(aborted)
     user_request = replace(entity, partition="ds=user")
     others = {

@@ -11,12 +11,15 @@ import psycopg2
 import pymysql
 import pytest
 from sqlalchemy import Column, String
-from sqlalchemy.dialects import mysql, postgresql
+from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError, ProgrammingError
 
 from airflow_provider_acid.exceptions import ConfigurationError, MetastoreError, MetastoreUnavailableError
 from airflow_provider_acid.metastore.database import MetastoreDatabase
 from airflow_provider_acid.metastore.sql_errors import Trouble, metastore_error, trouble_of
+
+MYSQL = make_url("mysql+pymysql://").get_dialect()()
+POSTGRESQL = make_url("postgresql+psycopg2://").get_dialect()()
 
 
 class PostgresError(psycopg2.OperationalError):
@@ -121,10 +124,10 @@ def test_a_database_that_does_not_answer_is_named_without_its_password(url: str)
 
 def test_mysql_compares_names_byte_by_byte() -> None:
     condition = MetastoreDatabase("mysql+pymysql://h/d").equals(Column("P", String), "p=Ü ")
-    text = str(condition.compile(dialect=mysql.dialect(), compile_kwargs={"literal_binds": True}))
+    text = str(condition.compile(dialect=MYSQL, compile_kwargs={"literal_binds": True}))
     assert "hex(CAST(`P` AS CHAR CHARACTER SET utf8mb4)) = '703DC39C20'" in text
     plain = MetastoreDatabase("postgresql+psycopg2://h/d").equals(Column("p", String), None)
-    assert str(plain.compile(dialect=postgresql.dialect())) == "p IS NULL"
+    assert str(plain.compile(dialect=POSTGRESQL)) == "p IS NULL"
 
 
 def test_an_error_of_ours_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
