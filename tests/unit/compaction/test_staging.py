@@ -52,7 +52,9 @@ def test_a_directory_that_is_taken_over_has_a_name_that_nobody_had(storage: Loca
     moved = take_over(storage, TOKEN)
     assert moved is not None
     (token,) = staging_tokens(storage.list())
-    assert (moved, token != TOKEN) == (staging_name(token), True)
+    assert moved == staging_name(token)
+    again = take_over(storage, token)
+    assert len({STAGING, moved, again}) == 3
 
 
 def test_of_two_that_take_over_at_once_one_gets_it(storage: LocalStorage) -> None:
