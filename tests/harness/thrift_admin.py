@@ -17,6 +17,7 @@ from hmsclient.genthrift.hive_metastore.ThriftHiveMetastore import Client
 from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
 from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TBufferedTransport
+from typing_extensions import Self
 
 from tests.harness import thrift_structs as structs
 from tests.harness.thrift_calls import ThriftCalls
@@ -112,7 +113,7 @@ class ThriftAdmin:
         self._client = Client(protocol)
         self._calls = ThriftCalls(protocol)
 
-    def __enter__(self) -> ThriftAdmin:
+    def __enter__(self) -> Self:
         self._transport.open()
         return self
 

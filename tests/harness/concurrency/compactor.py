@@ -12,6 +12,7 @@ from airflow_provider_acid.acid.thresholds import Thresholds
 from airflow_provider_acid.compaction.cleaner import Cleaner, Cleaning, CleaningState
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
 from airflow_provider_acid.compaction.settings import CompactionSettings
+from airflow_provider_acid.compaction.steps import StepListener, ignore_steps
 from airflow_provider_acid.compaction.worker import Worker
 from airflow_provider_acid.metastore.pools import RequestPool
 from airflow_provider_acid.metastore.queue import CompactionQueue
@@ -20,6 +21,7 @@ from airflow_provider_acid.metastore.transaction import CompactionTransaction
 from airflow_provider_acid.metastore.values import CompactionState
 from tests.harness.compaction_chain import compact_with
 from tests.harness.concurrency.places import Place
+from tests.harness.concurrency.sandman import Drowsiness
 from tests.harness.concurrency.stage import Actor, RunFailedError, Stage
 
 SETTINGS = CompactionSettings(thresholds=Thresholds(delta_count=1), publish_lock_wait_seconds=4.0)
@@ -47,7 +49,7 @@ class Compactor:
 
 
 @contextmanager
-def compactor(stage: Stage, identity: str) -> Iterator[Compactor]:
+def compactor(stage: Stage, identity: str, on_step: StepListener = ignore_steps) -> Iterator[Compactor]:
     """A compactor in the name of a task."""
     with stage.client() as client:
         queue = open_queue(client, stage.hive_database())
@@ -55,7 +57,7 @@ def compactor(stage: Stage, identity: str) -> Iterator[Compactor]:
         def transaction(entity: Entity, agent_info: str) -> CompactionTransaction:
             return CompactionTransaction(client, entity, agent_info=agent_info)
 
-        worker = Worker(client, queue, transaction, SETTINGS, identity=identity, host="concurrency")
+        worker = Worker(client, queue, transaction, SETTINGS, identity=identity, host="concurrency", on_step=on_step)
         yield Compactor(worker, Cleaner(client, queue, SETTINGS), queue)
 
 
@@ -63,16 +65,18 @@ class CompactionLoop(Actor):
     """Compacts one partition after the other, minor and major.
 
     :param number: unique among the run's compactors.
+    :param drowsy: whether it stops its process now and then; somebody has to wake it.
     """
 
-    def __init__(self, stage: Stage, number: int) -> None:
+    def __init__(self, stage: Stage, number: int, drowsy: bool = False) -> None:
         super().__init__(stage, f"compactor-{number}")
+        self._on_step: StepListener = Drowsiness(self.random) if drowsy else ignore_steps
 
     def act(self) -> None:
-        with compactor(self.stage, self.name) as parts:
+        with compactor(self.stage, self.name, self._on_step) as parts:
             while not self.stage.is_over:
                 self._compact(parts)
-                self.stage.pause(self.random.uniform(*_REST_SECONDS))
+                self.pause(self.random.uniform(*_REST_SECONDS))
 
     def _compact(self, parts: Compactor) -> None:
         place = self.random.choice(self.stage.places)
@@ -80,7 +84,8 @@ class CompactionLoop(Actor):
         begun = time.monotonic()
         outcome = parts.compact(place, wanted)
         self.ledger.note(f"{self.name}: {wanted.value} of {place} since {begun:.3f}: {outcome}")
-        if outcome.state is OutcomeState.FAILED:
+        overslept = time.monotonic() - begun > self.stage.timeout_seconds
+        if outcome.state is OutcomeState.FAILED and not overslept:
             raise RunFailedError(f"{wanted.value} of {place} failed: {outcome}")
         self.figures[f"{_what(outcome, wanted)} {outcome.state.value}"] += 1
 
@@ -95,7 +100,7 @@ class CleaningLoop(Actor):
         with compactor(self.stage, self.name) as parts:
             while not self.stage.is_over:
                 self._clean(parts.cleaner)
-                self.stage.pause(self.random.uniform(*_REST_SECONDS))
+                self.pause(self.random.uniform(*_REST_SECONDS))
 
     def _clean(self, cleaner: Cleaner) -> None:
         for cleaning in cleaner.clean([place.entity for place in self.stage.places]):

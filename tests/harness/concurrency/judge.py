@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 
 from tests.harness.acid_reader import RowId, Snapshot, live_directories
-from tests.harness.concurrency.ledger import Ledger, Rows
+from tests.harness.concurrency.ledger import HIVE_KEYS, Ledger, Rows
 from tests.harness.concurrency.places import Place
 from tests.harness.concurrency.stage import RunFailedError
 
@@ -14,13 +15,25 @@ SETTLING_SECONDS = 3.0
 _SHOWN = 10
 
 
-def check_rows(ledger: Ledger, place: Place, snapshot: Snapshot, found: Mapping[RowId, tuple[int, int]]) -> Rows:
-    """The rows, by key.
+@dataclass(frozen=True)
+class View:
+    """A snapshot and the time between which it was asked for and taken, by the machine's monotonic clock."""
+
+    snapshot: Snapshot
+    asked_monotonic: float
+    taken_monotonic: float
+
+
+def check_rows(ledger: Ledger, place: Place, view: View, found: Mapping[RowId, tuple[int, int]]) -> Rows:
+    """The rows, by key, without those of a real Hive.
 
     :raises RunFailedError: they are not those of the ledger.
     """
-    rows = dict(found.values())
-    if len(rows) != len(found):
+    snapshot = view.snapshot
+    all_rows = dict(found.values())
+    _check_hives(ledger, place, view, {key: value for key, value in all_rows.items() if key >= HIVE_KEYS})
+    rows = {key: value for key, value in all_rows.items() if key < HIVE_KEYS}
+    if len(all_rows) != len(found):
         keys = [key for key, _ in found.values()]
         doubled = {key for key in keys if keys.count(key) > 1}
         raise RunFailedError(_report(ledger, place, snapshot, f"keys {sorted(doubled)} occur twice", doubled))
@@ -38,14 +51,26 @@ def check_rows(ledger: Ledger, place: Place, snapshot: Snapshot, found: Mapping[
     return rows
 
 
-def check_snapshot(ledger: Ledger, place: Place, snapshot: Snapshot, asked_monotonic: float) -> None:
+def _check_hives(ledger: Ledger, place: Place, view: View, rows: Rows) -> None:
+    session = place.table.hive_session
+    for _ in range(2):
+        allowed = ledger.hive_rows(session, place.partition, view.asked_monotonic, view.taken_monotonic)
+        if rows in allowed:
+            return
+        time.sleep(SETTLING_SECONDS)
+    keys = {key for state in allowed for key in {*rows, *state} if rows.get(key) != state.get(key)}
+    text = f"{len(rows)} rows of Hive, expected {[len(state) for state in allowed]}: {sorted(keys)[:_SHOWN]} differ"
+    raise RunFailedError("\n".join([_report(ledger, place, view.snapshot, text, ()), *ledger.history(session, keys)]))
+
+
+def check_snapshot(ledger: Ledger, place: Place, view: View) -> None:
     """Checks that what was committed before is seen.
 
     :raises RunFailedError: it is not.
     """
-    unseen = ledger.unseen(place.table.name, snapshot, asked_monotonic)
+    unseen = ledger.unseen(place.table.name, view.snapshot, view.asked_monotonic)
     if unseen:
-        raise RunFailedError(_report(ledger, place, snapshot, f"committed write ids {unseen} are not seen", ()))
+        raise RunFailedError(_report(ledger, place, view.snapshot, f"committed write ids {unseen} are not seen", ()))
 
 
 def _report(ledger: Ledger, place: Place, snapshot: Snapshot, what: str, keys: Collection[int]) -> str:
@@ -55,7 +80,5 @@ def _report(ledger: Ledger, place: Place, snapshot: Snapshot, what: str, keys: C
         "what happened to these keys:",
         *ledger.history(place.table.name, sorted(keys)[:_SHOWN]),
         "live directories now: " + ", ".join(path.name for path in live_directories(place.folder, snapshot)),
-        "the latest events:",
-        *ledger.latest(),
     ]
     return "\n".join(parts)

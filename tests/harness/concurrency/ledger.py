@@ -19,7 +19,8 @@ Rows = dict[int, int]
 """Key to value; keys are never used twice."""
 
 COMMITTED, ABORTED = "committed", "aborted"
-NEWS_SHOWN = 40
+HIVE_KEYS = 10**15
+"""From this key on rows are a real Hive's, whose write ids nobody here knows; see :meth:`Ledger.hive_rows`."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,7 @@ class Change:
 @dataclass
 class _Write:
     changes: tuple[Change, ...]
+    begun_monotonic: float
     ended: str | None = None
     ended_monotonic: float = 0.0
 
@@ -114,6 +116,28 @@ class Ledger:
                         change.apply(rows)
         return rows
 
+    def hive_rows(
+        self, session: str, partition: str | None, asked_monotonic: float, taken_monotonic: float
+    ) -> list[Rows]:
+        """What a snapshot may read of the rows of a Hive session, which runs one statement after the other.
+
+        :param session: written down like a table, with the numbers of its statements for write ids.
+        :param asked_monotonic: statements that had ended by then are seen.
+        :param taken_monotonic: statements that began after that are not.
+        """
+        self._read_on()
+        states: list[Rows] = [{}]
+        for _, write in sorted(self._writes.get(session, {}).items()):
+            if write.ended == ABORTED or write.begun_monotonic > taken_monotonic:
+                continue
+            rows = dict(states[-1])
+            for change in write.changes:
+                if change.partition == partition:
+                    change.apply(rows)
+            is_seen = write.ended == COMMITTED and write.ended_monotonic < asked_monotonic
+            states = [rows] if is_seen else [*states, rows]
+        return states
+
     def unseen(self, table: str, snapshot: Snapshot, asked_monotonic: float) -> list[int]:
         """Write ids that were committed before a snapshot was asked for, and that it does not see."""
         self._read_on()
@@ -122,6 +146,12 @@ class Ledger:
             for write_id, write in self._writes.get(table, {}).items()
             if write.ended == COMMITTED and write.ended_monotonic < asked_monotonic and not snapshot.sees(write_id)
         ]
+
+    def touched(self, table: str, write_ids: Iterable[int]) -> set[str | None]:
+        """The partitions that some write ids changed."""
+        self._read_on()
+        writes = self._writes.get(table, {})
+        return {change.partition for id in write_ids if id in writes for change in writes[id].changes}
 
     def history(self, table: str, keys: Iterable[int]) -> list[str]:
         """All that ever happened to some keys, for the report of a failure."""
@@ -134,10 +164,6 @@ class Ledger:
                     what = "overwrites" if change.overwrites else f"touches {sorted(touched)[:5]}"
                     found.append(f"write id {write_id} ({write.ended or 'not ended'}) {what} in {change.partition}")
         return found
-
-    def latest(self) -> list[str]:
-        """The last lines of the file, for the report of a failure."""
-        return self._path.read_text().splitlines()[-NEWS_SHOWN:]
 
     def _append(self, **line: object) -> None:
         text = json.dumps({"at": round(time.monotonic(), 3), **line}) + "\n"
@@ -161,6 +187,6 @@ class Ledger:
         assert isinstance(write_id, int)
         assert isinstance(at, (int, float))
         if isinstance(changes, list):
-            writes[write_id] = _Write(tuple(map(Change.from_json, changes)))
+            writes[write_id] = _Write(tuple(map(Change.from_json, changes)), at)
         else:
             writes[write_id].ended, writes[write_id].ended_monotonic = str(line["ended"]), at

@@ -29,12 +29,19 @@ class RunTable:
     """A full-ACID table with the columns :data:`COLUMNS`.
 
     :param partitions: names of its partitions; None for the whole of an unpartitioned table.
+    :param hive_partition: the one in which a real Hive has rows of its own, which nobody else may overwrite.
     """
 
     database: str
     name: str
     location: Path
     partitions: tuple[str | None, ...]
+    hive_partition: str | None = None
+
+    @property
+    def hive_session(self) -> str:
+        """Under which a real Hive's statements stand in the ledger."""
+        return f"{self.name}, written by Hive"
 
     @property
     def places(self) -> tuple[Place, ...]:
@@ -56,6 +63,11 @@ class Place:
     def entity(self) -> Entity:
         """Its name for the compactor."""
         return Entity(self.table.database, self.table.name, self.partition)
+
+    @property
+    def is_hives(self) -> bool:
+        """Whether a real Hive has rows here."""
+        return self.partition is not None and self.partition == self.table.hive_partition
 
     @property
     def folder(self) -> Path:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.harness.acid_reader import NotEnoughHistoryError, Snapshot, live_files
-from tests.harness.concurrency.judge import check_rows, check_snapshot
+from tests.harness.concurrency.judge import View, check_rows, check_snapshot
 from tests.harness.concurrency.places import Place
 from tests.harness.concurrency.session import Access, LockPatienceError, Session
 from tests.harness.concurrency.stage import Actor, RunFailedError, Stage
@@ -26,6 +26,7 @@ class Habit:
     """How a reader reads.
 
     :param trino: lock first, snapshot after, and without a look at compactions' transactions.
+    :param everywhere: it reads all partitions, and not a single one, by the same transaction.
     :param held_seconds: shortest and longest time between its first and last reading.
     :param rest_seconds: the same between two snapshots.
     """
@@ -34,6 +35,7 @@ class Habit:
     held_seconds: tuple[float, float]
     rest_seconds: tuple[float, float]
     trino: bool = False
+    everywhere: bool = False
 
 
 class Reader(Actor):
@@ -50,46 +52,53 @@ class Reader(Actor):
     def act(self) -> None:
         with self.stage.session() as self._session:
             while not self.stage.is_over:
-                self._hold(self.random.choice(self.stage.places))
-                self.stage.pause(self.random.uniform(*self._habit.rest_seconds))
+                everywhere = self._habit.everywhere
+                self._hold(self.stage.places if everywhere else (self.random.choice(self.stage.places),))
+                self.pause(self.random.uniform(*self._habit.rest_seconds))
 
-    def _hold(self, place: Place) -> None:
+    def _hold(self, places: tuple[Place, ...]) -> None:
         (txn,) = self._session.open_transactions()
         try:
-            snapshot = self._begin(txn, place)
+            views = self._begin(txn, places)
         except LockPatienceError:
             self._session.abort(txn)
             self.figures["readers given up without a lock"] += 1
             return
         begun = time.monotonic()
-        with self._refusing():
-            self._read(txn, place, snapshot)
+        self._read(txn, views)
         self._session.commit(txn)
         held = time.monotonic() - begun
         self.figures[f"snapshots of {self._habit.name} readers"] += 1
         self.figures["longest reader, seconds"] = max(self.figures["longest reader, seconds"], round(held))
 
-    def _read(self, txn: int, place: Place, snapshot: Snapshot) -> None:
+    def _read(self, txn: int, views: Mapping[Place, View]) -> None:
         until = time.monotonic() + self.random.uniform(*self._habit.held_seconds)
-        files = _checksums(place, snapshot)
-        self._check_rows(place, snapshot)
-        while time.monotonic() < until and not self.stage.is_over:
-            self.stage.pause(min(BEAT_SECONDS, until - time.monotonic()))
-            self._session.heartbeat(txn)
-            self._check_files(place, files)
+        files: dict[Path, str] = {}
+        for place, view in views.items():
             with self._refusing():
-                self._check_rows(place, snapshot)
+                files.update(_checksums(place, view.snapshot))
+                self._check_rows(place, view)
+        while time.monotonic() < until and not self.stage.is_over:
+            self.pause(min(BEAT_SECONDS, until - time.monotonic()))
+            self._session.heartbeat(txn)
+            self._check_files(files)
+            for place, view in views.items():
+                with self._refusing():
+                    self._check_rows(place, view)
 
-    def _begin(self, txn: int, place: Place) -> Snapshot:
+    def _begin(self, txn: int, places: tuple[Place, ...]) -> dict[Place, View]:
         if self._habit.trino:
-            self._session.take_lock(txn, [place], Access.READ)
+            self._session.take_lock(txn, places, Access.READ)
         asked = time.monotonic()
         txns = self._session.transactions()
+        taken = time.monotonic()
         if not self._habit.trino:
-            self._session.take_lock(txn, [place], Access.READ)
-        snapshot = self._session.snapshot(place.table, txns, trino=self._habit.trino)
-        check_snapshot(self.ledger, place, snapshot, asked)
-        return snapshot
+            self._session.take_lock(txn, places, Access.READ)
+        views = {}
+        for place in places:
+            views[place] = View(self._session.snapshot(place.table, txns, trino=self._habit.trino), asked, taken)
+            check_snapshot(self.ledger, place, views[place])
+        return views
 
     @contextmanager
     def _refusing(self) -> Iterator[None]:
@@ -105,15 +114,16 @@ class Reader(Actor):
                 raise
             self.figures["listings refused because of a first base"] += 1
 
-    def _check_rows(self, place: Place, snapshot: Snapshot) -> None:
-        check_rows(self.ledger, place, snapshot, place.read(snapshot))
+    def _check_rows(self, place: Place, view: View) -> None:
+        check_rows(self.ledger, place, view, place.read(view.snapshot))
         self.figures["readings"] += 1
 
-    def _check_files(self, place: Place, files: Mapping[Path, str]) -> None:
+    @staticmethod
+    def _check_files(files: Mapping[Path, str]) -> None:
         """The files of the first listing, as a query reads them that was planned long ago."""
         for file, checksum in files.items():
             if _checksum(file) != checksum:
-                raise RunFailedError(f"{place}: {file} changed under a reader")
+                raise RunFailedError(f"{file} changed under a reader")
 
 
 def _checksums(place: Place, snapshot: Snapshot) -> dict[Path, str]:

@@ -19,6 +19,9 @@ from tests.harness.concurrency.places import Place, RunTable
 from tests.harness.concurrency.session import Session
 
 
+EVENTS_SHOWN, EVENT_LENGTH = 40, 400
+
+
 class RunFailedError(Exception):
     """An actor saw what must not be; the message says all that is known about it."""
 
@@ -80,8 +83,11 @@ class Stage:
         """Records why the run has failed, and beside it what lies on disk, and stops all others."""
         listing = [f"{place}: {name}" for place in self.places for name in place.listing()]
         (self.folder / f"listing-{actor}.txt").write_text("\n".join(listing))
-        (self.folder / f"failure-{actor}.txt").write_text(f"{actor}: {''.join(traceback.format_exception(error))}")
-        self._stop_sign.touch()
+        trace = "".join(traceback.format_exception(error))
+        events = [event[:EVENT_LENGTH] for event in self.ledger_file.read_text().splitlines()[-EVENTS_SHOWN:]]
+        report = "\n".join([f"{actor}: {trace}", "the latest events:", *events])
+        (self.folder / f"failure-{actor}.txt").write_text(report)
+        self.stop()
 
     def failures(self) -> list[Path]:
         """The reports of failures, the first one first."""
@@ -97,7 +103,17 @@ class Stage:
 
     def write_figures(self, actor: str, figures: Counter[str]) -> None:
         """Tells what an actor did."""
-        (self.folder / f"figures-{actor}.json").write_text(json.dumps(figures))
+        whole = self.folder / f"new-{actor}.json"
+        whole.write_text(json.dumps(figures))
+        whole.replace(self.folder / f"figures-{actor}.json")
+
+    def stop(self) -> None:
+        """Ends the run."""
+        self._stop_sign.touch()
+
+    def go_on(self) -> None:
+        """Lets another actor act after the end."""
+        self._stop_sign.unlink(missing_ok=True)
 
     @property
     def _stop_sign(self) -> Path:
@@ -126,6 +142,11 @@ class Actor:
         finally:
             self.stage.write_figures(self.name, self.figures)
             self.ledger.close()
+
+    def pause(self, seconds: float) -> None:
+        """Rests, but not beyond the run's end, and tells what was done so far."""
+        self.stage.write_figures(self.name, self.figures)
+        self.stage.pause(seconds)
 
     def act(self) -> None:
         """What this kind of actor does."""

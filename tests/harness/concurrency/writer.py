@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from enum import Enum
 
 from tests.harness.acid_reader import NotEnoughHistoryError, RowId, Snapshot
-from tests.harness.concurrency.judge import check_rows, check_snapshot
+from tests.harness.concurrency.judge import View, check_rows, check_snapshot
 from tests.harness.concurrency.ledger import ABORTED, COMMITTED, Change, Rows
-from tests.harness.concurrency.places import Place, RunTable, base_name, by_key, delta_name
+from tests.harness.concurrency.places import Place, base_name, by_key, delta_name
 from tests.harness.concurrency.session import GONE_ERRORS, Access, LockPatienceError, Session
 from tests.harness.concurrency.stage import Actor, RunFailedError, Stage
 
@@ -69,8 +69,7 @@ class _Transaction:
     id: int
     write_id: int
     places: tuple[Place, ...]
-    asked_monotonic: float
-    snapshot: Snapshot
+    view: View
     heard_monotonic: float
 
 
@@ -89,7 +88,7 @@ class Writer(Actor):
         with self.stage.session() as self._session:
             while not self.stage.is_over:
                 self._write()
-                self.stage.pause(self.random.uniform(*_REST_SECONDS))
+                self.pause(self.random.uniform(*_REST_SECONDS))
 
     def _write(self) -> None:
         (statement,) = self.random.choices(list(_STATEMENTS), list(_STATEMENTS.values()))
@@ -116,24 +115,29 @@ class Writer(Actor):
     def _choose(self, statement: Statement) -> tuple[Place, ...]:
         table = self.random.choice(self.stage.tables)
         most = len(table.places) if statement in (Statement.MERGE, Statement.INSERT) else 1
-        return tuple(self.random.sample(table.places, self.random.randint(1, most)))
+        places = [place for place in table.places if statement is not Statement.OVERWRITE or not place.is_hives]
+        return tuple(self.random.sample(places, self.random.randint(1, most)))
 
     def _begin(self, txn: int, places: tuple[Place, ...], statement: Statement) -> _Transaction:
         table = places[0].table
         asked = time.monotonic()
         txns = self._session.transactions()
+        taken = time.monotonic()
         write_id = self._session.allocate_write_ids(table.database, table.name, [txn])[txn]
         self._session.take_lock(txn, places, statement.access, overwrites_exclusively=self.random.random() < 0.5)
         heard = time.monotonic()
         snapshot = self._session.snapshot(table, txns)
         if statement is not Statement.INSERT:
-            self._check_up_to_date(table, write_id, snapshot)
-        return _Transaction(txn, write_id, places, asked, snapshot, heard)
+            self._check_up_to_date(places, snapshot)
+        return _Transaction(txn, write_id, places, View(snapshot, asked, taken), heard)
 
-    def _check_up_to_date(self, table: RunTable, write_id: int, snapshot: Snapshot) -> None:
+    def _check_up_to_date(self, places: tuple[Place, ...], snapshot: Snapshot) -> None:
+        table = places[0].table
         now = self._session.snapshot(table, self._session.transactions())
-        newest = max(now.high_water_mark, write_id) + 1
-        if any(now.sees(other) and not snapshot.sees(other) for other in range(1, newest)):
+        meanwhile = [
+            other for other in range(1, now.high_water_mark + 1) if now.sees(other) and not snapshot.sees(other)
+        ]
+        if self.ledger.touched(table.name, meanwhile) & {place.partition for place in places}:
             raise OutdatedSnapshotError
 
     def _change(self, begun: _Transaction, place: Place, statement: Statement) -> Change | None:
@@ -144,9 +148,9 @@ class Writer(Actor):
             rows = self._new_rows()
             place.write_rows(base_name(begun.write_id), begun.write_id, 0, self._in_buckets(rows))
             return Change(place.partition, overwrites=True, inserted=rows)
-        check_snapshot(self.ledger, place, begun.snapshot, begun.asked_monotonic)
-        found = place.read(begun.snapshot)
-        rows = check_rows(self.ledger, place, begun.snapshot, found)
+        check_snapshot(self.ledger, place, begun.view)
+        found = place.read(begun.view.snapshot)
+        rows = check_rows(self.ledger, place, begun.view, found)
         updated = () if statement is Statement.DELETE else self._some(rows)
         left = [key for key in rows if key not in updated]
         deleted = self._some(left, len(left) // 2 if len(rows) > CROWDED_ROWS else MOST_ROWS)
