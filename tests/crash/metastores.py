@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import itertools
+from contextlib import suppress
 from dataclasses import dataclass
 
 import pytest
+from thrift.Thrift import TApplicationException
 
 from tests.harness.crash_case import CrashCase, Kind
 from tests.harness.metastore_server import MetastoreServer
 from tests.harness.table_state import TableState
+
+REGISTRATIONS = 3
 
 _DATABASES = itertools.count()
 
@@ -26,8 +30,11 @@ class FixtureName:
         return self.name
 
     def register(self, server: MetastoreServer) -> TableState:
-        """In a database of its own."""
-        return TableState.of(server, self.name, f"crash_{next(_DATABASES)}", self.partition, self.version)
+        """In a database of its own; a new one where Derby's lock manager got in its own way."""
+        for _ in range(REGISTRATIONS):
+            with suppress(TApplicationException):
+                return TableState.of(server, self.name, f"crash_{next(_DATABASES)}", self.partition, self.version)
+        raise AssertionError(f"{self.name} cannot be registered in {server.uri}")
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from airflow_provider_acid.compaction.steps import Step
 from airflow_provider_acid.exceptions import AcidError, StorageError
 from airflow_provider_acid.filesystem import LocalStorage
 from airflow_provider_acid.metastore.values import CompactionState, TxnState
-from tests.crash.ending import clean, finish
+from tests.crash.ending import clean, finish, reap
 from tests.crash.metastores import HIVE_3, CrashMetastore, on_its_own_worker
 from tests.harness.compaction_chain import ChainProcess, wait_until
 from tests.harness.crash_case import chain_for
@@ -56,6 +56,7 @@ def test_a_metastore_that_is_down_when_spark_has_finished(state: TableState) -> 
         assert state.directories() == inputs
     finally:
         state.server.start()
+    reap(state)
     assert finish(state).state is OutcomeState.COMPACTED
 
 
@@ -97,6 +98,7 @@ def check_refusal(state: TableState, step: Step, seconds: float) -> None:
         state.check_rows_of(snapshot)
     assert refused
     wait_until(lambda: _answers(state))
+    reap(state)
     finish(state)
 
 

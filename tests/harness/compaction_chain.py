@@ -38,6 +38,9 @@ from tests.harness.metastore_server import MetastoreServer
 from tests.harness.plain_job import run_plainly
 
 PATIENCE_SECONDS = 60
+HEARTBEAT_SECONDS = 0.5
+"""Often, so that on a busy machine nobody is taken for dead by metastores that wait for a few seconds only."""
+
 MERGED = "merged"
 """Pseudo step between ``staged`` and ``verified``: all files are in place, the staging directory is not sealed."""
 
@@ -145,7 +148,9 @@ class Chain:
 
     def _worker(self, client: AcidMetastoreClient, on_step: StepListener) -> Worker:
         def transaction(entity: Entity, agent_info: str) -> CompactionTransaction:
-            return CompactionTransaction(client, entity, agent_info=agent_info, lock_wait_seconds=10)
+            return CompactionTransaction(
+                client, entity, heartbeat_seconds=HEARTBEAT_SECONDS, agent_info=agent_info, lock_wait_seconds=10
+            )
 
         queue = self.queue(client)
         return Worker(

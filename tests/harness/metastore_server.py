@@ -23,7 +23,7 @@ from tests.harness.metastore_program import HIVE_4, MetastoreProgram, write_sett
 from tests.harness.process_group import ProcessGroup, start_group
 
 START_SECONDS = 90
-REAPER_SECONDS = 3
+REAPER_SECONDS = 5
 """Time-out of transactions where tests wait for the metastore to abort dead ones by itself."""
 
 REAPER_INTERVAL_SECONDS = 1
