@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
 
-from airflow.providers.common.compat.sdk import DAG, Param
+from airflow.providers.common.compat.sdk import DAG, Param, XComArg
 
 from airflow_provider_acid.config import task_retries
 from airflow_provider_acid.operators.cleaner import AcidCleanerOperator
@@ -83,7 +83,7 @@ with DAG(
     )
     AcidCleanerOperator(
         task_id="clean_forgotten",
-        partitions=housekeeping.output["partitions"],
+        partitions=XComArg(housekeeping, key="partitions"),
         deadline_seconds="{{ params.cleaning_deadline_hours * 3600 }}",
         deferrable=True,
     )

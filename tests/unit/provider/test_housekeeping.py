@@ -20,6 +20,7 @@ from airflow_provider_acid.compaction.selection import TableSelection
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.example_dags.acid_housekeeping import PARAMS, dag
 from airflow_provider_acid.exceptions import ConfigurationError
+from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
 from airflow_provider_acid.operators import housekeeping as operator_module
 from airflow_provider_acid.operators.housekeeping import AcidHousekeepingOperator
 
@@ -55,7 +56,7 @@ class FakeEndpoint:
 @pytest.fixture(autouse=True)
 def told(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     monkeypatch.setattr(operator_module, "Housekeeper", FakeHousekeeper)
-    monkeypatch.setattr(operator_module.AcidMetastoreHook, "endpoint", lambda hook: FakeEndpoint())
+    monkeypatch.setattr(AcidMetastoreHook, "endpoint", lambda hook: FakeEndpoint())
     monkeypatch.setattr(FakeHousekeeper, "told", {})
     return FakeHousekeeper.told
 
@@ -147,7 +148,8 @@ def render(text: object) -> object:
 
 
 def test_every_setting_comes_from_the_form_in_hours() -> None:
-    house, clean = (dag.get_task(name) for name in ("keep_house", "clean_forgotten"))
+    house: Any = dag.get_task("keep_house")
+    clean: Any = dag.get_task("clean_forgotten")
     assert {name: render(getattr(house, name)) for name in house.template_fields if name != "hive_acid_conn_id"} == {
         "tables": ["*.*"],
         "exclude": [],
@@ -155,13 +157,14 @@ def test_every_setting_comes_from_the_form_in_hours() -> None:
         "forgotten_after_seconds": 21_600,
         "max_partitions": 1000,
     }
-    assert render(clean.deadline_seconds) == 1800.0  # type: ignore[attr-defined]
+    assert render(clean.deadline_seconds) == 1800.0
 
 
 def test_the_cleaner_gets_the_forgotten_partitions() -> None:
     clean: Any = dag.get_task("clean_forgotten")
     assert isinstance(clean.partitions, XComArg)
-    ((source, key),) = clean.partitions.iter_references()
+    ((found, key),) = clean.partitions.iter_references()
+    source: Any = found
     assert (source.task_id, key, source.multiple_outputs) == ("keep_house", "partitions", True)
     assert clean.upstream_task_ids == {"keep_house"}
     assert clean.deferrable
