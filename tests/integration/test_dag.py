@@ -1,4 +1,4 @@
-"""The installed DAG with ``airflow dags test``: real metastore, real Spark, real Airflow with its database."""
+"""The installed DAGs with ``airflow dags test``: real metastore, real Spark, real Airflow with its database."""
 
 from __future__ import annotations
 
@@ -13,14 +13,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from sqlalchemy.engine import make_url
 
+from airflow_provider_acid.compaction.staging import STAGING_PREFIX
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.transport import MetastoreAddress
+from airflow_provider_acid.metastore.values import CompactionState
 from tests.harness.acid_reader import as_hive_prints, read_table
+from tests.harness.compaction_chain import Chain, run_until_killed
 from tests.harness.current_rows import comparable, snapshot_now
 from tests.harness.hive_tables import FixtureTable, register
+from tests.harness.metastore_database import ServerDatabase
 from tests.harness.metastore_server import MetastoreServer
 from tests.harness.thrift_admin import ThriftAdmin
+from tests.integration.compaction_site import Site
 
 ROOT = Path(__file__).parents[2]
 DATABASE = "demo"
@@ -41,15 +47,21 @@ class Run:
 
 
 class Airflow:
-    """An Airflow installation of its own that runs the DAG on one metastore."""
+    """An Airflow installation of its own that runs the DAGs on one metastore."""
 
     def __init__(self, home: Path, metastore: MetastoreServer) -> None:
         self._home = home
         self.metastore = metastore
         bin_folder = Path(sys.executable).parent
         self._airflow = str(bin_folder / "airflow")
+        database = isinstance(metastore.database, ServerDatabase)
         connections = {
-            "HIVE_ACID_DEFAULT": {"conn_type": "hive_acid", "host": metastore.host, "port": metastore.port},
+            "HIVE_ACID_DEFAULT": {
+                "conn_type": "hive_acid",
+                "host": metastore.host,
+                "port": metastore.port,
+                "extra": json.dumps({"metastore_db_conn_id": "metastore_database"} if database else {}),
+            },
             "SPARK_DEFAULT": {"conn_type": "spark", "host": "local[2]"},
         }
         self._environment = {
@@ -61,6 +73,9 @@ class Airflow:
             "AIRFLOW__HIVE_ACID__TASK_RETRIES": "0",
             **{f"AIRFLOW_CONN_{name}": json.dumps(value) for name, value in connections.items()},
         }
+        if database:
+            url = make_url(metastore.server_database.url).set(drivername="postgres")
+            self._environment["AIRFLOW_CONN_METASTORE_DATABASE"] = url.render_as_string(hide_password=False)
         self.call("db", "migrate", check=True)
 
     def call(self, *arguments: str, check: bool = False) -> subprocess.CompletedProcess[str]:
@@ -74,15 +89,18 @@ class Airflow:
         )
 
     def run(self, **params: object) -> Run:
-        """Run the DAG once, on all tables unless told otherwise."""
-        conf = {"tables": [f"{DATABASE}.*"], "delta_num_threshold": 1, **params}
-        ended = self.call("dags", "test", "acid_compaction", "--conf", json.dumps(conf))
+        """Run the compaction once, on all tables unless told otherwise."""
+        return self.run_dag("acid_compaction", {"tables": [f"{DATABASE}.*"], "delta_num_threshold": 1, **params})
+
+    def run_dag(self, dag_id: str, conf: Mapping[str, object]) -> Run:
+        """Run a DAG once."""
+        ended = self.call("dags", "test", dag_id, "--conf", json.dumps(conf))
         with sqlite3.connect(self._home / "airflow.db") as database:
             (run_id, state) = database.execute("SELECT run_id, state FROM dag_run ORDER BY id DESC LIMIT 1").fetchone()
             tasks = database.execute("SELECT task_id, state FROM task_instance WHERE run_id = ?", [run_id]).fetchall()
         database.close()
         states = {task: Counter(state for name, state in tasks if name == task) for task, _ in tasks}
-        return Run(ended.returncode, state, states, ended.stdout[-5000:])
+        return Run(ended.returncode, state, states, ended.stdout[-20_000:])
 
     def queue(self) -> Mapping[str, str]:
         """The newest state of every table or partition in the metastore's compaction queue."""
@@ -162,3 +180,38 @@ def test_a_batch_that_fails_fails_the_run_and_keeps_no_other_from_being_cleaned(
     assert rows(airflow, good) == before
     assert [name.partition("_")[0] for name in directories(good.location)] == ["base"]
     assert {path: path.read_bytes() for path in broken.location.rglob("*") if path.is_file()} == fingerprint
+
+
+@pytest.fixture(params=["metastore", "hive_3_metastore"])
+def housekept(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Airflow:
+    """On Hive 4.0.1, and on Hive 3.1.3 with its database."""
+    return Airflow(tmp_path_factory.mktemp("airflow"), request.getfixturevalue(request.param))
+
+
+def test_housekeeping_cleans_what_was_forgotten_and_removes_what_is_nobodys(
+    housekept: Airflow, request: pytest.FixtureRequest
+) -> None:
+    is_hive_3 = isinstance(housekept.metastore.database, ServerDatabase)
+    site: Site = request.getfixturevalue("hive_3_site" if is_hive_3 else "site")
+    table = site.table("forgotten")
+    for value in (1, 2, 3):
+        table.insert(value)
+    run_until_killed(Chain.on(site.server, table.entity(), settings=site.settings), "staging_removed")
+    orphan = table.folder() / f"{STAGING_PREFIX}0123456789abcdef"
+    orphan.mkdir()
+
+    run = housekept.run_dag(
+        "acid_housekeeping",
+        {"tables": [f"{site.database}.*"], "forgotten_after_hours": 0, "cleaning_deadline_hours": 0},
+    )
+
+    assert (run.exit_code, run.state) == (0, "success"), run.output
+    assert {task: dict(states) for task, states in run.states.items()} == {
+        "keep_house": {"success": 1},
+        "clean_forgotten": {"success": 1},
+    }
+    (row,) = site.rows(table.entity())
+    assert row.state is CompactionState.SUCCEEDED, run.output
+    (base,) = table.directories()
+    assert base.startswith("base_")
+    assert table.values() == [1, 2, 3]
