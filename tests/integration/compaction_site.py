@@ -182,7 +182,7 @@ class Site:
     @property
     def renames_publish(self) -> bool:
         """Whether this is Hive 3."""
-        return self.hive_database is not None
+        return self.admin.is_hive_3
 
     def published(self, name: str, txn_id: int | None) -> str:
         """What a directory is called that a compaction made in that transaction."""

@@ -1,4 +1,4 @@
-"""Transactions with lock and heartbeats on a real Hive 4 metastore, one that aborts dead transactions after 3 s."""
+"""Transactions with lock and heartbeats on real metastores, which abort dead transactions after 3 s."""
 
 from __future__ import annotations
 
@@ -25,20 +25,21 @@ from airflow_provider_acid.metastore.transaction import CompactionTransaction
 from airflow_provider_acid.metastore.transport import MetastoreAddress
 from airflow_provider_acid.metastore.values import LockState, TxnState
 from tests.harness.compaction_chain import wait_until
-from tests.harness.metastore_server import MetastoreServer
+from tests.harness.metastore_server import REAPER_SECONDS, MetastoreServer
 from tests.integration.thrift_proxy import ThriftProxy
 
-TIMEOUT_SECONDS = 3
 PATIENCE_SECONDS = 60
 NUMBERS = itertools.count(1)
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MetastoreServer]:
-    with MetastoreServer(
-        tmp_path_factory.mktemp("reaping-metastore"), transaction_timeout_seconds=TIMEOUT_SECONDS, reaper=True
-    ) as server:
-        yield server
+HIVE_4 = "reaping_hive_4_metastore"
+ON_BOTH_METASTORES = pytest.mark.parametrize("server", [HIVE_4, "reaping_hive_3_metastore"], indirect=True)
+
+
+@pytest.fixture
+def server(request: pytest.FixtureRequest) -> MetastoreServer:
+    server: MetastoreServer = request.getfixturevalue(getattr(request, "param", HIVE_4))
+    return server
 
 
 @pytest.fixture
@@ -78,10 +79,12 @@ def is_lost(transaction: CompactionTransaction) -> bool:
     return False
 
 
+@ON_BOTH_METASTORES
 def test_the_servers_own_time_out_decides_how_often_to_beat(client: AcidMetastoreClient) -> None:
-    assert client.txn_timeout_seconds() == TIMEOUT_SECONDS
+    assert client.txn_timeout_seconds() == REAPER_SECONDS
 
 
+@ON_BOTH_METASTORES
 def test_k12_heartbeats_keep_a_transaction_alive_beyond_its_time_out(
     client: AcidMetastoreClient, entity: Entity
 ) -> None:
@@ -89,7 +92,7 @@ def test_k12_heartbeats_keep_a_transaction_alive_beyond_its_time_out(
     abandoned = client.open_compaction_txn()
     with CompactionTransaction(client, entity) as transaction:
         wait_until(lambda: client.transaction_state(abandoned) is TxnState.COMMITTED_OR_UNKNOWN)
-        wait_until(lambda: time.monotonic() - started > 2 * TIMEOUT_SECONDS)
+        wait_until(lambda: time.monotonic() - started > 2 * REAPER_SECONDS)
         transaction.verify()
         transaction.commit()
     assert transaction.is_committed
@@ -116,6 +119,7 @@ def test_the_lock_is_found_whatever_the_server_makes_of_the_partitions_name(
     assert client.show_locks(locked) == []
 
 
+@ON_BOTH_METASTORES
 def test_leaving_without_commit_aborts_and_lets_go_of_the_lock(client: AcidMetastoreClient, entity: Entity) -> None:
     with pytest.raises(ZeroDivisionError), CompactionTransaction(client, entity, heartbeat_seconds=0.05) as transaction:
         raise ZeroDivisionError
@@ -146,6 +150,7 @@ def test_several_transactions_are_open_at_once(client: AcidMetastoreClient, enti
     assert [transaction.is_committed for transaction in transactions] == [False, True]
 
 
+@ON_BOTH_METASTORES
 def test_k12_no_heartbeat_follows_the_end(client: AcidMetastoreClient, entity: Entity) -> None:
     with CompactionTransaction(client, entity, heartbeat_seconds=0.02) as transaction:
         assert beating_threads() == [f"heartbeat-txn-{transaction.txn_id}"]
@@ -175,6 +180,7 @@ def test_k13_a_transaction_that_was_not_started_has_no_id_and_closes_quietly(
     transaction.close()
 
 
+@ON_BOTH_METASTORES
 def test_an_aborted_transaction_is_noticed_by_its_heartbeats(client: AcidMetastoreClient, entity: Entity) -> None:
     with CompactionTransaction(client, entity, heartbeat_seconds=0.05) as transaction:
         client.abort(transaction.txn_id)
@@ -183,6 +189,7 @@ def test_an_aborted_transaction_is_noticed_by_its_heartbeats(client: AcidMetasto
             transaction.commit()
 
 
+@ON_BOTH_METASTORES
 def test_an_aborted_transaction_is_noticed_by_asking(client: AcidMetastoreClient, entity: Entity) -> None:
     with CompactionTransaction(
         client, entity, heartbeat_seconds=PATIENCE_SECONDS, txn_timeout_seconds=2 * PATIENCE_SECONDS
@@ -196,6 +203,7 @@ def test_an_aborted_transaction_is_noticed_by_asking(client: AcidMetastoreClient
             transaction.commit()
 
 
+@ON_BOTH_METASTORES
 def test_a_transaction_that_outlived_the_network_is_lost(
     shaky_client: AcidMetastoreClient, proxy: ThriftProxy, client: AcidMetastoreClient, entity: Entity
 ) -> None:
@@ -208,6 +216,7 @@ def test_a_transaction_that_outlived_the_network_is_lost(
         client.commit(transaction.txn_id)
 
 
+@ON_BOTH_METASTORES
 def test_k13_a_blip_of_the_network_is_survived_with_a_new_connection(
     shaky_client: AcidMetastoreClient, proxy: ThriftProxy, entity: Entity
 ) -> None:
@@ -222,6 +231,7 @@ def test_k13_a_blip_of_the_network_is_survived_with_a_new_connection(
     assert transaction.is_committed
 
 
+@ON_BOTH_METASTORES
 def test_a_lock_that_is_not_granted_is_a_refusal_that_names_the_holder(
     client: AcidMetastoreClient, server: MetastoreServer, entity: Entity
 ) -> None:
@@ -236,6 +246,7 @@ def test_a_lock_that_is_not_granted_is_a_refusal_that_names_the_holder(
     assert beating_threads() == []
 
 
+@ON_BOTH_METASTORES
 def test_a_lock_that_comes_late_is_waited_for(
     client: AcidMetastoreClient, server: MetastoreServer, entity: Entity
 ) -> None:
