@@ -28,6 +28,12 @@ SETTINGS = CompactionSettings(thresholds=Thresholds(delta_count=1), publish_lock
 _REST_SECONDS = (0.1, 0.6)
 _MINORS = 0.65
 
+_PUT_OFF = {
+    "until a newer compaction is cleaned": "no older base exists",
+    "as another cleaner is at it": "is cleaned by somebody else",
+}
+"""Failures of a cleaning that a later one gets over; by why they are."""
+
 
 class Compactor:
     """The package's worker and cleaner on connections of their own.
@@ -104,8 +110,9 @@ class CleaningLoop(Actor):
 
     def _clean(self, cleaner: Cleaner) -> None:
         for cleaning in cleaner.clean([place.entity for place in self.stage.places]):
-            if _is_overtaken(cleaning):
-                self.figures["cleanings put off until a newer compaction is cleaned"] += 1
+            put_off = next((why for why, words in _PUT_OFF.items() if _says(cleaning, words)), None)
+            if put_off is not None:
+                self.figures[f"cleanings put off {put_off}"] += 1
                 continue
             if cleaning.state is CleaningState.FAILED:
                 raise RunFailedError(f"cleaning failed: {cleaning}")
@@ -115,9 +122,8 @@ class CleaningLoop(Actor):
             self.figures["obsolete directories deleted"] += len(cleaning.deleted)
 
 
-def _is_overtaken(cleaning: Cleaning) -> bool:
-    """A view that ends below a newer compaction's base cannot be had until that one's cleaning left nothing else."""
-    return cleaning.state is CleaningState.FAILED and "no older base exists" in cleaning.message
+def _says(cleaning: Cleaning, words: str) -> bool:
+    return cleaning.state is CleaningState.FAILED and words in cleaning.message
 
 
 def _what(outcome: Outcome, wanted: CompactionType) -> str:

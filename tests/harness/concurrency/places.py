@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -102,8 +103,9 @@ class Place:
             self._write_file(f"delete_delta_{write_id:07d}_{write_id:07d}_{statement:04d}", bucket, events)
 
     def listing(self) -> list[str]:
-        """All names below it, for the report of a failure."""
-        return sorted(str(path.relative_to(self.folder)) for path in self.folder.rglob("*"))
+        """All names below it, for the report of a failure; others may be deleting meanwhile."""
+        found = [Path(folder, name) for folder, folders, files in os.walk(self.folder) for name in [*folders, *files]]
+        return sorted(str(path.relative_to(self.folder)) for path in found)
 
     def _write_file(self, directory: str, bucket: int, events: _Events) -> None:
         file = self.folder / directory / f"bucket_{bucket:05d}"

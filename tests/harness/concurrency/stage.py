@@ -18,7 +18,6 @@ from tests.harness.concurrency.ledger import Ledger
 from tests.harness.concurrency.places import Place, RunTable
 from tests.harness.concurrency.session import Session
 
-
 EVENTS_SHOWN, EVENT_LENGTH = 40, 400
 
 
