@@ -24,6 +24,7 @@ from airflow_provider_acid.compaction.cleaning_view import (
     ViewByTransactions,
 )
 from airflow_provider_acid.compaction.cleaning_wait import OPENING_SECONDS, Readers
+from airflow_provider_acid.compaction.discard import Discard, dead_discards
 from airflow_provider_acid.compaction.facts import EntityFacts, find_property, load_facts
 from airflow_provider_acid.compaction.recovery import Recovery
 from airflow_provider_acid.compaction.replaced import read_replaced
@@ -182,8 +183,19 @@ class Cleaner:
             return self._mark_cleaned(row, None if self._queue.can_forget_nothing else row.highest_write_id, ())
         _check_may_delete(facts)
         storage = storage_for(facts.location)
-        if not self._queue.publishes_by_commit:
-            return self._clean_replaced(row, storage)
+        with Discard(storage) as discard:
+            # From here on, what is looked at is the table that this request was made for, or the discard is gone.
+            now = self._queue.row(row.id)
+            if now is None or now.state.is_terminal:
+                return Cleaning(
+                    row.entity, row.id, CleaningState.CLEANED, "nothing left to clean: its request has ended"
+                )
+            if self._queue.publishes_by_commit:
+                return self._clean_committed(row, storage, readers, discard)
+            return self._clean_replaced(row, storage, discard)
+
+    def _clean_committed(self, row: CompactionRow, storage: Storage, readers: Readers, discard: Discard) -> Cleaning:
+        """On Hive 4: delete what is obsolete or aborted for everybody."""
         waits = self._recovery.withdraw_aborted(row.entity)
         if waits is not None:
             message = f"waits for {waits}: what an aborted compaction published is still there"
@@ -191,9 +203,12 @@ class Cleaner:
         aborted = tuple(txn for txn in self._client.open_transactions().aborted if txn < readers.min_open_txn)
         txns = ValidTxnList(readers.min_open_txn - 1, (), aborted)
         view = ViewByTransactions(txns, self._write_ids(row, txns), _highest_write_id(row))
-        return self._delete(row, storage, view, _own_staging(row))
+        cleaning = self._delete(row, storage, view, discard)
+        if cleaning.state is not CleaningState.FAILED:
+            self._remove_staging(row, storage)
+        return cleaning
 
-    def _clean_replaced(self, row: CompactionRow, storage: Storage) -> Cleaning:
+    def _clean_replaced(self, row: CompactionRow, storage: Storage, discard: Discard) -> Cleaning:
         """On Hive 3: delete by the compaction's own list, which goes last, so that a repeated cleaning finds it."""
         lists = (read_replaced(storage, staging) for staging in _own_staging(row))
         replaced = next((names for names in lists if names is not None), None)
@@ -202,18 +217,19 @@ class Cleaner:
             cleaning = self._mark_cleaned(row, None, (), remark)
         else:
             table = self._write_ids(row, current_txns(self._client))
-            cleaning = self._delete(row, storage, ViewByReplaced(replaced, table, _highest_write_id(row)), ())
+            cleaning = self._delete(row, storage, ViewByReplaced(replaced, table, _highest_write_id(row)), discard)
         if cleaning.state is CleaningState.CLEANED:
             self._remove_staging(row, storage)
         return cleaning
 
-    def _delete(self, row: CompactionRow, storage: Storage, view: CleanersView, staging: tuple[str, ...]) -> Cleaning:
+    def _delete(self, row: CompactionRow, storage: Storage, view: CleanersView, discard: Discard) -> Cleaning:
         before = PartitionLook.at(storage)
+        storage.delete([name for name in dead_discards(before.listing) if name != discard.name])
         if before.is_overtaken(view.highest_write_id):
             return self._mark_cleaned(row, view.highest_write_id, ())
         doomed = view.doomed(before)
         self._on_step(Step.CLEANING_DECIDED, row.entity)
-        storage.delete((*doomed, *staging))
+        discard.delete(doomed)
         self._on_step(Step.FILES_DELETED, row.entity)
         after = PartitionLook.at(storage)
         left = view.left(after)

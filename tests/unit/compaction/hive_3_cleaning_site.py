@@ -105,6 +105,9 @@ class FakeQueue:
     def ready_to_clean(self, entities: Iterable[Entity]) -> list[CompactionRow]:
         return [row for row in self.waiting if row.entity in set(entities)]
 
+    def row(self, id: int) -> CompactionRow | None:
+        return next((row for row in self.waiting if row.id == id), None)
+
     def rows(self, **chosen: Any) -> list[CompactionRow]:
         return self.waiting
 

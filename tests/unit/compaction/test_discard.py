@@ -1,0 +1,65 @@
+"""What is deleted goes by way of a directory that is older than the decision."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_acid.compaction.discard import DISCARD_PREFIX, Discard, dead_discards
+from airflow_provider_acid.exceptions import OwnershipLostError, StorageError
+from airflow_provider_acid.filesystem import LocalStorage
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> LocalStorage:
+    for name in ("delta_0000001_0000001", "delta_0000002_0000002", "base_0000002"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "bucket_00000").write_bytes(b"ORC")
+    (tmp_path / "000000_0").write_bytes(b"ORC")
+    return LocalStorage(str(tmp_path))
+
+
+def names(storage: LocalStorage) -> list[str]:
+    return sorted(path.name for path in Path(storage.location).iterdir())
+
+
+def test_directories_and_files_are_deleted_and_missing_ones_are_no_error(storage: LocalStorage) -> None:
+    with Discard(storage) as discard:
+        discard.delete(["delta_0000001_0000001", "delta_0000009_0000009", "000000_0"])
+        assert names(storage) == ["base_0000002", "delta_0000002_0000002"]
+    assert names(storage) == ["base_0000002", "delta_0000002_0000002"]
+
+
+def test_without_a_decision_nothing_is_left_behind(storage: LocalStorage) -> None:
+    before = names(storage)
+    with Discard(storage) as discard:
+        assert names(storage) == sorted([*before, discard.name])
+    assert names(storage) == before
+
+
+def test_what_has_the_same_name_in_a_table_made_anew_stays(storage: LocalStorage) -> None:
+    with Discard(storage) as discard:
+        location = Path(storage.location)
+        shutil.rmtree(location)
+        (location / "delta_0000001_0000001").mkdir(parents=True)
+        with pytest.raises(OwnershipLostError, match="was dropped and made again, or is cleaned by somebody else"):
+            discard.delete(["delta_0000001_0000001"])
+    assert names(storage) == ["delta_0000001_0000001"]
+
+
+def test_what_cannot_be_moved_is_an_error(storage: LocalStorage, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(source: str, target: str) -> None:
+        raise StorageError(source, "may not be renamed", "grant it")
+
+    with Discard(storage) as discard:
+        monkeypatch.setattr(storage, "publish", refuse)
+        with pytest.raises(StorageError, match="may not be renamed"):
+            discard.delete(["delta_0000001_0000001"])
+
+
+def test_a_dead_cleaners_directory_is_known_by_its_name(storage: LocalStorage) -> None:
+    storage.make_directory(f"{DISCARD_PREFIX}dead/0")
+    storage.make_directory("delta_0000002_0000002/_acid_cleaning_inside")
+    assert dead_discards(storage.list()) == (f"{DISCARD_PREFIX}dead",)
