@@ -240,6 +240,7 @@ def _local_path(location: str) -> str:
 
 
 def _walk(directory: Path, prefix: str, files: list[FileEntry], directories: list[str]) -> None:
+    """What was removed since its name was read is not there; others may tidy up at any time."""
     try:
         with os.scandir(directory) as entries:
             for entry in entries:
@@ -247,14 +248,22 @@ def _walk(directory: Path, prefix: str, files: list[FileEntry], directories: lis
                 if entry.is_symlink():
                     raise _symbolic_link(entry.path)
                 if entry.is_dir():
-                    directories.append(name)
-                    _walk(Path(entry.path), name + "/", files, directories)
+                    _walk_below(Path(entry.path), name, files, directories)
                 else:
-                    # A file that was removed since its name was read is not there; others may tidy up at any time.
                     with suppress(FileNotFoundError):
                         files.append(FileEntry(name, entry.stat().st_size))
     except OSError as error:
         raise _storage_error(directory, "cannot be listed", error) from error
+
+
+def _walk_below(directory: Path, name: str, files: list[FileEntry], directories: list[str]) -> None:
+    try:
+        _walk(directory, name + "/", files, directories)
+    except StorageError:
+        if directory.exists():
+            raise
+    else:
+        directories.append(name)
 
 
 def _move_without_replacing(source: Path, target: Path) -> None:

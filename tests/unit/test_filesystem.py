@@ -354,3 +354,23 @@ def test_a_file_that_is_removed_while_its_directory_is_listed_is_not_listed(
 
     monkeypatch.setattr(os, "scandir", scan_and_lose)
     assert [file.path for file in storage_for(str(tmp_path)).list().files] == ["stays"]
+
+
+def test_a_directory_that_is_removed_while_its_parent_is_listed_is_not_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("stays", "vanishes"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_bytes(b"1")
+    scan = os.scandir
+
+    def scan_and_lose(directory: Path) -> Any:
+        if directory == tmp_path / "vanishes":
+            (directory / "file").unlink()
+            directory.rmdir()
+        return scan(directory)
+
+    monkeypatch.setattr(os, "scandir", scan_and_lose)
+    listing = storage_for(str(tmp_path)).list()
+    assert [file.path for file in listing.files] == ["stays/file"]
+    assert listing.directories == ("stays",)
