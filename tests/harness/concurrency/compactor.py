@@ -29,10 +29,11 @@ _REST_SECONDS = (0.1, 0.6)
 _MINORS = 0.65
 
 _PUT_OFF = {
-    "until a newer compaction is cleaned": "no older base exists",
-    "as another cleaner is at it": "is cleaned by somebody else",
+    "no older base exists": "until a newer compaction is cleaned",
+    "is cleaned by somebody else": "as another cleaner is at it",
+    "/_acid_cleaning_": "as another cleaner is at it",
 }
-"""Failures of a cleaning that a later one gets over; by why they are."""
+"""Words of a cleaning that failed, and that a later one gets over, and why it did."""
 
 
 class Compactor:
@@ -110,7 +111,7 @@ class CleaningLoop(Actor):
 
     def _clean(self, cleaner: Cleaner) -> None:
         for cleaning in cleaner.clean([place.entity for place in self.stage.places]):
-            put_off = next((why for why, words in _PUT_OFF.items() if _says(cleaning, words)), None)
+            put_off = next((why for words, why in _PUT_OFF.items() if _says(cleaning, words)), None)
             if put_off is not None:
                 self.figures[f"cleanings put off {put_off}"] += 1
                 continue
