@@ -1,0 +1,210 @@
+"""A real Hive beside us: its own Initiator and Cleaner run, and its SHOW COMPACTIONS tells what we do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.plan import CompactionPlan, CompactionType
+from airflow_provider_acid.acid.result import CompactionResult
+from airflow_provider_acid.compaction.cleaner import CleaningState
+from airflow_provider_acid.compaction.outcomes import DuePartition, OutcomeState
+from airflow_provider_acid.compaction.steps import Step
+from airflow_provider_acid.metastore.values import CompactionState
+from tests.harness.compaction_chain import wait_until
+from tests.harness.hive_engine import HiveEngine
+from tests.harness.hive_engine_program import HIVE_3, HIVE_4, hive_4_metastore_program
+from tests.harness.metastore_database import ServerDatabase
+from tests.harness.metastore_server import MetastoreServer
+from tests.harness.postgres_server import PostgresServer
+from tests.integration.compaction_site import Site, fingerprint
+from tests.judge.compactors import compactor_for
+from tests.judge.readings import check_every_way, read
+
+DATABASE = "beside"
+LEFT_TO_US = "'no_auto_compaction'='true'"
+DUE_FOR_HIVE = "'compactorthreshold.hive.compactor.delta.num.threshold'='2'"
+WHILE_IT_WAITS = {HIVE_3: "working", HIVE_4: "ready for cleaning"}
+REFUSED = {HIVE_3: "failed", HIVE_4: "refused"}
+EXPECTED = {
+    Step.ENQUEUED: "initiated",
+    Step.CLAIMED: "working",
+    Step.STAGED: "working",
+    Step.PUBLISHED: "working",
+}
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A Hive with its own Initiator and Cleaner, and this package on the same metastore."""
+
+    hive: HiveEngine
+    site: Site
+
+    def make(self, table: str, properties: str) -> None:
+        """A partitioned table, written by SQL: three inserts, an update and a delete in p=a, two inserts in p=b."""
+        name = f"{DATABASE}.{table}"
+        self.hive.execute(
+            f"create table {name} (id int, s string) partitioned by (p string) stored as orc "
+            f"tblproperties ('transactional'='true', {properties})",
+            *(f"insert into {name} partition(p) values ({n}, 'a{n}', 'a'), ({n + 10}, 'b', 'a')" for n in (1, 2, 3)),
+            *(f"insert into {name} partition(p) values ({n}, 'b{n}', 'b')" for n in (4, 5)),
+            f"update {name} set s = 'u' where id in (2, 13)",
+            f"delete from {name} where id = 11",
+        )
+
+    def rows(self, table: str) -> list[str]:
+        return read(self.hive, f"{DATABASE}.{table}", "row__id, *")
+
+    def shown(self, entity: Entity) -> list[str]:
+        """The states of an entity's requests in SHOW COMPACTIONS, by id."""
+        lines = [line.split("\t") for line in self.hive.execute("show compactions")]
+        wanted = [entity.database, entity.table, entity.partition]
+        found = [(int(columns[0]), columns[5]) for columns in lines if columns[1:4] == wanted]
+        return [state for _, state in sorted(found)]
+
+    def folder(self, entity: Entity) -> Path:
+        return self.site.admin.table_location(entity.database, entity.table) / (entity.partition or "")
+
+    def directories(self, entity: Entity) -> list[str]:
+        return sorted(path.name for path in self.folder(entity).iterdir() if path.is_dir())
+
+    def let_hives_cleaner_look(self) -> None:
+        """Wait until Hive's Cleaner has dealt with a row that only it takes: one of a table that is gone."""
+        query = self.site.server.server_database.query
+        asked = self.site.client.compact(Entity(DATABASE, "gone", "p=1"), CompactionType.MAJOR).id
+        if self.hive.version == HIVE_3:
+            query(f"UPDATE COMPACTION_QUEUE SET cq_state = 'r', cq_highest_write_id = 1 WHERE cq_id = {asked}")
+            rows = f"SELECT cq_id FROM COMPACTION_QUEUE WHERE cq_id = {asked}"
+        else:
+            query(
+                'UPDATE "COMPACTION_QUEUE" SET "CQ_STATE" = \'r\', "CQ_HIGHEST_WRITE_ID" = 1, "CQ_NEXT_TXN_ID" = 1, '
+                f'"CQ_COMMIT_TIME" = 1 WHERE "CQ_ID" = {asked}'
+            )
+            rows = f'SELECT "CQ_ID" FROM "COMPACTION_QUEUE" WHERE "CQ_ID" = {asked}'
+        wait_until(lambda: query(rows) == [])
+
+
+def due(entity: Entity, request_id: int | None = None) -> DuePartition:
+    return DuePartition(entity, CompactionType.MAJOR, "beside Hive", request_id)
+
+
+@pytest.fixture(scope="module")
+def hive_4_with_threads(tmp_path_factory: pytest.TempPathFactory, postgres: PostgresServer) -> Iterator[HiveEngine]:
+    """Hive 4.0.1 whose own Initiator and Cleaner are on, as they are on Hive 3.1.3 anyway."""
+    folder = tmp_path_factory.mktemp("beside")
+    metastore = MetastoreServer(
+        folder / "metastore",
+        reaper=True,
+        own_initiator=True,
+        own_cleaner=True,
+        program=hive_4_metastore_program(),
+        database=ServerDatabase(postgres, "hive_4_beside"),
+    )
+    with metastore, HiveEngine(HIVE_4, folder, metastore) as hive:
+        yield hive
+
+
+@pytest.fixture(
+    params=[
+        pytest.param(version, id=f"hive_{version[0]}", marks=pytest.mark.xdist_group(version))
+        for version in (HIVE_3, HIVE_4)
+    ]
+)
+def beside(request: pytest.FixtureRequest) -> Iterator[Beside]:
+    hive: HiveEngine = request.getfixturevalue("hive_3_engine" if request.param == HIVE_3 else "hive_4_with_threads")
+    hive.execute(f"create database if not exists {DATABASE}")
+    with compactor_for(hive, DATABASE) as compactor:
+        yield Beside(hive, compactor.site)
+        compactor.site.close()
+
+
+def test_show_compactions_tells_at_every_step_what_we_do(beside: Beside) -> None:
+    """While a reader of ours holds its snapshot nothing is deleted, by whichever Cleaner."""
+    hive, site = beside.hive, beside.site
+    beside.make("ours", LEFT_TO_US)
+    entity = Entity(DATABASE, "ours", "p=a")
+    written = beside.rows("ours")
+    (reader,) = site.admin.open_transactions()
+    site.open_txns.add(reader)
+    site.admin.lock_as_reader(reader, DATABASE, "ours", "p=a")
+    shown: dict[Step, list[str]] = {}
+
+    outcome = site.compact(due(entity), on_step=lambda step, _: shown.update({step: beside.shown(entity)}))
+
+    assert outcome.state is OutcomeState.COMPACTED, outcome
+    assert {step: shown[step] for step in EXPECTED} == {step: [state] for step, state in EXPECTED.items()}
+    waiting = WHILE_IT_WAITS[hive.version]
+    assert [shown[step] for step in (Step.MARKED_COMPACTED, Step.COMMITTED)] == [[waiting], [waiting]]
+    kept = fingerprint(beside.folder(entity))
+    beside.let_hives_cleaner_look()
+    assert [cleaning.state for cleaning in site.clean(entity)] == [CleaningState.WAITING]
+    assert fingerprint(beside.folder(entity)) == kept
+    assert beside.shown(entity) == [waiting]
+    check_every_way(hive, f"{DATABASE}.ours", "row__id, *", written, "while the reader reads")
+
+    site.end(reader, site.admin.commit)
+    # On Hive 4 its own Cleaner takes part; whoever is first, the other has nothing to complain of.
+    states = {cleaning.state for cleaning in site.clean(entity)}
+    assert states <= {CleaningState.CLEANED}
+    wait_until(lambda: beside.shown(entity) == ["succeeded"])
+    assert beside.directories(entity) == list(outcome.targets)
+    check_every_way(hive, f"{DATABASE}.ours", "row__id, *", written, "after the cleaning")
+
+
+def test_hives_own_cleaner_may_clean_after_us(beside: Beside) -> None:
+    """On Hive 4; on Hive 3 it never takes a row of ours, however long that waits."""
+    beside.make("left_behind", LEFT_TO_US)
+    entity = Entity(DATABASE, "left_behind", "p=b")
+    written = beside.rows("left_behind")
+    outcome = beside.site.compact(due(entity))
+    assert outcome.state is OutcomeState.COMPACTED, outcome
+    if beside.hive.version == HIVE_3:
+        beside.let_hives_cleaner_look()
+        assert beside.shown(entity) == ["working"]
+        assert len(beside.directories(entity)) > 1
+        assert [cleaning.state for cleaning in beside.site.clean(entity)] == [CleaningState.CLEANED]
+    wait_until(lambda: beside.shown(entity) == ["succeeded"])
+    assert beside.site.clean(entity) == ()
+    assert beside.site.row(outcome.request_id).state is CompactionState.SUCCEEDED
+    assert beside.directories(entity) == list(outcome.targets)
+    check_every_way(beside.hive, f"{DATABASE}.left_behind", "row__id, *", written, "after the cleaning")
+
+
+def test_show_compactions_tells_of_failures_and_refusals(beside: Beside) -> None:
+    beside.make("unlucky", LEFT_TO_US)
+    entity = Entity(DATABASE, "unlucky", "p=a")
+    written = beside.rows("unlucky")
+
+    def fail(plan: CompactionPlan) -> CompactionResult:
+        return CompactionResult(plan.attempt, plan.entity, "disk full", (), 0.0)
+
+    assert beside.site.compact(due(entity), job=fail).state is OutcomeState.FAILED
+    assert beside.shown(entity) == ["failed"]
+    beside.hive.execute(f"alter table {DATABASE}.unlucky set tblproperties ('no_cleanup'='true')")
+    assert beside.site.compact(due(entity)).state is OutcomeState.REFUSED
+    assert beside.shown(entity) == ["failed", REFUSED[beside.hive.version]]
+    check_every_way(beside.hive, f"{DATABASE}.unlucky", "row__id, *", written, "after a failure and a refusal")
+
+
+def test_a_request_of_hives_initiator_is_reported_and_served_if_so_wished(beside: Beside) -> None:
+    site = beside.site
+    beside.make("theirs", DUE_FOR_HIVE)
+    entity = Entity(DATABASE, "theirs", "p=a")
+    written = beside.rows("theirs")
+    wait_until(lambda: beside.shown(entity) == ["initiated"])
+    found = site.evaluate(f"{DATABASE}.theirs")
+    assert [row.entity for row in found.foreign] == [entity]
+    assert entity not in {item.entity for item in found.due}
+
+    site.settings = replace(site.settings, serve_foreign_requests=True)
+    (request,) = [item for item in site.evaluate(f"{DATABASE}.theirs").due if item.request_id is not None]
+    outcome = site.compact(request)
+    assert (outcome.state, outcome.entity, outcome.request_id) == (OutcomeState.COMPACTED, entity, request.request_id)
+    assert {cleaning.state for cleaning in site.clean(entity)} <= {CleaningState.CLEANED}
+    wait_until(lambda: beside.shown(entity) == ["succeeded"])
+    check_every_way(beside.hive, f"{DATABASE}.theirs", "row__id, *", written, "after Hive's request")
