@@ -23,6 +23,7 @@ from airflow_provider_acid.compaction.staging import remove_whole
 from airflow_provider_acid.compaction.steps import Step, StepListener
 from airflow_provider_acid.exceptions import AcidError, HalfPublishedError, RefusedError, StorageError
 from airflow_provider_acid.metastore.queue import ClaimedCompaction, CompactionQueue
+from airflow_provider_acid.metastore.transaction import CompactionTransaction
 
 log = logging.getLogger(__name__)
 
@@ -85,6 +86,19 @@ class Finisher:
             return self.abandon(active, str(error))
         return self._complete_or_settle(active, waiting.result)
 
+    def commit(self, transaction: CompactionTransaction) -> None:
+        """Commit the transaction of a compaction that the queue knows to be complete.
+
+        Where the rename publishes, all that the transaction still does is hold a lock, and a failure is only logged.
+        """
+        try:
+            transaction.commit()
+        except AcidError as error:
+            if self._queue.publishes_by_commit:
+                raise
+            transaction.close()
+            log.warning("%s: complete, but its transaction could not be committed: %s", transaction.entity, error)
+
     def abandon(self, active: ActiveCompaction, message: str) -> Outcome:
         """Give up an unpublished compaction: no source for a rename, no transaction, the row failed."""
         self._withdraw(active)
@@ -146,7 +160,7 @@ class Finisher:
         plan = active.plan
         self._queue.complete(active.claim)
         self._on_step(Step.MARKED_COMPACTED, plan.entity)
-        self._commit(active)
+        self.commit(active.transaction)
         self._on_step(Step.COMMITTED, plan.entity)
         self._tidy_up(active)
         self._on_step(Step.STAGING_REMOVED, plan.entity)
@@ -160,16 +174,6 @@ class Finisher:
             sum(file.size_bytes for file in result.files),
             sum(file.rows_out for file in result.files),
         )
-
-    def _commit(self, active: ActiveCompaction) -> None:
-        try:
-            active.transaction.commit()
-        except AcidError as error:
-            if self._queue.publishes_by_commit:
-                raise
-            # The rename was the publication, and is recorded; all that the transaction still does is hold a lock.
-            active.transaction.close()
-            log.warning("%s: published, but its transaction could not be committed: %s", active.entity, error)
 
     def _tidy_up(self, active: ActiveCompaction) -> None:
         staging = active.plan.staging

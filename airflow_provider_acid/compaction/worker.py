@@ -263,7 +263,7 @@ class Worker:
         if _left_over(snapshot):
             self._queue.complete(claim)
             self._on_step(Step.MARKED_COMPACTED, entity)
-            transaction.commit()
+            self._finisher.commit(transaction)
             self._on_step(Step.COMMITTED, entity)
             message = f"{reason}; obsolete directories go to the cleaner"
         else:

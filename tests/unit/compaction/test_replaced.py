@@ -29,7 +29,7 @@ def test_it_is_read_as_it_was_written(storage: LocalStorage, names: tuple[str, .
 def test_the_list_of_an_adopted_predecessor_is_replaced(storage: LocalStorage) -> None:
     write_replaced(storage, STAGING, ["delta_0000001_0000001", "delta_0000002_0000002"])
     write_replaced(storage, STAGING, ["delta_0000001_0000001"])
-    assert read_replaced(storage, STAGING) == {"delta_0000001_0000001"}
+    assert read_replaced(storage, STAGING) == frozenset({"delta_0000001_0000001"})
 
 
 def test_an_attempt_whose_staging_directory_was_removed_notes_nothing(storage: LocalStorage, tmp_path: Path) -> None:
