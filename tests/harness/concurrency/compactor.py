@@ -14,6 +14,7 @@ from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, Out
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.steps import StepListener, ignore_steps
 from airflow_provider_acid.compaction.worker import Worker
+from airflow_provider_acid.exceptions import OwnershipLostError
 from airflow_provider_acid.metastore.pools import RequestPool
 from airflow_provider_acid.metastore.queue import CompactionQueue
 from airflow_provider_acid.metastore.queues import open_queue
@@ -27,6 +28,9 @@ from tests.harness.concurrency.stage import Actor, RunFailedError, Stage
 SETTINGS = CompactionSettings(thresholds=Thresholds(delta_count=1), publish_lock_wait_seconds=4.0)
 _REST_SECONDS = (0.1, 0.6)
 _MINORS = 0.65
+
+_LOST_RACE = "the row is now failed"
+"""Words of a compaction that failed because another one ended the same dead attempt at the same moment."""
 
 _PUT_OFF = {
     "no older base exists": "until a newer compaction is cleaned",
@@ -91,8 +95,8 @@ class CompactionLoop(Actor):
         begun = time.monotonic()
         outcome = parts.compact(place, wanted)
         self.ledger.note(f"{self.name}: {wanted.value} of {place} since {begun:.3f}: {outcome}")
-        overslept = time.monotonic() - begun > self.stage.timeout_seconds
-        if outcome.state is OutcomeState.FAILED and not overslept:
+        excused = self.overslept_since(begun) or _LOST_RACE in outcome.message
+        if outcome.state is OutcomeState.FAILED and not excused:
             raise RunFailedError(f"{wanted.value} of {place} failed: {outcome}")
         self.figures[f"{_what(outcome, wanted)} {outcome.state.value}"] += 1
 
@@ -106,7 +110,12 @@ class CleaningLoop(Actor):
     def act(self) -> None:
         with compactor(self.stage, self.name) as parts:
             while not self.stage.is_over:
-                self._clean(parts.cleaner)
+                begun = time.monotonic()
+                try:
+                    self._clean(parts.cleaner)
+                except OwnershipLostError:
+                    if not self.overslept_since(begun):
+                        raise
                 self.pause(self.random.uniform(*_REST_SECONDS))
 
     def _clean(self, cleaner: Cleaner) -> None:

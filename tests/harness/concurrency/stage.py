@@ -147,6 +147,10 @@ class Actor:
         self.stage.write_figures(self.name, self.figures)
         self.stage.pause(seconds)
 
+    def overslept_since(self, begun_monotonic: float) -> bool:
+        """Whether the metastore may have aborted what began then, because this process stood still."""
+        return time.monotonic() - begun_monotonic > self.stage.timeout_seconds
+
     def act(self) -> None:
         """What this kind of actor does."""
         raise NotImplementedError
