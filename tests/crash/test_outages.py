@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import signal
-import threading
-from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import closing
 
 import pytest
 
-from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.plan import CompactionPlan
 from airflow_provider_acid.acid.result import CompactionResult
 from airflow_provider_acid.compaction.outcomes import OutcomeState
 from airflow_provider_acid.compaction.steps import Step
-from airflow_provider_acid.exceptions import AcidError, StorageError
+from airflow_provider_acid.exceptions import StorageError
 from airflow_provider_acid.filesystem import LocalStorage
 from airflow_provider_acid.metastore.values import CompactionState, TxnState
 from tests.crash.ending import clean, finish, reap
 from tests.crash.metastores import HIVE_3, CrashMetastore, on_its_own_worker
+from tests.crash.refusal import check_refusal
 from tests.harness.compaction_chain import ChainProcess, wait_until
 from tests.harness.crash_case import chain_for
-from tests.harness.metastore_database import ServerDatabase
 from tests.harness.plain_job import run_plainly
 from tests.harness.table_state import TableState
 
@@ -58,57 +55,6 @@ def test_a_metastore_that_is_down_when_spark_has_finished(state: TableState) -> 
         state.server.start()
     reap(state)
     assert finish(state).state is OutcomeState.COMPACTED
-
-
-@contextmanager
-def refusing(database: ServerDatabase, seconds: float) -> Iterator[None]:
-    """From now on, for so long, the database lets nobody in and has thrown everybody out, the metastore too."""
-    name = database.name
-    for statement in (
-        f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS false',
-        f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'",
-    ):
-        database.server.query("postgres", statement)
-
-    def allow() -> None:
-        database.server.query("postgres", f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS true')
-
-    timer = threading.Timer(seconds, allow)
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.join()
-
-
-def check_refusal(state: TableState, step: Step, seconds: float) -> None:
-    """The outcome may be a failure, never a wrong table; the next try ends it."""
-    chain, snapshot = chain_for(state), state.snapshot()
-    with ExitStack() as stack:
-        refused: list[Step] = []
-
-        def refuse(passed: Step, _: Entity) -> None:
-            if passed is step and not refused:
-                refused.append(step)
-                stack.enter_context(refusing(state.server.server_database, seconds))
-
-        with suppress(AcidError):
-            if not chain.compact(refuse).outcome.state.is_failure:
-                chain.clean(refuse)
-        state.check_rows_of(snapshot)
-    assert refused
-    wait_until(lambda: _answers(state))
-    reap(state)
-    finish(state)
-
-
-def _answers(state: TableState) -> bool:
-    try:
-        state.snapshot()
-        state.queue_rows()
-    except Exception:  # whatever a metastore says that has just lost all its connections
-        return False
-    return True
 
 
 @ON_HIVE_3

@@ -19,7 +19,7 @@ from tests.harness.metastore_database import ServerDatabase
 from tests.harness.metastore_server import MetastoreServer
 
 ROOT = Path(__file__).parents[2]
-START_SECONDS = 120
+START_SECONDS = 300
 IDLE_TIMEOUT_SECONDS = 3
 
 
