@@ -50,4 +50,5 @@ class Sandman(Actor):
 
     def _wake(self) -> None:
         self.figures["compactors that overslept"] += 1
+        self.stage.write_figures(self.name, self.figures)
         self._process.send_signal(signal.SIGCONT)
