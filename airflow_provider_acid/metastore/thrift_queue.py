@@ -178,6 +178,10 @@ class ThriftCompactionQueue:
         info = replace(CompactionInfo.of_row(row), highest_write_id=highest_write_id)
         try:
             self._change(row, lambda: self._client.mark_cleaned(info), _was_cleaned)
+        except OwnershipLostError:
+            # Between two looks Hive's own Cleaner may have cleaned it.
+            if not _was_cleaned(self.row(row.id)):
+                raise
         except MetastoreUnavailableError:
             raise
         except MetastoreError:

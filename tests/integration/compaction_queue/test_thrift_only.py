@@ -51,6 +51,22 @@ def test_the_client_does_not_send_mark_cleaned_without_a_bound_either(
     assert the_row(queue, ready.id).state is CompactionState.READY_FOR_CLEANING
 
 
+def test_a_row_that_hives_own_cleaner_cleans_between_two_looks_is_left_alone(
+    client: AcidMetastoreClient, queue: CompactionQueue, ready: CompactionRow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look = queue.row
+
+    def clean_after_the_first_look(id: int) -> CompactionRow | None:
+        monkeypatch.undo()
+        found = look(id)
+        client.mark_cleaned(CompactionInfo.of_row(ready))
+        return found
+
+    monkeypatch.setattr(queue, "row", clean_after_the_first_look)
+    queue.cleaned(ready, 5)
+    assert the_row(queue, ready.id).state is CompactionState.SUCCEEDED
+
+
 def test_c09_rows_of_a_partition_are_cleaned_in_order_of_their_high_water_marks(
     client: AcidMetastoreClient, queue: CompactionQueue, ready: CompactionRow
 ) -> None:
