@@ -210,10 +210,7 @@ class Worker:
         plan = plan_compaction(partition, names, due.type, due.reason, self._policy)
         claim = self._record(claim, transaction, facts, snapshot)
         adopted = self._adopt(storage, plan, finished)
-        if adopted is None:
-            self._open_staging(storage, plan)
-        if not self._queue.publishes_by_commit:
-            write_replaced(storage, plan.staging, _replaced(plan, snapshot))
+        self._fill_staging(storage, plan, snapshot, is_new=adopted is None)
         self._on_step(Step.STAGED, due.entity)
         return ActiveCompaction(
             claim, transaction, storage, plan, facts.table.location, adopted, snapshot.newest_txn_id
@@ -248,9 +245,12 @@ class Worker:
             return replace(finished.result, attempt=plan.attempt)
         return None
 
-    def _open_staging(self, storage: Storage, plan: CompactionPlan) -> None:
+    def _fill_staging(self, storage: Storage, plan: CompactionPlan, snapshot: Snapshot, *, is_new: bool) -> None:
         try:
-            open_staging(storage, plan)
+            if is_new:
+                open_staging(storage, plan)
+            if not self._queue.publishes_by_commit:
+                write_replaced(storage, plan.staging, _replaced(plan, snapshot))
         except AcidError:
             remove_whole(storage, plan.staging)
             raise
