@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -20,6 +21,7 @@ from airflow_provider_acid.metastore.values import CompactionRow
 from tests.harness.metastore_database import ServerDatabase
 from tests.harness.metastore_server import MetastoreServer
 from tests.integration.compaction_queue.rows import WORKER, the_row
+from tests.integration.compaction_queue.running import running_server
 from tests.integration.compaction_queue.shaky import Shaky, open_shaky
 
 OWNER = owner_of("dag", "compact", "run", "0")
@@ -35,6 +37,9 @@ SERVERS = {
 
 @pytest.fixture(scope="module", params=SERVERS)
 def server(request: pytest.FixtureRequest) -> MetastoreServer:
+    running = running_server(request.param)
+    if running is not None:
+        return running
     found: MetastoreServer = request.getfixturevalue(SERVERS[request.param])
     return found
 
@@ -64,7 +69,8 @@ def shaky(server: MetastoreServer) -> Iterator[Shaky]:
 
 @pytest.fixture
 def entity() -> Entity:
-    return Entity("queue_tests", f"t{next(NUMBERS)}", "ds=A%2Fb")
+    """New, whoever else works on the same metastore."""
+    return Entity("queue_tests", f"t{os.getpid()}_{next(NUMBERS)}", "ds=A%2Fb")
 
 
 @pytest.fixture
