@@ -14,12 +14,12 @@ from sqlalchemy.engine import URL
 
 from airflow_provider_acid.exceptions import AcidError, ConfigurationError
 from airflow_provider_acid.hooks.database_url import database_url
-from airflow_provider_acid.metastore.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.client import AcidMetastoreClient, MetastoreFacts
 from airflow_provider_acid.metastore.connection import DEFAULT_TIMEOUT_SECONDS
 from airflow_provider_acid.metastore.database import MetastoreDatabase
 from airflow_provider_acid.metastore.database_rights import missing_rights
 from airflow_provider_acid.metastore.queue import CompactionQueue
-from airflow_provider_acid.metastore.queues import open_queue
+from airflow_provider_acid.metastore.queues import check_metastore, queue_of
 from airflow_provider_acid.metastore.transport import DEFAULT_PORT, MetastoreAddress
 
 if TYPE_CHECKING:
@@ -57,9 +57,16 @@ class MetastoreEndpoint:
         """
         return None if self.database_url is None else MetastoreDatabase(self.database_url)
 
-    def open_queue(self, client: AcidMetastoreClient) -> CompactionQueue:
-        """The compaction queue behind a client; errors as for :func:`~..metastore.queues.open_queue`."""
-        return open_queue(client, self.database, housekeeping_elsewhere=self.housekeeping_elsewhere)
+    def check(self, client: AcidMetastoreClient) -> MetastoreFacts:
+        """What the metastore can do; errors as for :func:`~..metastore.queues.open_queue`."""
+        return check_metastore(client, self.database, housekeeping_elsewhere=self.housekeeping_elsewhere)
+
+    def open_queue(self, client: AcidMetastoreClient, checked: MetastoreFacts | None = None) -> CompactionQueue:
+        """The compaction queue behind a client; errors as for :func:`~..metastore.queues.open_queue`.
+
+        :param checked: the result of an earlier :meth:`check`, for a caller that changes no table and comes often.
+        """
+        return queue_of(client, self.database, checked or self.check(client))
 
 
 class AcidMetastoreHook(BaseHook):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from airflow_provider_acid.exceptions import MetastoreVersionError
-from airflow_provider_acid.metastore.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.client import AcidMetastoreClient, MetastoreFacts
 from airflow_provider_acid.metastore.database import MetastoreDatabase
 from airflow_provider_acid.metastore.queue import CompactionQueue
 from airflow_provider_acid.metastore.server_check import check_server
@@ -25,18 +25,44 @@ def open_queue(
         Hive 3.1 nor Hive 4.
     :raises ConfigurationError: it is set up in a way that would harm; see :func:`~.server_check.check_server`.
     """
+    facts = check_metastore(client, database, housekeeping_elsewhere=housekeeping_elsewhere)
+    return queue_of(client, database, facts)
+
+
+def check_metastore(
+    client: AcidMetastoreClient, database: MetastoreDatabase | None = None, *, housekeeping_elsewhere: bool = False
+) -> MetastoreFacts:
+    """All that :func:`open_queue` asks, and errors as it raises them.
+
+    :return: what :func:`queue_of` needs to know.
+    """
     facts = client.probe()
     if facts.supports_thrift_queue:
+        return facts
+    database = _needed(database, facts)
+    _refuse_hybrid(facts.version, database)
+    check_server(client, database, housekeeping_elsewhere=housekeeping_elsewhere)
+    return facts
+
+
+def queue_of(client: AcidMetastoreClient, database: MetastoreDatabase | None, facts: MetastoreFacts) -> CompactionQueue:
+    """The queue of a metastore that :func:`check_metastore` has accepted, perhaps through another client.
+
+    :raises MetastoreVersionError: a table or column that it needs is not there.
+    """
+    if facts.supports_thrift_queue:
         return ThriftCompactionQueue(client, database)
+    return SqlCompactionQueue(client, _needed(database, facts))
+
+
+def _needed(database: MetastoreDatabase | None, facts: MetastoreFacts) -> MetastoreDatabase:
     if database is None:
         raise MetastoreVersionError(
             f"metastore {facts.version}",
             "keeps its compaction queue in its database alone, as Hive 3.1 does",
             "name a connection to that database as metastore_db_conn_id in the extra of the hive_acid connection",
         )
-    _refuse_hybrid(facts.version, database)
-    check_server(client, database, housekeeping_elsewhere=housekeeping_elsewhere)
-    return SqlCompactionQueue(client, database)
+    return database
 
 
 def _refuse_hybrid(version: str, database: MetastoreDatabase) -> None:

@@ -18,6 +18,7 @@ from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.config import configured_settings
 from airflow_provider_acid.exceptions import AcidError, MetastoreError
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook, MetastoreEndpoint
+from airflow_provider_acid.metastore.client import MetastoreFacts
 
 FAILED_POLLS = 5
 """So many polls in a row may fail before the wait is given up."""
@@ -46,6 +47,7 @@ class CleaningTrigger(BaseTrigger):
         self.deadline = deadline
         self.poll_seconds = poll_seconds
         self.retention_seconds = retention_seconds
+        self._checked: MetastoreFacts | None = None
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """The class and its arguments, as plain JSON values."""
@@ -97,9 +99,13 @@ class CleaningTrigger(BaseTrigger):
         On Hive 3.1 this also keeps the claims of the rows that wait from being taken back as forgotten.
         """
         settings = cleaning_settings(self.retention_seconds)
+        # One check is enough for a wait that does not fail: the operator, which deletes, makes its own.
+        checked, self._checked = self._checked, None
         with self._endpoint.open() as client:
-            cleaner = Cleaner(client, self._endpoint.open_queue(client), settings)
+            checked = checked or self._endpoint.check(client)
+            cleaner = Cleaner(client, self._endpoint.open_queue(client, checked), settings)
             found = cleaner.look([Entity.from_json(item) for item in self.partitions])
+        self._checked = checked
         if any(cleaning.state is CleaningState.READY for cleaning in found):
             return []
         return [f"{cleaning.entity} {cleaning.message}" for cleaning in found]

@@ -18,6 +18,7 @@ from airflow_provider_acid.compaction.cleaner import Cleaning, CleaningState
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.exceptions import ConfigurationError, MetastoreUnavailableError
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook, MetastoreEndpoint
+from airflow_provider_acid.metastore.client import AcidMetastoreClient, MetastoreFacts
 from airflow_provider_acid.operators import cleaner as operator_module
 from airflow_provider_acid.operators.cleaner import AcidCleanerOperator
 from airflow_provider_acid.triggers import cleaner as trigger_module
@@ -306,6 +307,20 @@ def test_a_wait_asks_for_its_connections_once_however_often_it_looks(monkeypatch
     finds(monkeypatch, (WAITING, WAITING), (WAITING, WAITING), (WAITING, READY))
     assert events(trigger()) == [{"state": "ready", "message": ""}]
     assert asked == ["hive_acid_default"]
+
+
+def test_a_wait_checks_the_metastore_once_and_once_more_after_each_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    checked: list[int] = []
+
+    def check(endpoint: MetastoreEndpoint, client: AcidMetastoreClient) -> MetastoreFacts:
+        checked.append(len(FakeCleaner.asked))
+        return client.probe()
+
+    monkeypatch.setattr(MetastoreEndpoint, "check", check)
+    waits: Round = (WAITING, WAITING)
+    finds(monkeypatch, waits, waits, MetastoreUnavailableError("m", "is away", "wait"), waits, waits, (WAITING, READY))
+    assert events(trigger()) == [{"state": "ready", "message": ""}]
+    assert checked == [0, 3], "before the first look, and after the failed third"
 
 
 def test_the_trigger_fires_when_there_is_nothing_left_to_clean(monkeypatch: pytest.MonkeyPatch) -> None:
