@@ -15,6 +15,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError, ProgrammingError
 
 from airflow_provider_acid.exceptions import ConfigurationError, MetastoreError, MetastoreUnavailableError
+from airflow_provider_acid.metastore import database as database_module
 from airflow_provider_acid.metastore.database import MetastoreDatabase
 from airflow_provider_acid.metastore.sql_errors import Trouble, metastore_error, trouble_of
 
@@ -139,3 +140,17 @@ def test_an_error_of_ours_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(database, "_connect", refuse)
     with pytest.raises(MetastoreError, match="X: no"):
         database.read("X", lambda connection: None)
+
+
+@pytest.mark.parametrize("call", ["read", "write"])
+def test_a_connection_that_fails_is_tried_again_by_reads_and_writes(monkeypatch: pytest.MonkeyPatch, call: str) -> None:
+    database = MetastoreDatabase("postgresql+psycopg2://h/d")
+    failures = [MetastoreUnavailableError("X", "away", "wait"), MetastoreUnavailableError("X", "away", "wait")]
+    monkeypatch.setattr(database_module, "PAUSE_SECONDS", 0.0)
+
+    def connect(subject: str) -> None:
+        raise failures.pop() if failures else MetastoreError(subject, "is here again", "none")
+
+    monkeypatch.setattr(database, "_connect", connect)
+    with pytest.raises(MetastoreError, match="X: is here again"):
+        getattr(database, call)("X", lambda connection: None)
