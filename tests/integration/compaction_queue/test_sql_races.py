@@ -8,14 +8,16 @@ from typing import TypeVar
 import pytest
 from sqlalchemy.engine import Connection
 
+from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.plan import CompactionType
 from airflow_provider_acid.exceptions import OwnershipLostError
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.database import MetastoreDatabase
-from airflow_provider_acid.metastore.queue import ClaimedCompaction, CompactionQueue
+from airflow_provider_acid.metastore.queue import ClaimedCompaction, CompactionQueue, Enqueued
 from airflow_provider_acid.metastore.queues import open_queue
 from airflow_provider_acid.metastore.values import CompactionRow
 from tests.harness.metastore_server import MetastoreServer
-from tests.integration.compaction_queue.rows import OTHER_WORKER, the_row
+from tests.integration.compaction_queue.rows import OTHER_WORKER, WORKER, the_row
 
 pytestmark = pytest.mark.parametrize("server", ["hive-3-postgresql", "hive-3-mariadb"], indirect=True)
 
@@ -124,3 +126,33 @@ def test_a_row_that_hive_takes_back_between_look_and_cleaning_is_not_marked_clea
     with pytest.raises(OwnershipLostError, match="initiated"):
         queue.cleaned(ready, 5)
     assert theirs == [stored(server, ready.id)]
+
+
+@pytest.mark.parametrize("is_published_and_taken_back", [False, True])
+def test_a_request_that_another_claims_between_look_and_claim_keeps_what_that_one_recorded(
+    server: MetastoreServer,
+    client: AcidMetastoreClient,
+    overtaken: OvertakenDatabase,
+    queue: CompactionQueue,
+    entity: Entity,
+    pool: str,
+    is_published_and_taken_back: bool,
+) -> None:
+    mine = open_queue(client, overtaken)
+    made = queue.enqueue(entity, CompactionType.MAJOR, pool)
+    assert isinstance(made, Enqueued)
+    theirs = []
+
+    def claim_it() -> None:
+        claim = queue.claim(pool, OTHER_WORKER)
+        assert claim is not None
+        claim = queue.record(claim, 5, 77, "hive")
+        if is_published_and_taken_back:
+            queue.complete(claim)
+            taken_back = "CQ_STATE = 'i', CQ_WORKER_ID = NULL, CQ_START = NULL"
+            server.server_database.query(f"UPDATE COMPACTION_QUEUE SET {taken_back} WHERE CQ_ID = {made.id}")
+        theirs.append(stored(server, made.id))
+
+    overtaken.other = claim_it
+    assert mine.claim(pool, WORKER) is None
+    assert theirs == [stored(server, made.id)]
