@@ -34,6 +34,10 @@ class UnknownNameError(RefusedError):
     """A directory or file name that none of Hive's, Trino's or the streaming writers' rules explain."""
 
 
+class NotEnoughHistoryError(RefusedError):
+    """A partition with a compacted base that is newer than what a snapshot may see, and no older one."""
+
+
 class CorruptFileError(RefusedError):
     """A data file that cannot be read exactly: truncated, wrong magic, wrong schema, wrong order."""
 

@@ -21,7 +21,7 @@ from airflow_provider_acid.acid.names import (
     parse_original_file_name,
 )
 from airflow_provider_acid.acid.write_ids import RangeResponse, ValidTxnList, ValidWriteIdList, WriteIdView
-from airflow_provider_acid.exceptions import RefusedError, UnknownNameError
+from airflow_provider_acid.exceptions import NotEnoughHistoryError, UnknownNameError
 
 __all__ = ["AcidDirectory", "BaseDirectory", "DeltaDirectory", "acid_directory", "base_format_files"]
 
@@ -124,7 +124,7 @@ def acid_directory(
         exactly the files that :func:`base_format_files` returns, since a listing does not show content.
     :param insert_only: whether rows have no ids, so that a compactor cannot drop the aborted ones of an aborted
         directory and must leave it out whole.
-    :raises RefusedError: there is a compacted base, but none that this snapshot may use.
+    :raises NotEnoughHistoryError: there is a compacted base, but none that this snapshot may use.
     :raises UnknownNameError: a directory or data format that no rule explains.
     :raises UnsupportedTableError: ACID directories inside a directory that is none, e.g. a partitioned table's root.
     :raises ConfigurationError: ``base_formats`` lacks a base.
@@ -259,8 +259,8 @@ def _same_range(one: DeltaDirectory, other: DeltaDirectory) -> bool:
     return _hive_order(one)[:3] == _hive_order(other)[:3]
 
 
-def _not_enough_history(oldest: BaseDirectory, write_ids: ValidWriteIdList) -> RefusedError:
-    return RefusedError(
+def _not_enough_history(oldest: BaseDirectory, write_ids: ValidWriteIdList) -> NotEnoughHistoryError:
+    return NotEnoughHistoryError(
         f"base {oldest.path} of table {write_ids.full_table_name}",
         f"is newer than what this snapshot may see (high-water mark {write_ids.high_water_mark}, lowest open write id "
         f"{write_ids.min_open}), and no older base exists",

@@ -37,6 +37,7 @@ from airflow_provider_acid.exceptions import (
     MetastoreError,
     MetastoreUnavailableError,
     MetastoreVersionError,
+    NotEnoughHistoryError,
     ObjectNotFoundError,
     OwnershipLostError,
     UnsupportedTableError,
@@ -135,7 +136,7 @@ class Cleaner:
         # What stood in the way of an older compaction's row may have gone with the directories of a newer one.
         freed = {item.entity for item in done if item.state is CleaningState.CLEANED}
         for place, (row, item) in enumerate(zip(rows, done, strict=True)):
-            if item.state in (CleaningState.KEPT, CleaningState.FAILED) and item.entity in freed:
+            if item.state is not CleaningState.CLEANED and item.entity in freed:
                 again = self._clean_if_ready(row, readers)
                 done[place] = replace(again, deleted=item.deleted + again.deleted)
         return tuple(done)
@@ -224,10 +225,17 @@ class Cleaner:
 
     def _delete(self, row: CompactionRow, storage: Storage, view: CleanersView, discard: Discard) -> Cleaning:
         before = PartitionLook.at(storage)
-        storage.delete([name for name in dead_discards(before.listing) if name != discard.name])
+        storage.delete(dead_discards(before.listing))
         if before.is_overtaken(view.highest_write_id):
             return self._mark_cleaned(row, view.highest_write_id, ())
-        doomed = view.doomed(before)
+        try:
+            doomed = view.doomed(before)
+        except NotEnoughHistoryError as error:
+            if not self._queue.publishes_by_commit:
+                raise
+            # All of it is a newer compaction's to clean, whose own readers may still be there.
+            message = f"waits for a newer compaction to be cleaned: {error.reason}"
+            return Cleaning(row.entity, row.id, CleaningState.WAITING, message)
         self._on_step(Step.CLEANING_DECIDED, row.entity)
         discard.delete(doomed)
         self._on_step(Step.FILES_DELETED, row.entity)

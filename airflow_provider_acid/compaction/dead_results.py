@@ -13,7 +13,7 @@ from typing import Protocol
 from airflow_provider_acid.compaction.attempts import Attempts, pool_of_txn, worker_id
 from airflow_provider_acid.compaction.half_pairs import take_back_half
 from airflow_provider_acid.compaction.outcomes import Outcome, OutcomeState
-from airflow_provider_acid.compaction.scene import DIED, Scene, busy
+from airflow_provider_acid.compaction.scene import DIED, Scene, busy, end_row
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.staging import staging_tokens, take_over
 from airflow_provider_acid.compaction.withdrawal import Withdrawal
@@ -92,7 +92,7 @@ class CommittedResults:
                 waits = self.take_back(scene, None, txn.id)
             if waits is not None:
                 return kept_until(row, txn.id, waits)
-            self._queue.fail(row, f"{DIED}: transaction {txn.id} was aborted before it was committed")
+            end_row(self._queue, row, f"{DIED}: transaction {txn.id} was aborted before it was committed")
             return None
         now = self._queue.row(row.id)
         if now is None or now.commit_ms is not None or now.state is not row.state:

@@ -116,7 +116,7 @@ class Housekeeper:
     def _end_stale_claims(self, rows: RowsByEntity, findings: _Findings) -> None:
         now_ms = self._client.server_now_ms()
         for entity, of_entity in rows.items():
-            recovery = Recovery(self._client, self._queue, self._settings, end_row=self._end_by(of_entity))
+            recovery = Recovery(self._client, self._queue, self._settings, end=self._end_by(of_entity))
             for row in of_entity:
                 silent_seconds = 0.0 if row.start_ms is None else (now_ms - row.start_ms) / 1000
                 if row.state is not CompactionState.WORKING or silent_seconds <= self._settings.worker_timeout_seconds:

@@ -21,7 +21,7 @@ from airflow_provider_acid.compaction.discard import dead_discards
 from airflow_provider_acid.compaction.facts import EntityFacts, load_facts
 from airflow_provider_acid.compaction.outcomes import Outcome
 from airflow_provider_acid.compaction.run_directory import remove_dead_runs
-from airflow_provider_acid.compaction.scene import DIED, Scene, busy
+from airflow_provider_acid.compaction.scene import DIED, EndRow, Scene, busy, end_row
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.staging import (
     FinishedOutput,
@@ -32,7 +32,7 @@ from airflow_provider_acid.compaction.staging import (
     staging_tokens,
     take_over,
 )
-from airflow_provider_acid.exceptions import ObjectNotFoundError, OwnershipLostError
+from airflow_provider_acid.exceptions import ObjectNotFoundError
 from airflow_provider_acid.filesystem import Storage, storage_for
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.pools import RequestPool, owner_of
@@ -41,14 +41,11 @@ from airflow_provider_acid.metastore.values import CompactionRow, CompactionStat
 
 log = logging.getLogger(__name__)
 
-EndRow = Callable[[CompactionRow, str], None]
-"""How the request of a dead attempt ends: fails, or goes back into the queue."""
-
 
 class Recovery:
     """Puts in order what dead attempts left; belongs to one thread, like its client.
 
-    :param end_row: how a claim ends whose worker is dead, with a message; by default it fails.
+    :param end: how a claim ends whose worker is dead, with a message; by default it fails.
     """
 
     def __init__(
@@ -57,13 +54,13 @@ class Recovery:
         queue: CompactionQueue,
         settings: CompactionSettings,
         *,
-        end_row: EndRow | None = None,
+        end: EndRow | None = None,
     ) -> None:
         self._client = client
         self._queue = queue
         self._settings = settings
         self._results = dead_results(client, queue, settings)
-        self._end_row = end_row or queue.fail
+        self._end_row = end
 
     def recover(self, facts: EntityFacts, own: RequestPool) -> Outcome | FinishedOutput | None:
         """Bury dead attempts of one partition, or say who is alive.
@@ -97,7 +94,7 @@ class Recovery:
             return self._recover_working(scene, row)
         alive = _who_works(attempts, row, None)
         if alive is None:
-            self._queue.fail(row, f"{DIED}, and its partition is gone: {row.worker_id}")
+            end_row(self._queue, row, f"{DIED}, and its partition is gone: {row.worker_id}")
         return alive
 
     def remove_orphans(self, entity: Entity, storage: Storage, listing: Listing) -> tuple[str, ...]:
@@ -194,17 +191,8 @@ class Recovery:
         waits = self._results.take_back(scene, moved, txn_id)
         if waits is not None:
             return kept_until(row, txn_id, waits)
-        self._end(row, f"{DIED} and another took over: {row.worker_id}")
+        end_row(self._queue, row, f"{DIED} and another took over: {row.worker_id}", self._end_row)
         return None
-
-    def _end(self, row: CompactionRow, message: str) -> None:
-        try:
-            self._end_row(row, message)
-        except OwnershipLostError:
-            now = self._queue.row(row.id)
-            if now is not None and now.state is row.state and now.worker_id == row.worker_id:
-                raise
-            log.info("%s: request %s was ended by somebody else meanwhile", row.entity, row.id)
 
     def _recover_staging(self, scene: Scene) -> FinishedOutput | None:
         """Take over every dead attempt's staging directory; keep the finished output of one, remove the others."""

@@ -7,12 +7,20 @@ from dataclasses import replace
 
 import pytest
 
+from airflow_provider_acid.acid.plan import CompactionType
 from airflow_provider_acid.compaction.cleaner import CleaningState
 from airflow_provider_acid.compaction.outcomes import OutcomeState
 from airflow_provider_acid.compaction.steps import Step
 from airflow_provider_acid.metastore.values import CompactionInfo, CompactionState
 from tests.harness.compaction_chain import wait_until
-from tests.integration.compaction_site import ON_BOTH_METASTORES, ON_HIVE_3, AcidTable, Site, StepRecorder
+from tests.integration.compaction_site import (
+    ON_BOTH_METASTORES,
+    ON_HIVE_3,
+    AcidTable,
+    Site,
+    StepRecorder,
+    due,
+)
 from tests.integration.hive_3_cleaning import let_hives_housekeeping_run
 
 
@@ -114,6 +122,32 @@ def test_c09_the_older_row_is_cleaned_while_a_reader_between_the_two_still_reads
         (second.request_id, CleaningState.WAITING),
     ]
     assert table.directories() == [first.targets[0], second.targets[0], "delta_0000004_0000004_0000"]
+
+
+def test_c09_an_older_minors_row_waits_for_the_newer_majors_readers(site: Site) -> None:
+    """Its own directory is no more part of the table, and the base in its place is newer than its view."""
+    table = inserts(site)
+    first = site.compact(due(table.entity(), type=CompactionType.MINOR))
+    table.insert(3)
+    readers: list[int] = []
+
+    def read(step: Step) -> None:
+        if step is Step.STAGED:
+            readers.append(site.reader(table))
+
+    second = site.compact(table.entity(), on_step=StepRecorder(read))
+    before = table.fingerprint()
+    cleanings = site.clean(table.entity())
+    assert [(item.request_id, item.state) for item in cleanings] == [
+        (first.request_id, CleaningState.WAITING),
+        (second.request_id, CleaningState.WAITING),
+    ]
+    assert "waits for a newer compaction to be cleaned" in cleanings[0].message
+    assert table.fingerprint() == before
+    site.end(readers[0], site.admin.commit)
+    assert {item.state for item in site.clean(table.entity())} == {CleaningState.CLEANED}
+    assert table.directories() == [second.targets[0]]
+    assert table.values() == [0, 1, 2, 3]
 
 
 @ON_BOTH_METASTORES

@@ -11,9 +11,7 @@ from tests.harness.crash_case import CLEANING_STEPS, STEPS
 
 REFUSES_SECONDS = 60.0
 
-COMPACTING = [
-    Step(step) for step in STEPS if step in {known.value for known in Step} and step not in CLEANING_STEPS
-]
+COMPACTING = [Step(step) for step in STEPS if step in {known.value for known in Step} and step not in CLEANING_STEPS]
 
 
 @pytest.mark.xdist_group(HIVE_3.name)

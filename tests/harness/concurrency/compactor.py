@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.plan import CompactionType
 from airflow_provider_acid.acid.thresholds import Thresholds
-from airflow_provider_acid.compaction.cleaner import Cleaner, Cleaning, CleaningState
+from airflow_provider_acid.compaction.cleaner import Cleaner, CleaningState
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.steps import StepListener, ignore_steps
@@ -28,16 +28,6 @@ from tests.harness.concurrency.stage import Actor, RunFailedError, Stage
 SETTINGS = CompactionSettings(thresholds=Thresholds(delta_count=1), publish_lock_wait_seconds=4.0)
 _REST_SECONDS = (0.1, 0.6)
 _MINORS = 0.65
-
-_LOST_RACE = "the row is now failed"
-"""Words of a compaction that failed because another one ended the same dead attempt at the same moment."""
-
-_PUT_OFF = {
-    "no older base exists": "until a newer compaction is cleaned",
-    "is cleaned by somebody else": "as another cleaner is at it",
-    "/_acid_cleaning_": "as another cleaner is at it",
-}
-"""Words of a cleaning that failed, and that a later one gets over, and why it did."""
 
 
 class Compactor:
@@ -95,8 +85,7 @@ class CompactionLoop(Actor):
         begun = time.monotonic()
         outcome = parts.compact(place, wanted)
         self.ledger.note(f"{self.name}: {wanted.value} of {place} since {begun:.3f}: {outcome}")
-        excused = self.overslept_since(begun) or _LOST_RACE in outcome.message
-        if outcome.state is OutcomeState.FAILED and not excused:
+        if outcome.state is OutcomeState.FAILED and not self.overslept_since(begun):
             raise RunFailedError(f"{wanted.value} of {place} failed: {outcome}")
         self.figures[f"{_what(outcome, wanted)} {outcome.state.value}"] += 1
 
@@ -120,20 +109,12 @@ class CleaningLoop(Actor):
 
     def _clean(self, cleaner: Cleaner) -> None:
         for cleaning in cleaner.clean([place.entity for place in self.stage.places]):
-            put_off = next((why for words, why in _PUT_OFF.items() if _says(cleaning, words)), None)
-            if put_off is not None:
-                self.figures[f"cleanings put off {put_off}"] += 1
-                continue
             if cleaning.state is CleaningState.FAILED:
                 raise RunFailedError(f"cleaning failed: {cleaning}")
             if cleaning.state is not CleaningState.WAITING:
                 self.ledger.note(f"{self.name}: {cleaning}")
             self.figures[f"cleanings {cleaning.state.value}"] += 1
             self.figures["obsolete directories deleted"] += len(cleaning.deleted)
-
-
-def _says(cleaning: Cleaning, words: str) -> bool:
-    return cleaning.state is CleaningState.FAILED and words in cleaning.message
 
 
 def _what(outcome: Outcome, wanted: CompactionType) -> str:
