@@ -183,7 +183,7 @@ class Worker:
         facts = load_facts(self._client, due.entity)
         check_entity(facts)
         storage = storage_for(facts.location)
-        self._check_publication(storage)
+        self.check_publication(storage)
         snapshot = take_snapshot(
             self._client,
             due.entity.full_table_name,
@@ -216,7 +216,11 @@ class Worker:
             claim, transaction, storage, plan, facts.table.location, adopted, snapshot.newest_txn_id
         )
 
-    def _check_publication(self, storage: Storage) -> None:
+    def check_publication(self, storage: Storage) -> None:
+        """Do nothing where nobody can see a part of a result.
+
+        :raises UnsupportedTableError: renames publish, and this store's are not atomic.
+        """
         if not self._queue.publishes_by_commit and not storage.publishes_atomically:
             raise UnsupportedTableError(
                 storage.location,

@@ -1,9 +1,12 @@
-"""The full crash matrix: metastore, table, kind of compaction, step and successor; with and without reaper.
+"""The full crash matrix: metastore, kind of compaction, step and successor, on one table after the other.
 
-Takes some hours; ``tools/crash-table`` makes docs/crash-matrix.log and the table in docs/reliability.md of what it did.
+Takes most of an hour; ``tools/crash-table`` makes docs/crash-matrix.log and the table in docs/reliability.md of what it
+did.
 """
 
 from __future__ import annotations
+
+import itertools
 
 import pytest
 
@@ -22,38 +25,44 @@ TABLES = [
     FixtureName("3.1.3", "a_abort"),
 ]
 
-pytestmark = [
-    pytest.mark.parametrize(
-        ("metastore", "kind", "step"),
-        [
-            on_its_own_worker(metastore, kind, step, id=f"-{kind.value}-{step}")
-            for metastore in METASTORES
-            for kind in metastore.kinds
-            for step in kind.steps
-        ],
-    ),
-    pytest.mark.parametrize("table", TABLES, ids=str),
-]
+
+def on_tables_in_turn(offset: int) -> pytest.MarkDecorator:
+    """Every metastore, kind and step, each on the table whose turn it is.
+
+    :param offset: of the successor, so that each of them meets other tables.
+    """
+    table = itertools.islice(itertools.cycle(TABLES), offset, None)
+    parameters = [
+        on_its_own_worker(metastore, kind, step, turn, id=f"-{kind.value}-{step}-{turn}")
+        for metastore in METASTORES
+        for kind in metastore.kinds
+        for step, turn in zip(kind.steps, table, strict=False)
+    ]
+    return pytest.mark.parametrize(("metastore", "kind", "step", "table"), parameters)
 
 
+@on_tables_in_turn(0)
 def test_next_try(
     request: pytest.FixtureRequest, metastore: CrashMetastore, table: FixtureName, kind: Kind, step: str
 ) -> None:
     check_next_try(metastore.case(request, table, kind, step))
 
 
+@on_tables_in_turn(1)
 def test_another_run(
     request: pytest.FixtureRequest, metastore: CrashMetastore, table: FixtureName, kind: Kind, step: str
 ) -> None:
     check_another_run(metastore.case(request, table, kind, step))
 
 
+@on_tables_in_turn(2)
 def test_another_run_after_reaper(
     request: pytest.FixtureRequest, metastore: CrashMetastore, table: FixtureName, kind: Kind, step: str
 ) -> None:
     check_another_run_after_reaper(metastore.case(request, table, kind, step, reaping=True), REAPER_SECONDS)
 
 
+@on_tables_in_turn(3)
 def test_next_try_beside_reaper(
     request: pytest.FixtureRequest, metastore: CrashMetastore, table: FixtureName, kind: Kind, step: str
 ) -> None:

@@ -1,0 +1,46 @@
+"""Where the rename publishes, it has to be one moment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+import pytest
+
+from airflow_provider_acid.compaction.settings import CompactionSettings
+from airflow_provider_acid.compaction.worker import Worker
+from airflow_provider_acid.exceptions import UnsupportedTableError
+from airflow_provider_acid.filesystem import Storage
+
+
+@dataclass
+class Queue:
+    publishes_by_commit: bool
+
+    def fail(self, row: object, message: str) -> None:
+        raise AssertionError(message)
+
+
+@dataclass
+class ObjectStore:
+    """Renames file by file."""
+
+    location: str = "s3a://warehouse/t"
+    publishes_atomically: bool = False
+
+
+def check(storage: object, *, publishes_by_commit: bool) -> None:
+    nothing: Any = None
+    queue = cast(Any, Queue(publishes_by_commit))
+    worker = Worker(nothing, queue, nothing, CompactionSettings(), identity="test", host="here")
+    worker.check_publication(cast(Storage, storage))
+
+
+def test_a_store_without_atomic_renames_is_refused_on_hive_3() -> None:
+    with pytest.raises(UnsupportedTableError, match="s3a://warehouse/t: lies on a store that renames directories file"):
+        check(ObjectStore(), publishes_by_commit=False)
+
+
+@pytest.mark.parametrize(("atomic", "by_commit"), [(True, False), (False, True)])
+def test_it_is_not_where_renames_are_atomic_or_the_commit_publishes(atomic: bool, by_commit: bool) -> None:
+    check(ObjectStore(publishes_atomically=atomic), publishes_by_commit=by_commit)
