@@ -24,7 +24,7 @@ from airflow_provider_acid.compaction.cleaning_view import (
     ViewByTransactions,
 )
 from airflow_provider_acid.compaction.cleaning_wait import OPENING_SECONDS, Readers
-from airflow_provider_acid.compaction.discard import Discard, dead_discards
+from airflow_provider_acid.compaction.discard import Discard, remove_discards
 from airflow_provider_acid.compaction.facts import EntityFacts, find_property, load_facts
 from airflow_provider_acid.compaction.recovery import Recovery
 from airflow_provider_acid.compaction.replaced import read_replaced
@@ -205,8 +205,7 @@ class Cleaner:
         txns = ValidTxnList(readers.min_open_txn - 1, (), aborted)
         view = ViewByTransactions(txns, self._write_ids(row, txns), _highest_write_id(row))
         cleaning = self._delete(row, storage, view, discard)
-        if cleaning.state is not CleaningState.FAILED:
-            self._remove_staging(row, storage)
+        self._remove_staging(row, storage)
         return cleaning
 
     def _clean_replaced(self, row: CompactionRow, storage: Storage, discard: Discard) -> Cleaning:
@@ -225,7 +224,7 @@ class Cleaner:
 
     def _delete(self, row: CompactionRow, storage: Storage, view: CleanersView, discard: Discard) -> Cleaning:
         before = PartitionLook.at(storage)
-        storage.delete(dead_discards(before.listing))
+        remove_discards(storage, before.listing, discard)
         if before.is_overtaken(view.highest_write_id):
             return self._mark_cleaned(row, view.highest_write_id, ())
         try:
@@ -237,7 +236,10 @@ class Cleaner:
             message = f"waits for a newer compaction to be cleaned: {error.reason}"
             return Cleaning(row.entity, row.id, CleaningState.WAITING, message)
         self._on_step(Step.CLEANING_DECIDED, row.entity)
-        discard.delete(doomed)
+        try:
+            discard.delete(doomed)
+        except OwnershipLostError as error:
+            return Cleaning(row.entity, row.id, CleaningState.WAITING, f"is looked at again, for {error.reason}")
         self._on_step(Step.FILES_DELETED, row.entity)
         after = PartitionLook.at(storage)
         left = view.left(after)

@@ -9,21 +9,17 @@ transactions see each directory whole or not at all.
 from __future__ import annotations
 
 import logging
-import re
-import time
 import uuid
 from collections.abc import Iterable
 from types import TracebackType
 
 from airflow_provider_acid.acid.listing import Listing
+from airflow_provider_acid.compaction.staging import remove_whole
 from airflow_provider_acid.exceptions import AcidError, OwnershipLostError, StorageError
 from airflow_provider_acid.filesystem import Storage
 
-STALE_SECONDS = 3600.0
-"""So old a directory is that a dead cleaner must have left it; younger ones may be another cleaner's at work."""
-
-_NAME = re.compile(r"_acid_cleaning_([0-9]{1,18})_[0-9a-f]{32}")
-"""With the time at which it was made, in seconds since 1970."""
+DISCARD_PREFIX = "_acid_cleaning_"
+"""Begin of the names of these directories."""
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +29,7 @@ class Discard:
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
-        self.name = f"_acid_cleaning_{int(time.time())}_{uuid.uuid4().hex}"
+        self.name = DISCARD_PREFIX + uuid.uuid4().hex
 
     def __enter__(self) -> Discard:
         self._storage.make_directory(self.name)
@@ -50,7 +46,7 @@ class Discard:
     def delete(self, names: Iterable[str]) -> None:
         """Delete directories and files right below the location; missing ones are no error.
 
-        :raises OwnershipLostError: this directory is gone: it is another table now.
+        :raises OwnershipLostError: this directory is gone: it is another table now, or somebody else cleans it.
         :raises StorageError: one cannot be deleted.
         """
         for place, name in enumerate(names):
@@ -60,7 +56,7 @@ class Discard:
                 if not self._storage.exists(self.name):
                     raise OwnershipLostError(
                         self._storage.location,
-                        f"was dropped and made again while it was cleaned: {self.name} is gone",
+                        f"was dropped and made again, or is cleaned by somebody else: {self.name} is gone",
                         "look again; nothing that appeared since was deleted",
                     ) from error
                 if self._storage.exists(name):
@@ -68,7 +64,16 @@ class Discard:
         self._storage.delete([self.name])
 
 
-def dead_discards(listing: Listing) -> tuple[str, ...]:
-    """Names of such directories that dead cleaners left in a partition, with what they were about to delete."""
-    begun = ((name, _NAME.fullmatch(name)) for name in listing.directories)
-    return tuple(name for name, match in begun if match and time.time() - int(match[1]) > STALE_SECONDS)
+def remove_discards(storage: Storage, listing: Listing, own: Discard | None = None) -> tuple[str, ...]:
+    """Remove such directories of others, with what they were about to delete; dead cleaners leave them.
+
+    A living one loses its directory by one rename, finds that out at its next one, and looks again later.
+
+    :param own: the caller's.
+    :returns: what was removed.
+    """
+    others = [name for name in listing.directories if name.startswith(DISCARD_PREFIX) and "/" not in name]
+    found = tuple(name for name in others if own is None or name != own.name)
+    for name in found:
+        remove_whole(storage, name)
+    return found

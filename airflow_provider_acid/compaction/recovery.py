@@ -17,7 +17,7 @@ from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.listing import Listing
 from airflow_provider_acid.compaction.attempts import Attempts, pool_of_worker, worker_id
 from airflow_provider_acid.compaction.dead_results import dead_results, kept_until
-from airflow_provider_acid.compaction.discard import dead_discards
+from airflow_provider_acid.compaction.discard import remove_discards
 from airflow_provider_acid.compaction.facts import EntityFacts, load_facts
 from airflow_provider_acid.compaction.outcomes import Outcome
 from airflow_provider_acid.compaction.run_directory import remove_dead_runs
@@ -106,8 +106,7 @@ class Recovery:
             made a staging directory had opened its transaction before.
         :returns: names of what was removed.
         """
-        removed = [*finish_removals(storage, listing), *dead_discards(listing)]
-        storage.delete(dead_discards(listing))
+        removed = [*finish_removals(storage, listing), *remove_discards(storage, listing)]
         tokens = staging_tokens(listing)
         if not tokens:
             return tuple(removed)

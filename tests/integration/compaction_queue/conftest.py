@@ -46,8 +46,11 @@ def server(request: pytest.FixtureRequest) -> MetastoreServer:
 
 @pytest.fixture(scope="module")
 def client(server: MetastoreServer) -> Iterator[AcidMetastoreClient]:
+    """Transactions that tests leave open are aborted, for other tests share the server."""
     with AcidMetastoreClient([MetastoreAddress(server.host, server.port)], user="tester") as client:
         yield client
+        for txn_id in client.open_transactions().open:
+            client.abort(txn_id)
 
 
 @pytest.fixture(scope="module")

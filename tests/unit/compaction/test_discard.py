@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import shutil
-import time
 from pathlib import Path
 
 import pytest
 
-from airflow_provider_acid.compaction.discard import STALE_SECONDS, Discard, dead_discards
+from airflow_provider_acid.compaction.discard import DISCARD_PREFIX, Discard, remove_discards
 from airflow_provider_acid.exceptions import OwnershipLostError, StorageError
 from airflow_provider_acid.filesystem import LocalStorage
 
@@ -45,7 +44,7 @@ def test_what_has_the_same_name_in_a_table_made_anew_stays(storage: LocalStorage
         location = Path(storage.location)
         shutil.rmtree(location)
         (location / "delta_0000001_0000001").mkdir(parents=True)
-        with pytest.raises(OwnershipLostError, match="was dropped and made again while it was cleaned"):
+        with pytest.raises(OwnershipLostError, match="was dropped and made again, or is cleaned by somebody else"):
             discard.delete(["delta_0000001_0000001"])
     assert names(storage) == ["delta_0000001_0000001"]
 
@@ -60,15 +59,28 @@ def test_what_cannot_be_moved_is_an_error(storage: LocalStorage, monkeypatch: py
             discard.delete(["delta_0000001_0000001"])
 
 
-def test_a_dead_cleaners_directory_is_known_by_its_age(storage: LocalStorage) -> None:
-    dead = f"_acid_cleaning_{int(time.time() - STALE_SECONDS - 2)}_{'0' * 32}"
+def test_a_dead_cleaners_directory_is_removed_by_the_next_one(storage: LocalStorage) -> None:
+    dead = f"{DISCARD_PREFIX}dead"
     storage.make_directory(f"{dead}/0")
-    storage.make_directory(f"delta_0000002_0000002/{dead}")
-    with Discard(storage):
-        assert dead_discards(storage.list()) == (dead,)
+    storage.make_directory(f"delta_0000002_0000002/{DISCARD_PREFIX}inside")
+    with Discard(storage) as discard:
+        assert remove_discards(storage, storage.list(), discard) == (dead,)
+        assert dead not in names(storage)
+        discard.delete(["delta_0000001_0000001"])
+    assert names(storage) == ["000000_0", "base_0000002", "delta_0000002_0000002"]
 
 
-def test_two_cleaners_of_one_partition_are_in_nobodys_way(storage: LocalStorage) -> None:
+def test_of_two_cleaners_of_one_partition_at_most_one_loses_its_directory(storage: LocalStorage) -> None:
+    with Discard(storage) as one:
+        one.delete([])
+        with Discard(storage) as other:
+            other.delete(["delta_0000001_0000001"])
+            with pytest.raises(OwnershipLostError):
+                one.delete(["delta_0000002_0000002"])
+    assert names(storage) == ["000000_0", "base_0000002", "delta_0000002_0000002"]
+
+
+def test_what_two_cleaners_delete_at_once_is_deleted_once(storage: LocalStorage) -> None:
     doomed = ["delta_0000001_0000001", "delta_0000002_0000002", "000000_0"]
     with Discard(storage) as one, Discard(storage) as other:
         one.delete(doomed[:2])
