@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -93,6 +94,11 @@ class CrashCase:
         return str(owner_of(self.chain.identity, str(self.state.entity)))
 
     @property
+    def clock_has_whole_seconds(self) -> bool:
+        """Whether Hive's times there are cut to seconds (3.1.3 on MariaDB), so that nothing is older than a moment."""
+        return "MariaDB" in self.metastore
+
+    @property
     def is_done(self) -> bool:
         """Whether the result was part of the table for good when the process died."""
         last = Step.MARKED_COMPACTED if self.state.renames_publish else Step.COMMITTED
@@ -140,6 +146,8 @@ def check_another_run(case: CrashCase) -> None:
             assert outcome.state is OutcomeState.SKIPPED, outcome
             assert outcome.request_id is not None
             assert case.state.directories() == before
+        if case.clock_has_whole_seconds:
+            time.sleep(1.1)
         _check_successor(case, case.chain.another_run().with_timeout(DEAD_AT_ONCE), record, snapshot)
 
 
