@@ -77,7 +77,7 @@ class OperatorProcess:
 
     def python_workers(self) -> list[psutil.Process]:
         """The processes in which the executor runs Python."""
-        return [process for process in self.application() if "pyspark.daemon" in process.cmdline()]
+        return [process for process in self.application() if _runs(process, "pyspark.daemon")]
 
     def kill(self) -> None:
         """Kills the operator alone."""
@@ -124,3 +124,11 @@ def main(argument: str) -> None:
 
 if __name__ == "__main__":
     main(sys.argv[1])
+
+
+def _runs(process: psutil.Process, word: str) -> bool:
+    try:
+        return word in process.cmdline()
+    except psutil.Error:
+        # It has ended meanwhile, and nobody has waited for it yet.
+        return False
