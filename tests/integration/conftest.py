@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 
+from airflow_provider_acid.exceptions import OwnershipLostError
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.database import MetastoreDatabase
 from airflow_provider_acid.metastore.transport import MetastoreAddress
@@ -65,3 +67,7 @@ def _site(metastore: MetastoreServer, hive_database: MetastoreDatabase | None) -
             yield site
         finally:
             site.close()
+            # Also those of processes that the test killed: they would hold back every cleaner of the shared metastore.
+            for txn_id in client.open_transactions().open:
+                with suppress(OwnershipLostError):
+                    client.abort(txn_id)

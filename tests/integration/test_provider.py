@@ -99,8 +99,8 @@ def test_the_connection_test_says_that_hive_3_lacks_what_is_needed(
     monkeypatch.setenv("AIRFLOW_CONN_HIVE_ACID_DEFAULT", json.dumps(connection))
     is_good, message = AcidMetastoreHook().test_connection()
     assert not is_good
-    assert message.startswith("Metastore 3.1.3 answers, but cannot keep its compaction queue over Thrift")
-    assert "Remedy: use a Hive 4 metastore" in message
+    assert message.startswith("metastore 3.1.3: keeps its compaction queue in its database alone")
+    assert "Remedy: name a connection to that database as metastore_db_conn_id" in message
 
 
 # --- the sensor
