@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from airflow_provider_acid.exceptions import OwnershipLostError
+from airflow_provider_acid.metastore import queue_rules
 from airflow_provider_acid.metastore.queue import ClaimedCompaction
+from airflow_provider_acid.metastore.queue_rules import Belief
 from airflow_provider_acid.metastore.stored_rows import WORKING, StoredRow
-from airflow_provider_acid.metastore.values import CompactionRow
-
-Belief = ClaimedCompaction | CompactionRow
 
 
 def believed(belief: Belief, now: StoredRow | None, *, may_be_published: bool = True) -> StoredRow:
@@ -16,12 +15,12 @@ def believed(belief: Belief, now: StoredRow | None, *, may_be_published: bool = 
     :param may_be_published: whether a claim may still be changed when its result is part of the table.
     :raises OwnershipLostError: it is not.
     """
-    if now is None or now.end_ms is not None or not _is_asbelieved(now, belief, may_be_published):
+    if now is None or now.end_ms is not None or not _is_as_believed(now, belief, may_be_published):
         raise ownership_lost(belief, now)
     return now
 
 
-def _is_asbelieved(now: StoredRow, belief: Belief, may_be_published: bool) -> bool:
+def _is_as_believed(now: StoredRow, belief: Belief, may_be_published: bool) -> bool:
     if now.entity != belief.entity:
         return False
     if isinstance(belief, ClaimedCompaction):
@@ -35,14 +34,6 @@ def _is_asbelieved(now: StoredRow, belief: Belief, may_be_published: bool) -> bo
 
 def ownership_lost(belief: Belief, now: StoredRow | None) -> OwnershipLostError:
     """The error that tells what became of the row."""
-    row = None if now is None else now.row()
-    return OwnershipLostError(
-        subject_of(belief),
-        f"the row is now {row.state.value}, worker {now.worker_id}" if row and now else "the row is gone",
-        "nothing was changed; start the attempt again",
-    )
-
-
-def subject_of(belief: Belief) -> str:
-    """What errors about the row are about."""
-    return f"compaction {belief.id} of {belief.entity}"
+    if now is None:
+        return queue_rules.ownership_lost(belief, None, None)
+    return queue_rules.ownership_lost(belief, now.row().state, now.worker_id)

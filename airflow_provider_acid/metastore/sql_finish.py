@@ -5,9 +5,8 @@ from __future__ import annotations
 from sqlalchemy import delete
 from sqlalchemy.engine import Connection
 
-from airflow_provider_acid.metastore.catalog import CatalogCalls
 from airflow_provider_acid.metastore.database import MetastoreDatabase
-from airflow_provider_acid.metastore.sql_cleaning import WriteIdBookkeeping, has_twin
+from airflow_provider_acid.metastore.sql_cleaning import WriteIdBookkeeping
 from airflow_provider_acid.metastore.sql_history import move_to_history
 from airflow_provider_acid.metastore.stored_rows import READY, SUCCEEDED
 from airflow_provider_acid.metastore.values import CompactionRow
@@ -16,10 +15,10 @@ _ABORT_CLEANUP = "c"
 """CQ_TYPE of the marks that Hive 4's Cleaner leaves for a cleaning of aborted writes that failed."""
 
 
-def mark_cleaned(client: CatalogCalls, database: MetastoreDatabase, row: CompactionRow, highest_write_id: int) -> None:
+def mark_cleaned(database: MetastoreDatabase, row: CompactionRow, highest_write_id: int) -> None:
     """Do in one transaction what Hive 4's ``mark_cleaned`` does; nothing where the row is not as given.
 
-    :param row: ready for cleaning, and committed.
+    :param row: of an unpartitioned table, ready for cleaning, and committed.
     :param highest_write_id: positive, and not above the row's own.
     """
     queue = database.table("COMPACTION_QUEUE", ("CQ_ID", "CQ_STATE", "CQ_TXN_ID", "CQ_COMMIT_TIME", "CQ_TYPE"))
@@ -45,7 +44,6 @@ def mark_cleaned(client: CatalogCalls, database: MetastoreDatabase, row: Compact
                 queue["CQ_TYPE"] == _ABORT_CLEANUP,
             )
         )
-        bookkeeping.forget(connection, entity, highest_write_id, aborted_too=not twin)
+        bookkeeping.forget(connection, entity, highest_write_id, aborted_too=True)
 
-    twin = has_twin(client, entity)
     database.write(str(row), finish)

@@ -9,12 +9,21 @@ from sqlalchemy.engine import Connection
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.plan import CompactionType
-from airflow_provider_acid.exceptions import ConfigurationError, MetastoreUnavailableError, OwnershipLostError
-from airflow_provider_acid.metastore.beliefs import Belief, believed, ownership_lost, subject_of
+from airflow_provider_acid.exceptions import MetastoreUnavailableError, OwnershipLostError
+from airflow_provider_acid.metastore.beliefs import believed, ownership_lost
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.compactions import HADOOP_JOB_ID_LENGTH
 from airflow_provider_acid.metastore.database import MetastoreDatabase
 from airflow_provider_acid.metastore.queue import ClaimedCompaction, Enqueued, NotEnqueued
+from airflow_provider_acid.metastore.queue_rules import (
+    Belief,
+    check_recordable,
+    forgettable,
+    in_cleaning_order,
+    recorded_txn_id,
+    subject_of,
+    was_cleaned,
+)
 from airflow_provider_acid.metastore.row_notes import Published, RowNotes
 from airflow_provider_acid.metastore.row_store import RowStore
 from airflow_provider_acid.metastore.sql_cleaning import WriteIdBookkeeping, has_twin
@@ -90,12 +99,7 @@ class SqlCompactionQueue:
 
     def record(self, claim: ClaimedCompaction, highest_write_id: int, txn_id: int, run_as: str) -> ClaimedCompaction:
         """See :meth:`~.queue.CompactionQueue.record`."""
-        if highest_write_id <= 0:
-            raise ConfigurationError(
-                subject_of(claim),
-                f"a high-water mark of {highest_write_id} cannot be recorded",
-                "refuse the request: nothing was ever written",
-            )
+        check_recordable(claim, highest_write_id)
 
         def record(connection: Connection, row: StoredRow) -> bool:
             notes = replace(row.notes, txn_id=txn_id)
@@ -121,8 +125,7 @@ class SqlCompactionQueue:
 
     def complete(self, claim: ClaimedCompaction) -> None:
         """See :meth:`~.queue.CompactionQueue.complete`; the row stays 'working' for everybody else."""
-        if claim.txn_id is None:
-            raise ConfigurationError(subject_of(claim), "has no recorded transaction", "call record() first")
+        txn_id = recorded_txn_id(claim)
         self.check_owner(claim)
         locks = [lock.lock_id for lock in self._client.show_locks(claim.entity)]
         newest_lock_id = max(locks, default=0)
@@ -133,7 +136,7 @@ class SqlCompactionQueue:
             published = Published(next_txn_id, newest_lock_id, now_ms)
             # Somebody else's request has no pool; the Cleaner finds the attempt's staging directory by it.
             pool = row.notes.pool or claim.worker_id.partition("@")[0]
-            notes = replace(row.notes, pool=pool, txn_id=claim.txn_id, published=published)
+            notes = replace(row.notes, pool=pool, txn_id=txn_id, published=published)
             return self._store.update(connection, row, {"META_INFO": notes.stored(), "START": now_ms})
 
         self._change(claim, complete)
@@ -191,22 +194,12 @@ class SqlCompactionQueue:
 
     def ready_to_clean(self, entities: Iterable[Entity]) -> list[CompactionRow]:
         """See :meth:`~.queue.CompactionQueue.ready_to_clean`; rows that Hive's own Cleaner handles are not listed."""
-        wanted = set(entities)
-        found = [
-            row
-            for row in self.rows(state=CompactionState.READY_FOR_CLEANING)
-            if row.entity in wanted and row.commit_ms is not None and row.highest_write_id is not None
-        ]
-        return sorted(found, key=lambda row: (row.highest_write_id or 0, row.id))
+        return in_cleaning_order(self.rows(state=CompactionState.READY_FOR_CLEANING), entities)
 
     def cleaned(self, row: CompactionRow, highest_write_id: int | None) -> None:
         """See :meth:`~.queue.CompactionQueue.cleaned`; all in one transaction of the database."""
-        if highest_write_id is not None and not 0 < highest_write_id <= (row.highest_write_id or 0):
-            raise ConfigurationError(
-                str(row),
-                f"cannot be marked cleaned up to write id {highest_write_id}, its own is {row.highest_write_id}",
-                "leave the row ready for cleaning",
-            )
+        if highest_write_id is not None:
+            forgettable(row, highest_write_id)
         now = self._store.find(row.id)
         if _was_cleaned(now):
             return
@@ -308,5 +301,4 @@ class SqlCompactionQueue:
 
 
 def _was_cleaned(row: StoredRow | None) -> bool:
-    """A succeeded row is removed from history after some time, so that a missing one was cleaned too."""
-    return row is None or row.row().state is CompactionState.SUCCEEDED
+    return was_cleaned(None if row is None else row.row())

@@ -8,7 +8,6 @@ from dataclasses import replace
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.plan import CompactionType
 from airflow_provider_acid.exceptions import (
-    ConfigurationError,
     MetastoreError,
     MetastoreUnavailableError,
     OwnershipLostError,
@@ -16,6 +15,15 @@ from airflow_provider_acid.exceptions import (
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.database import MetastoreDatabase
 from airflow_provider_acid.metastore.queue import ClaimedCompaction, Enqueued, NotEnqueued
+from airflow_provider_acid.metastore.queue_rules import (
+    Belief,
+    check_recordable,
+    forgettable,
+    in_cleaning_order,
+    ownership_lost,
+    recorded_txn_id,
+    was_cleaned,
+)
 from airflow_provider_acid.metastore.sql_finish import mark_cleaned
 from airflow_provider_acid.metastore.values import CompactionInfo, CompactionRow, CompactionState
 
@@ -84,12 +92,7 @@ class ThriftCompactionQueue:
 
     def record(self, claim: ClaimedCompaction, highest_write_id: int, txn_id: int, run_as: str) -> ClaimedCompaction:
         """See :meth:`~.queue.CompactionQueue.record`."""
-        if highest_write_id <= 0:
-            raise ConfigurationError(
-                _subject(claim),
-                f"a high-water mark of {highest_write_id} cannot be recorded",
-                "refuse the request: nothing was ever written",
-            )
+        check_recordable(claim, highest_write_id)
         recorded = replace(
             claim, info=replace(claim.info, highest_write_id=highest_write_id, run_as=run_as), txn_id=txn_id
         )
@@ -110,17 +113,14 @@ class ThriftCompactionQueue:
 
     def complete(self, claim: ClaimedCompaction) -> None:
         """See :meth:`~.queue.CompactionQueue.complete`."""
-        if claim.txn_id is None:
-            raise ConfigurationError(_subject(claim), "has no recorded transaction", "call record() first")
+        txn_id = recorded_txn_id(claim)
         self._change(
             claim,
             lambda: self._client.mark_compacted(claim.info),
-            lambda row: (
-                row is not None and row.state is CompactionState.READY_FOR_CLEANING and row.txn_id == claim.txn_id
-            ),
+            lambda row: row is not None and row.state is CompactionState.READY_FOR_CLEANING and row.txn_id == txn_id,
         )
 
-    def keep(self, row: ClaimedCompaction | CompactionRow) -> None:
+    def keep(self, row: Belief) -> None:
         """See :meth:`~.queue.CompactionQueue.keep`; Hive 4 offers no call for it, nor does it take back cleanings."""
         self._check(row)
 
@@ -128,7 +128,7 @@ class ThriftCompactionQueue:
         """See :meth:`~.queue.CompactionQueue.give_back`."""
         self.fail(row, message)
 
-    def fail(self, row: ClaimedCompaction | CompactionRow, message: str) -> None:
+    def fail(self, row: Belief, message: str) -> None:
         """See :meth:`~.queue.CompactionQueue.fail`."""
         self._change(
             row,
@@ -136,7 +136,7 @@ class ThriftCompactionQueue:
             lambda now: now is not None and now.state is CompactionState.FAILED,
         )
 
-    def refuse(self, row: ClaimedCompaction | CompactionRow, message: str) -> None:
+    def refuse(self, row: Belief, message: str) -> None:
         """See :meth:`~.queue.CompactionQueue.refuse`."""
         self._change(
             row,
@@ -157,36 +157,25 @@ class ThriftCompactionQueue:
 
     def ready_to_clean(self, entities: Iterable[Entity]) -> list[CompactionRow]:
         """See :meth:`~.queue.CompactionQueue.ready_to_clean`."""
-        wanted = set(entities)
-        found = [
-            row
-            for row in self.rows(state=CompactionState.READY_FOR_CLEANING)
-            if row.entity in wanted and row.commit_ms is not None and row.highest_write_id is not None
-        ]
-        return sorted(found, key=lambda row: (row.highest_write_id or 0, row.id))
+        return in_cleaning_order(self.rows(state=CompactionState.READY_FOR_CLEANING), entities)
 
     def cleaned(self, row: CompactionRow, highest_write_id: int | None) -> None:
         """See :meth:`~.queue.CompactionQueue.cleaned`."""
-        if highest_write_id is None or not 0 < highest_write_id <= (row.highest_write_id or 0):
-            raise ConfigurationError(
-                str(row),
-                f"cannot be marked cleaned up to write id {highest_write_id}, its own is {row.highest_write_id}",
-                "leave the row ready for cleaning",
-            )
-        if _was_cleaned(self.row(row.id)):
+        highest = forgettable(row, highest_write_id)
+        if was_cleaned(self.row(row.id)):
             return
-        info = replace(CompactionInfo.of_row(row), highest_write_id=highest_write_id)
+        info = replace(CompactionInfo.of_row(row), highest_write_id=highest)
         try:
-            self._change(row, lambda: self._client.mark_cleaned(info), _was_cleaned)
+            self._change(row, lambda: self._client.mark_cleaned(info), was_cleaned)
         except OwnershipLostError:
             # Between two looks Hive's own Cleaner may have cleaned it.
-            if not _was_cleaned(self.row(row.id)):
+            if not was_cleaned(self.row(row.id)):
                 raise
         except MetastoreUnavailableError:
             raise
         except MetastoreError:
             # Hive 4.0.1 on PostgreSQL cannot do it for an unpartitioned table.
-            if row.entity.partition is not None or not self._finish_cleaning(row, highest_write_id):
+            if row.entity.partition is not None or not self._finish_cleaning(row, highest):
                 raise
 
     def _finish_cleaning(self, row: CompactionRow, highest_write_id: int) -> bool:
@@ -194,15 +183,15 @@ class ThriftCompactionQueue:
         if self._database is None:
             return False
         try:
-            mark_cleaned(self._client, self._database, row, highest_write_id)
+            mark_cleaned(self._database, row, highest_write_id)
         except MetastoreUnavailableError:
-            if not _was_cleaned(self.row(row.id)):
+            if not was_cleaned(self.row(row.id)):
                 raise
-        return _was_cleaned(self.row(row.id))
+        return was_cleaned(self.row(row.id))
 
     def _change(
         self,
-        belief: ClaimedCompaction | CompactionRow,
+        belief: Belief,
         send: Callable[[], None],
         is_done: Callable[[CompactionRow | None], bool],
     ) -> None:
@@ -223,14 +212,10 @@ class ThriftCompactionQueue:
             self._check(belief)
             raise
 
-    def _check(self, belief: ClaimedCompaction | CompactionRow) -> None:
+    def _check(self, belief: Belief) -> None:
         now = self.row(belief.id)
         if now is None or not _is_as_believed(now, belief):
-            raise OwnershipLostError(
-                _subject(belief),
-                f"the row is now {now.state.value}, worker {now.worker_id}" if now else "the row is gone",
-                "nothing was changed; start the attempt again",
-            )
+            raise ownership_lost(belief, now.state if now else None, now.worker_id if now else None)
 
 
 def _is_worked_on_by(row: CompactionRow, worker_id: str) -> bool:
@@ -243,7 +228,7 @@ def _was_completed_by(row: CompactionRow, claim: ClaimedCompaction) -> bool:
     return is_ready and claim.txn_id is not None and row.txn_id == claim.txn_id
 
 
-def _is_as_believed(now: CompactionRow, belief: ClaimedCompaction | CompactionRow) -> bool:
+def _is_as_believed(now: CompactionRow, belief: Belief) -> bool:
     if isinstance(belief, ClaimedCompaction):
         is_claimed = _is_worked_on_by(now, belief.worker_id) or _was_completed_by(now, belief)
         return now.entity == belief.entity and is_claimed
@@ -251,14 +236,5 @@ def _is_as_believed(now: CompactionRow, belief: ClaimedCompaction | CompactionRo
     return not now.state.is_terminal and facts == (now.state, now.worker_id, now.txn_id, now.entity, now.commit_ms)
 
 
-def _was_cleaned(row: CompactionRow | None) -> bool:
-    """A succeeded row is removed from history after some time, so that a missing one was cleaned too."""
-    return row is None or row.state is CompactionState.SUCCEEDED
-
-
-def _info(row: ClaimedCompaction | CompactionRow) -> CompactionInfo:
+def _info(row: Belief) -> CompactionInfo:
     return row.info if isinstance(row, ClaimedCompaction) else CompactionInfo.of_row(row)
-
-
-def _subject(row: ClaimedCompaction | CompactionRow) -> str:
-    return f"compaction {row.id} of {row.entity}"

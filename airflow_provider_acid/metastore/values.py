@@ -280,6 +280,11 @@ class CompactionRow:
     initiator_id: str | None = None
     newest_lock_id: int | None = None
 
+    @property
+    def waits_to_be_cleaned(self) -> bool:
+        """Whether its result is part of the table, and what it replaced not yet deleted."""
+        return self.state is CompactionState.READY_FOR_CLEANING and self.commit_ms is not None
+
     def __str__(self) -> str:
         return f"compaction {self.id} of {self.entity} ({self.type}, {self.state.value})"
 

@@ -94,7 +94,7 @@ def test_a_row_that_is_not_as_believed_is_not_finished(scene: Scene) -> None:
     for change in ('"CQ_COMMIT_TIME" = "CQ_COMMIT_TIME" + 1', '"CQ_TXN_ID" = "CQ_TXN_ID" + 1', "\"CQ_STATE\" = 'w'"):
         scene.server.server_database.query(f'UPDATE "COMPACTION_QUEUE" SET {change} WHERE "CQ_ID" = {id}')
         changed = the_row(queue, id)
-        mark_cleaned(scene.client, scene.database, scene.row, 2)
+        mark_cleaned(scene.database, scene.row, 2)
         assert the_row(queue, id) == changed
         with pytest.raises(OwnershipLostError):
             queue.cleaned(scene.row, 2)
