@@ -45,13 +45,10 @@ from airflow_provider_acid.exceptions import (
 from airflow_provider_acid.filesystem import Storage, storage_for
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.pools import RequestPool
-from airflow_provider_acid.metastore.queue import CompactionQueue
+from airflow_provider_acid.metastore.queue import KEEP_SECONDS, CompactionQueue
 from airflow_provider_acid.metastore.values import CompactionRow
 
 log = logging.getLogger(__name__)
-
-KEEP_SECONDS = 600.0
-"""So old a claim is when a look that finds its row still waiting refreshes it; Hive takes back those of 24 hours."""
 
 
 class CleaningState(str, Enum):

@@ -40,6 +40,7 @@ class Finisher:
     def __init__(self, queue: CompactionQueue, settings: CompactionSettings, on_step: StepListener) -> None:
         self._queue = queue
         self._settings = settings
+        self._publication = settings.policy(queue.publishes_by_commit).minor_publication
         self._on_step = on_step
 
     def finish(self, active: ActiveCompaction, result: CompactionResult) -> Finished:
@@ -117,8 +118,8 @@ class Finisher:
 
         One directory alone only shows more than its sources to who began before the merged transactions had ended.
         """
-        plan, policy = active.plan, self._settings.policy(self._queue.publishes_by_commit)
-        if plan.type is CompactionType.MAJOR or policy.minor_publication is MinorPublication.LOCK_FREE:
+        plan = active.plan
+        if plan.type is CompactionType.MAJOR or self._publication is MinorPublication.LOCK_FREE:
             return False
         # A reader without a lock yet takes its snapshot after it has one, as Trino does.
         return len(plan.outputs) > 1 or active.transaction.others_hold_locks(active.newest_txn_id)

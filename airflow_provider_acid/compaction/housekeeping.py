@@ -19,7 +19,7 @@ from airflow_provider_acid.compaction.run_directory import remove_dead_runs
 from airflow_provider_acid.compaction.selection import TableSelection
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.stuck import find_stuck
-from airflow_provider_acid.compaction.table_listing import locations, matching_databases
+from airflow_provider_acid.compaction.table_listing import RowsByEntity, locations, matching_databases, rows_by_entity
 from airflow_provider_acid.exceptions import AcidError, MetastoreUnavailableError, ObjectNotFoundError
 from airflow_provider_acid.filesystem import storage_for
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
@@ -27,10 +27,6 @@ from airflow_provider_acid.metastore.queue import CompactionQueue
 from airflow_provider_acid.metastore.values import CompactionRow, CompactionState, TableInfo
 
 log = logging.getLogger(__name__)
-
-_MAY_BE_UNSETTLED = (CompactionState.READY_FOR_CLEANING, CompactionState.INITIATED)
-
-RowsByEntity = dict[Entity, list[CompactionRow]]
 
 
 @dataclass
@@ -82,28 +78,21 @@ class Housekeeper:
         :raises MetastoreUnavailableError: the metastore does not answer (any more).
         """
         findings = _Findings()
-        rows = self._rows(selection)
+        rows = rows_by_entity(self._queue, selection)
         self._settle(rows, findings)
         self._end_stale_claims(rows, findings)
         self._remove_orphans(selection, findings)
-        rows = self._rows(selection)
-        ready = [row for of_entity in rows.values() for row in of_entity if _waits_to_be_cleaned(row)]
+        rows = rows_by_entity(self._queue, selection)
+        ready = [row for of_entity in rows.values() for row in of_entity if row.waits_to_be_cleaned]
         self._keep(ready, findings)
         stuck = find_stuck(self._client, self._queue, self._settings, rows)
         return HousekeepingReport(tuple(findings.deeds), (*stuck, *findings.stuck), self._forgotten(ready))
-
-    def _rows(self, selection: TableSelection) -> RowsByEntity:
-        rows: RowsByEntity = {}
-        for row in self._queue.rows():
-            if selection.matches(row.entity.full_table_name):
-                rows.setdefault(row.entity, []).append(row)
-        return rows
 
     def _settle(self, rows: RowsByEntity, findings: _Findings) -> None:
         """Rows whose workers had all but finished: committed, failed, or claimed again."""
         recovery = Recovery(self._client, self._queue, self._settings)
         for entity, of_entity in rows.items():
-            before = {row.id: row for row in of_entity if row.state in _MAY_BE_UNSETTLED}
+            before = {row.id: row for row in of_entity if recovery.is_unsettled(row)}
             if not before:
                 continue
             with findings.going_on(entity):
@@ -187,10 +176,6 @@ class Housekeeper:
         now_ms = self._client.server_now_ms()
         old = [row for row in ready if (now_ms - (row.commit_ms or now_ms)) / 1000 >= self._forgotten_seconds]
         return tuple(dict.fromkeys(row.entity for row in old))[: self._max_partitions]
-
-
-def _waits_to_be_cleaned(row: CompactionRow) -> bool:
-    return row.state is CompactionState.READY_FOR_CLEANING and row.commit_ms is not None
 
 
 def _standing(row: CompactionRow) -> tuple[CompactionState, int | None]:

@@ -24,7 +24,7 @@ from airflow_provider_acid.compaction.outcomes import DuePartition
 from airflow_provider_acid.compaction.selection import TableSelection
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.snapshot import current_txns, read_base_formats
-from airflow_provider_acid.compaction.table_listing import locations, matching_databases
+from airflow_provider_acid.compaction.table_listing import locations, matching_databases, rows_by_entity
 from airflow_provider_acid.exceptions import AcidError, ConfigurationError, ObjectNotFoundError, RefusedError
 from airflow_provider_acid.filesystem import Storage, storage_for
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
@@ -107,7 +107,7 @@ class Initiator:
             metastore or a storage does not answer. What a pattern matches is skipped with its reason instead.
         """
         findings = _Findings()
-        rows = self._rows_by_entity(selection)
+        rows = rows_by_entity(self._queue, selection)
         self._meet_foreign_requests(rows, findings)
         tables = list(self._tables(selection, findings))
         if tables:
@@ -132,13 +132,6 @@ class Initiator:
             tuple(findings.skipped),
             tuple(findings.foreign),
         )
-
-    def _rows_by_entity(self, selection: TableSelection) -> dict[Entity, list[CompactionRow]]:
-        rows: dict[Entity, list[CompactionRow]] = {}
-        for row in self._queue.rows():
-            if selection.matches(row.entity.full_table_name):
-                rows.setdefault(row.entity, []).append(row)
-        return rows
 
     def _tables(self, selection: TableSelection, findings: _Findings) -> Iterator[TableInfo]:
         seen: set[str] = set()

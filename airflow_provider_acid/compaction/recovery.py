@@ -132,6 +132,10 @@ class Recovery:
 
         return is_alive
 
+    def is_unsettled(self, row: CompactionRow) -> bool:
+        """Whether :meth:`settle_uncommitted` has something to do about a row."""
+        return self._results.is_unsettled(row)
+
     def settle_uncommitted(self, entities: Collection[Entity]) -> tuple[Outcome, ...]:
         """Settle rows whose workers had all but finished; see :class:`~.dead_results.DeadResults`."""
         wanted = set(entities)

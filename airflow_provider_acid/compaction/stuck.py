@@ -45,7 +45,7 @@ def oldest_transaction(transactions: Sequence[TxnInfo], now_ms: int) -> Iterator
 
 
 def _oldest_cleaning(cleaner: Cleaner, rows: Sequence[CompactionRow], now_ms: int) -> Iterator[Stuck]:
-    ready = [row for row in rows if row.state is CompactionState.READY_FOR_CLEANING and row.commit_ms is not None]
+    ready = [row for row in rows if row.waits_to_be_cleaned]
     if not ready:
         return
     row = min(ready, key=lambda row: row.commit_ms or 0)

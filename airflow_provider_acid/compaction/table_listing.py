@@ -1,4 +1,4 @@
-"""Which tables and partitions a selection comes to, asked of the metastore in batches."""
+"""Which tables, partitions and requests a selection comes to, asked of the metastore in batches."""
 
 from __future__ import annotations
 
@@ -7,10 +7,21 @@ from fnmatch import fnmatchcase
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.selection import TableSelection
+from airflow_provider_acid.metastore.catalog import PARTITIONS_PER_CALL
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
-from airflow_provider_acid.metastore.values import PartitionInfo, TableInfo
+from airflow_provider_acid.metastore.queue import CompactionQueue
+from airflow_provider_acid.metastore.values import CompactionRow, PartitionInfo, TableInfo
 
-PARTITIONS_PER_CALL = 1000
+RowsByEntity = dict[Entity, list[CompactionRow]]
+
+
+def rows_by_entity(queue: CompactionQueue, selection: TableSelection) -> RowsByEntity:
+    """Rows of the queue and its history that belong to tables of a selection, by id within each partition."""
+    rows: RowsByEntity = {}
+    for row in queue.rows():
+        if selection.matches(row.entity.full_table_name):
+            rows.setdefault(row.entity, []).append(row)
+    return rows
 
 
 def matching_databases(client: AcidMetastoreClient, selection: TableSelection) -> list[str]:

@@ -40,11 +40,8 @@ from airflow_provider_acid.exceptions import (
 from airflow_provider_acid.filesystem import Storage, storage_for
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.pools import RequestPool, owner_of
-from airflow_provider_acid.metastore.queue import ClaimedCompaction, CompactionQueue, NotEnqueued
+from airflow_provider_acid.metastore.queue import KEEP_SECONDS, ClaimedCompaction, CompactionQueue, NotEnqueued
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
-
-KEEP_SECONDS = 600.0
-"""Time between two signs of life of a claim; the metastore takes it back after its worker time-out (24 h)."""
 
 log = logging.getLogger(__name__)
 

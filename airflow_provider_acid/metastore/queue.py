@@ -10,6 +10,9 @@ from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.plan import CompactionType
 from airflow_provider_acid.metastore.values import CompactionInfo, CompactionRow, CompactionState
 
+KEEP_SECONDS = 600.0
+"""Age of a claim from which :meth:`CompactionQueue.keep` is called; Hive takes back those that are silent for 24 h."""
+
 
 @dataclass(frozen=True)
 class Enqueued:

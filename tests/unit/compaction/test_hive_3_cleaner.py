@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.compaction.cleaner import KEEP_SECONDS, CleaningState
+from airflow_provider_acid.compaction.cleaner import CleaningState
 from airflow_provider_acid.compaction.staging import staging_name
 from airflow_provider_acid.compaction.steps import Step
 from airflow_provider_acid.exceptions import MetastoreError, MetastoreUnavailableError, OwnershipLostError
+from airflow_provider_acid.metastore.queue import KEEP_SECONDS
 from tests.unit.compaction.hive_3_cleaning_site import INPUTS, NOW_MS, POOL, STAGING, FakeQueue, Site
 
 
