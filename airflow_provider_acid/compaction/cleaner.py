@@ -183,14 +183,15 @@ class Cleaner:
         storage = storage_for(facts.location)
         with Discard(storage) as discard:
             # From here on, what is looked at is the table that this request was made for, or the discard is gone.
-            now = self._queue.row(row.id)
-            if now is None or now.state.is_terminal:
-                return Cleaning(
-                    row.entity, row.id, CleaningState.CLEANED, "nothing left to clean: its request has ended"
-                )
+            if self._has_ended(row):
+                return _nothing_left(row)
             if self._queue.publishes_by_commit:
                 return self._clean_committed(row, storage, readers, discard)
             return self._clean_replaced(row, storage, discard)
+
+    def _has_ended(self, row: CompactionRow) -> bool:
+        now = self._queue.row(row.id)
+        return now is None or now.state.is_terminal
 
     def _clean_committed(self, row: CompactionRow, storage: Storage, readers: Readers, discard: Discard) -> Cleaning:
         """On Hive 4: delete what is obsolete or aborted for everybody."""
@@ -228,6 +229,9 @@ class Cleaner:
             doomed = view.doomed(before)
         except NotEnoughHistoryError as error:
             if not self._queue.publishes_by_commit:
+                # There a newer compaction comes only after somebody else has cleaned this one.
+                if self._has_ended(row):
+                    return _nothing_left(row)
                 raise
             # All of it is a newer compaction's to clean, whose own readers may still be there.
             message = f"waits for a newer compaction to be cleaned: {error.reason}"
@@ -276,6 +280,10 @@ class Cleaner:
 
     def _write_ids(self, row: CompactionRow, txns: ValidTxnList) -> TableWriteIds:
         return self._client.valid_write_ids([row.entity.full_table_name], str(txns))[0]
+
+
+def _nothing_left(row: CompactionRow) -> Cleaning:
+    return Cleaning(row.entity, row.id, CleaningState.CLEANED, "nothing left to clean: its request has ended")
 
 
 def _highest_write_id(row: CompactionRow) -> int:

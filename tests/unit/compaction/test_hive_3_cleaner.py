@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.write_ids import TableWriteIds
 from airflow_provider_acid.compaction.cleaner import CleaningState
 from airflow_provider_acid.compaction.staging import staging_name
 from airflow_provider_acid.compaction.steps import Step
@@ -123,6 +125,22 @@ def test_beside_a_newer_base_whatever_else_is_left_keeps_the_row(site: Site, rem
     assert (cleaning.state, cleaning.deleted) == (CleaningState.FAILED, ())
     assert "is newer than what this snapshot may see" in cleaning.message
     assert {remaining, STAGING} < site.names()
+
+
+def test_a_cleaner_that_is_overtaken_by_another_and_a_newer_compaction_says_so(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def overtaken(names: Sequence[str], txns: str) -> list[TableWriteIds]:
+        site.queue.waiting.clear()
+        site.remove("base_0000003")
+        site.add_base("base_0000005")
+        return [TableWriteIds(names[0], 9, frozenset(), frozenset())]
+
+    monkeypatch.setattr(site.client, "valid_write_ids", overtaken)
+    cleaning = site.clean()
+    assert (cleaning.state, cleaning.deleted) == (CleaningState.CLEANED, ())
+    assert cleaning.message == "nothing left to clean: its request has ended"
+    assert site.names() == {*INPUTS, "base_0000005"}
 
 
 @pytest.mark.parametrize("gone", ["replaced.json", None], ids=["the list", "the staging directory"])
