@@ -225,29 +225,33 @@ class Cleaner:
         remove_discards(storage, before.listing, discard)
         if before.is_overtaken(view.highest_write_id):
             return self._mark_cleaned(row, view.highest_write_id, ())
+        doomed: tuple[str, ...] = ()
         try:
             doomed = view.doomed(before)
-        except NotEnoughHistoryError as error:
-            if not self._queue.publishes_by_commit:
-                # There a newer compaction comes only after somebody else has cleaned this one.
-                if self._has_ended(row):
-                    return _nothing_left(row)
-                raise
-            # All of it is a newer compaction's to clean, whose own readers may still be there.
-            message = f"waits for a newer compaction to be cleaned: {error.reason}"
-            return Cleaning(row.entity, row.id, CleaningState.WAITING, message)
-        self._on_step(Step.CLEANING_DECIDED, row.entity)
-        try:
+            self._on_step(Step.CLEANING_DECIDED, row.entity)
             discard.delete(doomed)
+            self._on_step(Step.FILES_DELETED, row.entity)
+            after = PartitionLook.at(storage)
+            left = view.left(after)
+            highest = None if left else view.highest_safe_write_id(after)
         except OwnershipLostError as error:
             return Cleaning(row.entity, row.id, CleaningState.WAITING, f"is looked at again, for {error.reason}")
-        self._on_step(Step.FILES_DELETED, row.entity)
-        after = PartitionLook.at(storage)
-        left = view.left(after)
+        except NotEnoughHistoryError as error:
+            return self._overtaken(row, error, doomed)
         if left:
             message = f"{len(doomed)} deleted; {', '.join(left)} wait for a transaction that is still open"
             return Cleaning(row.entity, row.id, CleaningState.WAITING, message, doomed)
-        return self._mark_cleaned(row, view.highest_safe_write_id(after), doomed)
+        return self._mark_cleaned(row, highest, doomed)
+
+    def _overtaken(self, row: CompactionRow, error: NotEnoughHistoryError, deleted: tuple[str, ...]) -> Cleaning:
+        """A newer compaction's base is there, before or after the deletion; its readers may still be there, too."""
+        if self._queue.publishes_by_commit:
+            message = f"waits for a newer compaction to be cleaned: {error.reason}"
+            return Cleaning(row.entity, row.id, CleaningState.WAITING, message, deleted)
+        # There a newer compaction comes only after somebody else has cleaned this one.
+        if self._has_ended(row):
+            return _nothing_left(row)
+        raise error
 
     def _mark_cleaned(
         self, row: CompactionRow, highest: int | None, deleted: tuple[str, ...], remark: str = ""

@@ -148,6 +148,28 @@ def test_c09_an_older_minors_row_waits_for_the_newer_majors_readers(site: Site) 
     assert table.values() == [0, 1, 2, 3]
 
 
+@pytest.mark.parametrize("step", [Step.CLEANING_DECIDED, Step.FILES_DELETED])
+def test_c09_a_minors_cleaning_that_a_newer_major_overtakes_waits_for_that_one(site: Site, step: Step) -> None:
+    table = inserts(site)
+    first = site.compact(due(table.entity(), type=CompactionType.MINOR))
+    table.insert(3)
+    published: list[str] = []
+
+    def publish(passed: Step) -> None:
+        if passed is step and not published:
+            published.extend(site.compact(table.entity()).targets)
+
+    [overtaken] = site.clean(table.entity(), on_step=StepRecorder(publish))
+
+    assert (overtaken.request_id, overtaken.state) == (first.request_id, CleaningState.WAITING)
+    assert "waits for a newer compaction to be cleaned" in overtaken.message
+    assert len(overtaken.deleted) == 3
+    assert table.values() == [0, 1, 2, 3]
+    assert {item.state for item in site.clean(table.entity())} == {CleaningState.CLEANED}
+    assert table.directories() == published
+    assert table.values() == [0, 1, 2, 3]
+
+
 @ON_BOTH_METASTORES
 @pytest.mark.parametrize("name", ["no_cleanup", "NO_CLEANUP"])
 def test_c10_nothing_is_deleted_where_no_cleanup_was_set_after_the_compaction(site: Site, name: str) -> None:
