@@ -4,25 +4,17 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import pyorc
-
 from airflow_provider_acid.acid.entity import Entity
+from tests.harness.acid_history.hive_files import Event, acid_file, delete_event, insert_event
 from tests.harness.acid_reader import RowId, Snapshot, read_table
 from tests.harness.concurrency.ledger import Rows
 
 COLUMNS = {"k": "bigint", "v": "bigint"}
 PARTITION_KEYS = {"p": "string"}
-
-_SCHEMA = (
-    "struct<operation:int,originalTransaction:bigint,bucket:int,rowId:bigint,currentTransaction:bigint,"
-    "row:struct<k:bigint,v:bigint>>"
-)
-_INSERT, _DELETE = 0, 2
-_Events = Sequence[tuple[int, int, int, int, int, tuple[int, int] | None]]
 
 
 @dataclass(frozen=True)
@@ -88,9 +80,7 @@ class Place:
         """New rows, numbered from 0 in every bucket file."""
         for bucket, rows in enumerate(buckets):
             in_file = 1 << 29 | bucket << 16 | statement
-            events = [
-                (_INSERT, write_id, in_file, number, write_id, row) for number, row in enumerate(sorted(rows.items()))
-            ]
+            events = [insert_event((write_id, in_file, number), row) for number, row in enumerate(sorted(rows.items()))]
             self._write_file(directory, bucket, events)
 
     def write_deletes(self, write_id: int, statement: int, row_ids: Sequence[RowId]) -> None:
@@ -99,7 +89,7 @@ class Place:
         for row_id in sorted(row_ids):
             buckets[row_id[1] >> 16 & 0xFFF].append(row_id)
         for bucket, ids in buckets.items():
-            events = [(_DELETE, *row_id, write_id, None) for row_id in ids]
+            events = [delete_event(row_id, write_id) for row_id in ids]
             self._write_file(f"delete_delta_{write_id:07d}_{write_id:07d}_{statement:04d}", bucket, events)
 
     def listing(self) -> list[str]:
@@ -107,11 +97,11 @@ class Place:
         found = [Path(folder, name) for folder, folders, files in os.walk(self.folder) for name in [*folders, *files]]
         return sorted(str(path.relative_to(self.folder)) for path in found)
 
-    def _write_file(self, directory: str, bucket: int, events: _Events) -> None:
+    def _write_file(self, directory: str, bucket: int, events: Iterable[Event]) -> None:
         file = self.folder / directory / f"bucket_{bucket:05d}"
         file.parent.mkdir(parents=True, exist_ok=True)
-        with file.open("xb") as output, pyorc.Writer(output, _SCHEMA) as writer:
-            writer.writerows(events)
+        with file.open("xb") as output:
+            output.write(acid_file(events, COLUMNS))
 
 
 def delta_name(write_id: int, statement: int) -> str:
