@@ -34,10 +34,13 @@ def write_engine_settings(version: str, folder: Path, work_dir: Path, metastore:
     folder.mkdir(parents=True, exist_ok=True)
     of_version = _hive_3() if version == HIVE_3 else _hive_4(work_dir)
     _write(folder / "hive-site.xml", {**_shared(work_dir, metastore), **of_version})
-    files = {"fs.file.impl": "FilesWithoutChecksums"} if version == HIVE_3 else {}
     _write(
         folder / "core-site.xml",
-        {"fs.defaultFS": "file:///", "hadoop.tmp.dir": str(work_dir / "tmp" / "hadoop"), **files},
+        {
+            "fs.defaultFS": "file:///",
+            "fs.file.impl": "FilesAsOnHdfs",
+            "hadoop.tmp.dir": str(work_dir / "tmp" / "hadoop"),
+        },
     )
     _write(folder / "mapred-site.xml", _map_reduce())
     _write(folder / "tez-site.xml", _tez(work_dir))
