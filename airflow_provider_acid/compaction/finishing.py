@@ -18,7 +18,7 @@ from airflow_provider_acid.compaction.active import ActiveCompaction, AwaitsLock
 from airflow_provider_acid.compaction.journal import PublicationJournal, write_journal
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
 from airflow_provider_acid.compaction.publication import check_inputs, verify_output
-from airflow_provider_acid.compaction.settings import CompactionSettings, LockTimeoutAction
+from airflow_provider_acid.compaction.settings import LOCK_QUEUE_SECONDS, CompactionSettings, LockTimeoutAction
 from airflow_provider_acid.compaction.staging import remove_whole
 from airflow_provider_acid.compaction.steps import Step, StepListener
 from airflow_provider_acid.exceptions import AcidError, HalfPublishedError, RefusedError, StorageError
@@ -26,9 +26,6 @@ from airflow_provider_acid.metastore.queue import ClaimedCompaction, CompactionQ
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
 
 log = logging.getLogger(__name__)
-
-LOCK_QUEUE_SECONDS = 10.0
-"""Longest time that an EXCLUSIVE lock waits in the metastore's queue, where new readers wait behind it."""
 
 Finished = Outcome | AwaitsLock | DuePartition
 """How finishing went: it ended, waits for the lock, or the partition is to be begun anew as given."""

@@ -8,6 +8,9 @@ from enum import Enum
 from airflow_provider_acid.acid.partition import CompactionPolicy, MinorPublication
 from airflow_provider_acid.acid.thresholds import Thresholds
 
+LOCK_QUEUE_SECONDS = 10.0
+"""Longest time that an EXCLUSIVE lock waits in the metastore's queue, where new readers wait behind it."""
+
 
 class LockTimeoutAction(str, Enum):
     """What becomes of a minor compaction whose EXCLUSIVE lock is not granted in time."""

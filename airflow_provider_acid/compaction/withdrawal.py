@@ -7,8 +7,10 @@ order matters:
   transaction is still open, keeps such readers away. Its attempt cannot commit any more: it has no source for its
   second rename, since its staging directory was moved before, and it marks its request only after that rename.
 - **A whole result** shows them the same rows as its sources. The transaction is aborted first, for a sleeper that is
-  only one step from its commit might otherwise commit what is being removed. One directory then goes by one rename.
-  Two need the EXCLUSIVE lock in a transaction of the remover's own, since between the two renames only half is there.
+  only one step from its commit might otherwise commit what is being removed. Then it goes under the EXCLUSIVE lock in
+  a transaction of the remover's own: whoever began to read it is waited for, and between the two renames of a pair
+  only half is there. A delta alone, which is half of a pair for all that can be known without the journal, goes at
+  once; who reads it just then gets an error from his storage.
 
 To finish the pair instead would be no better: a sleeper's commit and the heir's would have to be told apart.
 """
@@ -20,10 +22,10 @@ import time
 from collections.abc import Sequence
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.names import DeltaName, is_acid_prefixed, parse_directory_name
+from airflow_provider_acid.acid.names import BaseName, DeltaName, is_acid_prefixed, parse_directory_name
 from airflow_provider_acid.compaction.attempts import Attempts, pool_of_txn
 from airflow_provider_acid.compaction.journal import find_journal
-from airflow_provider_acid.compaction.settings import CompactionSettings
+from airflow_provider_acid.compaction.settings import LOCK_QUEUE_SECONDS, CompactionSettings
 from airflow_provider_acid.compaction.staging import remove_whole, staging_name, staging_tokens
 from airflow_provider_acid.exceptions import OwnershipLostError, RefusedError
 from airflow_provider_acid.filesystem import Storage
@@ -83,13 +85,13 @@ class Withdrawal:
                 f"was published by an attempt that is taken for dead, but transaction {txn_id} is not aborted",
                 "compare COMPACTION_QUEUE and TXNS in the metastore's database before anything is deleted",
             )
-        if len(published) == 1 or self._settings.readers_honour_visibility:
+        if self._settings.readers_honour_visibility or _may_be_half(published):
             self._remove(txn_id, published)
             return None
         return self._remove_under_lock(txn_id)
 
     def withdraw_aborted(self, aborted: Sequence[int]) -> str | None:
-        """Take back the deltas of compactions whose transactions are aborted, whoever published them.
+        """Take back what compactions whose transactions are aborted made, whoever published it.
 
         :param aborted: aborted transactions.
         :returns: what the removal waits for; None where nothing is left.
@@ -98,7 +100,7 @@ class Withdrawal:
             name.visibility_txn_id
             for directory in self._storage.list().directories
             if "/" not in directory and is_acid_prefixed(directory)
-            if isinstance(name := parse_directory_name(directory), DeltaName)
+            if isinstance(name := parse_directory_name(directory), BaseName | DeltaName)
         }
         waits = [self.withdraw(txn_id) for txn_id in sorted(found.intersection(aborted))]
         return next((text for text in waits if text is not None), None)
@@ -134,8 +136,7 @@ class Withdrawal:
         deadline = time.monotonic() + self._settings.publish_lock_wait_seconds
         try:
             with transaction:
-                transaction.ask_exclusive()
-                while not transaction.has_exclusive():
+                while not _has_lock(transaction, deadline):
                     if time.monotonic() >= deadline:
                         return f"the EXCLUSIVE lock under which it is removed (held by {transaction.blockers()})"
                     time.sleep(POLL_SECONDS)
@@ -154,3 +155,16 @@ class Withdrawal:
                 continue
             if not attempts.is_alive(txn, self._owner):
                 self._client.abort(txn.id)
+
+
+def _may_be_half(published: Sequence[str]) -> bool:
+    return len(published) == 1 and isinstance(parse_directory_name(published[0]), DeltaName)
+
+
+def _has_lock(transaction: CompactionTransaction, deadline_monotonic: float) -> bool:
+    """Whether the EXCLUSIVE lock is there; it is asked for when nobody else has one, or when time is running out."""
+    if transaction.exclusive_lock_id is None:
+        if time.monotonic() < deadline_monotonic - LOCK_QUEUE_SECONDS and not transaction.is_alone():
+            return False
+        transaction.ask_exclusive()
+    return transaction.has_exclusive()

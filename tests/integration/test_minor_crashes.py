@@ -203,6 +203,27 @@ def test_finished_output_stays_of_use_after_a_cleaner_looked(table: AcidTable) -
     check_end(table)
 
 
+def test_a_base_of_an_aborted_transaction_stays_until_nobody_reads(table: AcidTable) -> None:
+    """Who began while it was published, and ignores transactions, would miss its files."""
+    major = replace(chain(table, lock_wait_seconds=0.2), type=CompactionType.MAJOR)
+    run_until_killed(major, "published")
+    [base] = published(table)
+    reader = table.site.reader(table)
+    abort_the_only_attempt(table)
+    outcome = major.compact().outcome
+    assert outcome.state is OutcomeState.SKIPPED, outcome
+    assert "waits for the EXCLUSIVE lock under which it is removed (held by lock" in outcome.message
+    assert look_of_the_cleaner(table) is not None
+    assert published(table) == [base]
+    check_both_kinds_see(table, ROWS)
+    table.site.end(reader, table.site.admin.commit)
+    assert major.compact().outcome.state is OutcomeState.COMPACTED
+    table.site.clean(table.entity())
+    assert len(published(table)) == 1
+    assert base not in published(table)
+    check_both_kinds_see(table, ROWS)
+
+
 def test_a_pair_of_an_aborted_transaction_stays_until_nobody_reads(table: AcidTable) -> None:
     """Both are as good as their sources for readers that ignore transactions; half of them would not be."""
     die_and_be_aborted(table, "published")

@@ -8,9 +8,8 @@ import pytest
 
 from airflow_provider_acid.acid.plan import CompactionType
 from airflow_provider_acid.compaction.active import ActiveCompaction, AwaitsLock
-from airflow_provider_acid.compaction.finishing import LOCK_QUEUE_SECONDS
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
-from airflow_provider_acid.compaction.settings import LockTimeoutAction
+from airflow_provider_acid.compaction.settings import LOCK_QUEUE_SECONDS, LockTimeoutAction
 from airflow_provider_acid.compaction.steps import Step
 from airflow_provider_acid.exceptions import StorageError
 from airflow_provider_acid.filesystem import LocalStorage
