@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from airflow_provider_acid.acid.directory import AcidDirectory, BaseDirectory, DeltaDirectory, acid_directory
 from airflow_provider_acid.acid.listing import Listing
+from airflow_provider_acid.acid.names import DeltaName, parse_directory_name
 from airflow_provider_acid.acid.refusals import half_published, half_published_error
 from airflow_provider_acid.acid.write_ids import LONG_MAX, ValidTxnList, ValidWriteIdList, WriteIdView
 from airflow_provider_acid.exceptions import ConfigurationError
@@ -28,7 +29,8 @@ def deletable(
     :param write_ids: a cleaner's list, whose high-water mark is the compaction's highest write id.
     :param txns: transactions below the lowest that an open reader may still look from, the open ones left out;
         None on Hive 3.
-    :return: paths relative to the partition, sorted.
+    :return: paths relative to the partition, in the order of deletion: rows before the deletes of rows. A reader that
+        takes a base without data files for none, as Trino does, goes on with what the base replaced.
     :raises ConfigurationError: ``write_ids`` is no cleaner's list.
     :raises UnsupportedTableError: a minor compaction was published by half; deleting would make that final.
     :raises AcidError: as :func:`~airflow_provider_acid.acid.directory.acid_directory` does; nothing is deletable then.
@@ -39,7 +41,7 @@ def deletable(
     found = half_published(directory)
     if found:
         raise half_published_error(str(write_ids.full_table_name), found)
-    return _obsolete_or_aborted(directory)
+    return tuple(sorted(_obsolete_or_aborted(directory), key=_holds_deletes))
 
 
 def deletable_of_replaced(
@@ -97,6 +99,11 @@ def highest_safe_write_id(directory_after: AcidDirectory, aborted: Iterable[int]
 
 def _obsolete_or_aborted(directory: AcidDirectory) -> tuple[str, ...]:
     return tuple(sorted({*directory.obsolete, *directory.aborted}))
+
+
+def _holds_deletes(path: str) -> bool:
+    name = parse_directory_name(path) if "/" not in path else None
+    return isinstance(name, DeltaName) and name.is_delete
 
 
 def _span_of_rows(directory: BaseDirectory | DeltaDirectory) -> tuple[int, int]:
