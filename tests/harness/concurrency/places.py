@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from airflow_provider_acid.acid.entity import Entity
-from tests.harness.acid_history.hive_files import Event, acid_file, delete_event, insert_event
+from tests.harness.acid_history.hive_files import Event, acid_file, bucket_of, delete_event, insert_event
 from tests.harness.acid_reader import RowId, Snapshot, read_table
 from tests.harness.concurrency.ledger import Rows
 
@@ -87,7 +87,7 @@ class Place:
         """Delete events, each in the file of its row's bucket."""
         buckets: dict[int, list[RowId]] = defaultdict(list)
         for row_id in sorted(row_ids):
-            buckets[row_id[1] >> 16 & 0xFFF].append(row_id)
+            buckets[bucket_of(row_id)].append(row_id)
         for bucket, ids in buckets.items():
             events = [delete_event(row_id, write_id) for row_id in ids]
             self._write_file(f"delete_delta_{write_id:07d}_{write_id:07d}_{statement:04d}", bucket, events)
