@@ -4,30 +4,31 @@ What may be relied on, whatever the store:
 
 - a listing is complete, with sizes, taken once and not page by page from the caller's side;
 - a file appears under its name whole or not at all, and never replaces another;
-- publishing is one atomic rename of a directory to a name that does not exist, or it fails and changes nothing;
+- publishing is one atomic rename of a directory to a name that does not exist, or it fails and changes nothing; where
+  there are no renames (:class:`ObjectStorage`), it is a copy of each file, and says so;
 - deleting removes exactly the named directories and files;
 - a symbolic link inside a table is refused: what it points to belongs to somebody else.
 
-Object stores and HDFS are added behind the same protocol.
+The kinds of storage are in :mod:`~airflow_provider_acid.storages`.
 """
 
 from __future__ import annotations
 
-import errno
-import os
-import shutil
-import uuid
-from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
-from pathlib import Path, PurePosixPath
-from typing import BinaryIO, Protocol
-from urllib.parse import SplitResult, urlsplit
+import json
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import BinaryIO, Protocol, runtime_checkable
 
-from airflow_provider_acid.acid.listing import FileEntry, Listing
-from airflow_provider_acid.exceptions import NameTakenError, StorageError
-
-_NO_HARD_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EINVAL})
-_DELETE_ATTEMPTS = 5
+from airflow_provider_acid.acid.listing import Listing
+from airflow_provider_acid.exceptions import ConfigurationError, StorageError
+from airflow_provider_acid.storages.hdfs_location import HDFS_SCHEMES
+from airflow_provider_acid.storages.local import LocalStorage
+from airflow_provider_acid.storages.options import HdfsOptions
+from airflow_provider_acid.storages.paths import split_location
+from airflow_provider_acid.storages.s3_location import SCHEMES as S3_SCHEMES
+from airflow_provider_acid.storages.s3_options import S3Credentials, S3Options
+from airflow_provider_acid.storages.webhdfs import WebHdfsStorage
 
 
 class Storage(Protocol):
@@ -82,272 +83,126 @@ class Storage(Protocol):
         """Remove exactly these files and directories (with all below them); missing ones are no error."""
 
 
-class LocalStorage:
-    """A directory of the machine's own file system (also NFS and other mounts with POSIX renames)."""
+@runtime_checkable
+class ObjectStorage(Storage, Protocol):
+    """A storage without directories and renames: each file appears, and goes, by itself.
 
-    publishes_atomically = True
-
-    def __init__(self, location: str) -> None:
-        self._location = location
-        self._root = Path(_local_path(location))
-
-    @property
-    def location(self) -> str:
-        """The URI this storage was opened for."""
-        return self._location
-
-    def list(self, path: str = "") -> Listing:
-        """Everything below ``path``; see :meth:`Storage.list`."""
-        files: list[FileEntry] = []
-        directories: list[str] = []
-        _walk(self._resolve(path), "", files, directories)
-        return Listing(tuple(sorted(files)), tuple(sorted(directories)))
-
-    def exists(self, path: str) -> bool:
-        """Whether a file or directory of this name exists."""
-        return self._resolve(path).exists()
-
-    def read(self, path: str) -> bytes:
-        """The bytes of a (small) file."""
-        with self.open_input(path) as file:
-            try:
-                return file.read()
-            except OSError as error:
-                raise _storage_error(self._resolve(path), "cannot be read", error) from error
-
-    def open_input(self, path: str) -> BinaryIO:
-        """A seekable reader of a file; the caller closes it."""
-        try:
-            return self._resolve(path).open("rb")
-        except OSError as error:
-            raise _storage_error(self._resolve(path), "cannot be read", error) from error
-
-    @contextmanager
-    def create(self, path: str) -> Iterator[BinaryIO]:
-        """A writer of a new file; see :meth:`Storage.create`."""
-        final = self._resolve(path)
-        partial = final.with_name(f"_{final.name}.{uuid.uuid4().hex}.partial")
-        with _writing(final):
-            file = partial.open("xb")
-        try:
-            with file:
-                # Errors of the caller's block pass as they are; only this module's own calls are translated.
-                yield file
-                with _writing(final):
-                    file.flush()
-                    os.fsync(file.fileno())
-            with _writing(final):
-                _move_without_replacing(partial, final)
-        finally:
-            partial.unlink(missing_ok=True)
-
-    def write_new(self, path: str, data: bytes) -> None:
-        """Write a new file, whole or not at all; see :meth:`Storage.write_new`."""
-        with self.create(path) as file:
-            file.write(data)
-
-    def make_directory(self, path: str) -> None:
-        """Make a directory and its parents below the location; no error where it exists."""
-        if not self._root.is_dir():
-            raise StorageError(str(self._root), "does not exist", "check the location in the metastore")
-        try:
-            self._resolve(path).mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise _storage_error(self._resolve(path), "cannot be made", error) from error
-
-    def publish(self, source: str, target: str) -> None:
-        """Rename atomically to a name that does not exist; see :meth:`Storage.publish`."""
-        old, new = self._resolve(source), self._resolve(target)
-        if not old.exists():
-            raise StorageError(str(old), "does not exist", "start the compaction again; its output was removed")
-        # POSIX replaces an existing empty directory without a word, hence the look before.
-        if new.exists():
-            raise _name_taken(new)
-        try:
-            if old.is_dir():
-                os.rename(old, new)
-                _flush_directory(new.parent)
-            else:
-                _move_without_replacing(old, new)
-        except OSError as error:
-            if new.exists():
-                raise _name_taken(new) from error
-            raise _storage_error(old, f"cannot be renamed to {new.name}", error) from error
-
-    def delete(self, paths: Iterable[str]) -> None:
-        """Remove exactly these files and directories; see :meth:`Storage.delete`."""
-        victims = [self._resolve(path) for path in paths]
-        if self._root in victims:
-            raise StorageError(str(self._root), "is the location itself", "name what is to be deleted below it")
-        for victim in victims:
-            try:
-                _remove(victim)
-            except OSError as error:
-                raise _storage_error(victim, "cannot be deleted", error) from error
-
-    def _resolve(self, path: str) -> Path:
-        relative = PurePosixPath(path)
-        if relative.is_absolute() or ".." in relative.parts:
-            raise StorageError(path, f"leaves the location {self._location}", "use paths below the location only")
-        resolved = self._root
-        for part in relative.parts:
-            resolved /= part
-            if resolved.is_symlink():
-                raise _symbolic_link(str(resolved))
-        return resolved
-
-
-def storage_for(location: str) -> Storage:
-    """The storage that holds ``location``, a URI as the metastore keeps it or an absolute local path.
-
-    :raises StorageError: no storage is known for the URI's scheme.
+    What a process may do long after it looked, because it fell asleep in between, is bound to a file whose removal
+    by somebody else prevents it.
     """
-    scheme = _split(location).scheme
-    if scheme in ("", "file"):
-        return LocalStorage(location)
-    raise StorageError(
-        location,
-        f"the storage {scheme}:// is not supported by this release",
-        "compact tables on file systems that Airflow and the Spark executors mount, or wait for a later release",
-    )
+
+    def publish_files(self, files: Mapping[str, str], check: Callable[[], None]) -> None:
+        """Copy files into directories that do not exist: those of data first, then hidden ones; all of them or none.
+
+        None is taken any more once its source is gone, but for :data:`~.storages.s3_signed.LATE_SECONDS`; what was
+        taken until then ends with :meth:`end_uploads`.
+
+        :param files: path of each source, with its new path; the sources stay.
+        :param check: called by any thread before a copy appears; what it raises ends the publication.
+        :raises NameTakenError: one of the directories exists.
+        :raises StorageError: a source is not there (any more).
+        :raises HalfPublishedError: some copies are there, or may be, and were not taken back.
+        """
+
+    def delete_while_exists(self, anchor: str, paths: Iterable[str]) -> bool:
+        """Remove files and directories as long as the file ``anchor`` exists.
+
+        :returns: False where the anchor is gone; what had not been deleted by then stays.
+        """
+
+    def end_uploads(self, paths: Iterable[str]) -> None:
+        """End uploads to these paths that the store has begun, and that it may still be completing.
+
+        A request that was taken in time may make its file minutes later; after this no more.
+
+        :raises StorageError: one of them may still be under way.
+        """
+
+
+@dataclass(frozen=True)
+class Storages:
+    """Opens the storages of locations, as a site has set them up.
+
+    :param hdfs: how the site's HDFS is reached.
+    :param s3: how the site's S3 store is reached.
+    :param s3_credentials: a key for it; None for what the machine has itself. Secret: it never leaves this process,
+        and is no part of :meth:`to_json`.
+    """
+
+    hdfs: HdfsOptions = field(default_factory=HdfsOptions)
+    s3: S3Options = field(default_factory=S3Options)
+    s3_credentials: S3Credentials | None = field(default=None, repr=False)
+
+    def open(self, location: str) -> Storage:
+        """The storage that holds ``location``, a URI as the metastore keeps it or an absolute local path.
+
+        :raises StorageError: no storage is known for the URI's scheme, or it does not answer.
+        :raises ConfigurationError: what is set is not enough to reach it, or something it needs is not installed.
+        """
+        scheme = "file" if is_local(location) else split_location(location).scheme
+        if scheme in ("", "file"):
+            return LocalStorage(location)
+        if scheme == "hdfs" and self.hdfs.libhdfs:
+            # Importing pyarrow takes half a second, which no DAG file's parsing is worth.
+            from airflow_provider_acid.storages.arrow_hdfs import ArrowHdfsStorage
+
+            return ArrowHdfsStorage(location, self.hdfs)
+        if scheme in HDFS_SCHEMES:
+            return WebHdfsStorage(location, self.hdfs)
+        if scheme in S3_SCHEMES:
+            from airflow_provider_acid.storages.s3 import S3Storage
+
+            return S3Storage(location, self.s3, self.s3_credentials)
+        raise StorageError(
+            location,
+            f"the storage {scheme}:// is not supported by this release",
+            "compact tables on HDFS, S3, or file systems that Airflow and the Spark executors mount",
+        )
+
+    def to_json(self) -> str:
+        """A JSON document, for the Spark application; empty parts are left out, and so is what is secret."""
+        options = {"hdfs": self.hdfs.to_json(), "s3": self.s3.to_json()}
+        return json.dumps({name: values for name, values in options.items() if values}, sort_keys=True)
+
+    @classmethod
+    def from_json(cls, document: str) -> Storages:
+        """Storages from a JSON document as :meth:`to_json` writes it.
+
+        :raises ConfigurationError: it is no such document.
+        """
+        try:
+            data = json.loads(document)
+        except ValueError as error:
+            # Not as its cause: it holds the document.
+            raise _no_options(f"are not JSON ({error})") from None
+        return cls.from_options(data)
+
+    @classmethod
+    def from_options(cls, data: object) -> Storages:
+        """Storages from what people write into a connection: an object with the keys ``hdfs`` and ``s3``.
+
+        :raises ConfigurationError: a name is unknown, or a value cannot be used.
+        """
+        if not isinstance(data, dict):
+            raise _no_options("are not an object")
+        if unknown := sorted(set(data) - {"hdfs", "s3"}):
+            raise _no_options(f"have the unknown key {unknown[0]}")
+        if wrong := sorted(name for name, part in data.items() if not isinstance(part, dict)):
+            raise _no_options(f"have no object as {wrong[0]}")
+        return cls(HdfsOptions.from_json(data.get("hdfs", {})), S3Options.from_json(data.get("s3", {})))
+
+
+def _no_options(reason: str) -> ConfigurationError:
+    """Without the options themselves: somebody may have written a key among them."""
+    remedy = 'write {"hdfs": {"web_addresses": ["namenode.example.com:9870"]}}, for example'
+    return ConfigurationError("storage options", reason, remedy)
+
+
+def is_local(location: str) -> bool:
+    """Whether a location lies on a file system of this machine, its own or a mounted one."""
+    return location.startswith("/") or location[: len("file:")].lower() == "file:"
 
 
 def join(location: str, *parts: str) -> str:
     """A URI below ``location``; ``parts`` are taken as they are, not escaped."""
     return "/".join((location.rstrip("/"), *parts))
-
-
-def _split(location: str) -> SplitResult:
-    try:
-        return urlsplit(location)
-    except ValueError as error:
-        raise StorageError(location, f"is not a URI ({error})", "check the location in the metastore") from error
-
-
-def _local_path(location: str) -> str:
-    parts = _split(location)
-    if parts.scheme == "":
-        path = location
-    elif parts.netloc in ("", "localhost"):
-        # Hive writes the path of a file: URI as it is, so that "%2F" in it is part of a partition's name.
-        path = location[location.index(":") + 1 :]
-        path = path[len("//" + parts.netloc) :] if path.startswith("//") else path
-    else:
-        raise StorageError(location, f"names the host {parts.netloc}", "use file:/path or file:///path")
-    if not path.startswith("/"):
-        raise StorageError(location, "is not an absolute path", "use the full path of the directory")
-    return path
-
-
-def _walk(directory: Path, prefix: str, files: list[FileEntry], directories: list[str]) -> None:
-    """What was removed since its name was read is not there; others may tidy up at any time."""
-    try:
-        with os.scandir(directory) as entries:
-            for entry in entries:
-                name = prefix + entry.name
-                if entry.is_symlink():
-                    raise _symbolic_link(entry.path)
-                if entry.is_dir():
-                    _walk_below(Path(entry.path), name, files, directories)
-                else:
-                    with suppress(FileNotFoundError):
-                        files.append(FileEntry(name, entry.stat().st_size))
-    except OSError as error:
-        raise _storage_error(directory, "cannot be listed", error) from error
-
-
-def _walk_below(directory: Path, name: str, files: list[FileEntry], directories: list[str]) -> None:
-    try:
-        _walk(directory, name + "/", files, directories)
-    except StorageError:
-        if directory.exists():
-            raise
-    else:
-        directories.append(name)
-
-
-def _move_without_replacing(source: Path, target: Path) -> None:
-    """Give a file another name that must not exist yet; what exists is never replaced.
-
-    A hard link fails where the name exists, a rename would replace what is there. File systems without hard links
-    (CIFS, most FUSE mounts) get a reservation instead: a file beside the target that only one writer can make and
-    that is held for the look and the rename. A writer that dies in that moment leaves it behind, and the name stays
-    refused until somebody looks; that is the safe side.
-
-    :raises FileExistsError: the name, or a reservation of it, exists.
-    """
-    try:
-        os.link(source, target)
-    except OSError as error:
-        if error.errno not in _NO_HARD_LINKS:
-            raise
-        _rename_under_reservation(source, target)
-    else:
-        os.unlink(source)
-    _flush_directory(target.parent)
-
-
-def _rename_under_reservation(source: Path, target: Path) -> None:
-    reservation = target.with_name(f"_{target.name}.reserved")
-    reservation.touch(exist_ok=False)
-    try:
-        if target.exists():
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
-        os.rename(source, target)
-    finally:
-        reservation.unlink()
-
-
-def _flush_directory(directory: Path) -> None:
-    """Make new names in ``directory`` survive a power cut, before the metastore is told about them."""
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    except OSError as error:
-        # Some network mounts cannot flush a directory; they made the rename durable themselves.
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
-            raise
-    finally:
-        os.close(descriptor)
-
-
-def _remove(victim: Path) -> None:
-    """Remove a file or a directory with all below it, also while somebody else removes the same."""
-    for _ in range(_DELETE_ATTEMPTS):
-        try:
-            if victim.is_dir():
-                shutil.rmtree(victim)
-            else:
-                victim.unlink(missing_ok=True)
-        except FileNotFoundError:
-            # A file below vanished meanwhile; the rest is still to be removed.
-            continue
-        return
-    raise OSError(errno.EBUSY, "it changes all the time", str(victim))
-
-
-@contextmanager
-def _writing(path: Path) -> Iterator[None]:
-    """Translate the system's errors while ``path`` is written."""
-    try:
-        yield
-    except FileExistsError as error:
-        raise _name_taken(path) from error
-    except OSError as error:
-        raise _storage_error(path, "cannot be written", error) from error
-
-
-def _name_taken(path: Path) -> NameTakenError:
-    return NameTakenError(
-        str(path),
-        "exists already, or another writer has reserved the name",
-        f"find out who wrote it, or _{path.name}.reserved beside it, before removing it",
-    )
-
-
-def _symbolic_link(path: str) -> StorageError:
-    return StorageError(path, "is a symbolic link inside a table", "replace it by the file or directory itself")
-
-
-def _storage_error(path: Path, reason: str, error: OSError) -> StorageError:
-    return StorageError(str(path), f"{reason} ({error.strerror or error})", "check path, permissions and free space")

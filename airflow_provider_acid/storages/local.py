@@ -1,0 +1,288 @@
+"""The machine's own file system, and what is mounted into it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import stat
+import sys
+import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from operator import attrgetter
+from pathlib import Path
+from typing import BinaryIO
+
+from airflow_provider_acid.acid.listing import FileEntry, Listing
+from airflow_provider_acid.exceptions import NameTakenError, StorageError
+from airflow_provider_acid.storages.paths import relative_parts, split_location
+
+_NO_HARD_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EINVAL})
+
+
+class LocalStorage:
+    """A directory of the machine's own file system (also NFS and other mounts with POSIX renames)."""
+
+    publishes_atomically = True
+
+    def __init__(self, location: str) -> None:
+        self._location = location
+        self._path = _local_path(location)
+
+    @property
+    def location(self) -> str:
+        """The URI this storage was opened for."""
+        return self._location
+
+    def list(self, path: str = "") -> Listing:
+        """Everything below ``path``; see :meth:`~..filesystem.Storage.list`."""
+        files: list[FileEntry] = []
+        directories: list[str] = []
+        _walk(str(self._resolve(path, "listed")) if path else self._path, "", files, directories)
+        return Listing(tuple(sorted(files, key=attrgetter("path"))), tuple(sorted(directories)))
+
+    def exists(self, path: str) -> bool:
+        """Whether a file or directory of this name exists."""
+        place = self._resolve(path, "looked at")
+        try:
+            return _mode(place) is not None
+        except OSError as error:
+            raise _storage_error(place, "cannot be looked at", error) from error
+
+    def read(self, path: str) -> bytes:
+        """The bytes of a (small) file."""
+        with self.open_input(path) as file:
+            try:
+                return file.read()
+            except OSError as error:
+                raise _storage_error(self._root / path, "cannot be read", error) from error
+
+    def open_input(self, path: str) -> BinaryIO:
+        """A seekable reader of a file; the caller closes it."""
+        place = self._resolve(path, "read")
+        try:
+            return place.open("rb")
+        except OSError as error:
+            raise _storage_error(place, "cannot be read", error) from error
+
+    @contextmanager
+    def create(self, path: str) -> Iterator[BinaryIO]:
+        """A writer of a new file; see :meth:`~..filesystem.Storage.create`."""
+        final = self._resolve(path, "written")
+        partial = final.with_name(f"_{final.name}.{uuid.uuid4().hex}.partial")
+        with _writing(final):
+            file = partial.open("xb")
+        try:
+            with file:
+                # Errors of the caller's block pass as they are; only this module's own calls are translated.
+                yield file
+                with _writing(final):
+                    file.flush()
+                    os.fsync(file.fileno())
+            with _writing(final):
+                _move_without_replacing(partial, final)
+        finally:
+            partial.unlink(missing_ok=True)
+
+    def write_new(self, path: str, data: bytes) -> None:
+        """Write a new file, whole or not at all; see :meth:`~..filesystem.Storage.write_new`."""
+        with self.create(path) as file:
+            file.write(data)
+
+    def make_directory(self, path: str) -> None:
+        """Make a directory and its parents below the location; no error where it exists."""
+        if not self._root.is_dir():
+            raise StorageError(str(self._root), "does not exist", "check the location in the metastore")
+        place = self._resolve(path, "made")
+        try:
+            place.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise _storage_error(place, "cannot be made", error) from error
+
+    def publish(self, source: str, target: str) -> None:
+        """Rename atomically to a name that does not exist; see :meth:`~..filesystem.Storage.publish`."""
+        old, new = self._resolve(source, "renamed"), self._resolve(target, "renamed to")
+        if not self.exists(source):
+            raise StorageError(str(old), "does not exist", "start the compaction again; its output was removed")
+        # POSIX replaces an existing empty directory without a word, hence the look before.
+        if self.exists(target):
+            raise _name_taken(new)
+        try:
+            if old.is_dir():
+                os.rename(old, new)
+                _flush_directory(new.parent)
+            else:
+                _move_without_replacing(old, new)
+        except OSError as error:
+            if new.exists():
+                raise _name_taken(new) from error
+            raise _storage_error(old, f"cannot be renamed to {new.name}", error) from error
+
+    def delete(self, paths: Iterable[str]) -> None:
+        """Remove exactly these files and directories; see :meth:`~..filesystem.Storage.delete`."""
+        victims = [self._resolve(path, "deleted") for path in paths]
+        if self._root in victims:
+            raise StorageError(str(self._root), "is the location itself", "name what is to be deleted below it")
+        for victim in victims:
+            try:
+                _remove(victim)
+            except OSError as error:
+                raise _storage_error(victim, "cannot be deleted", error) from error
+
+    @property
+    def _root(self) -> Path:
+        return Path(self._path)
+
+    def _resolve(self, path: str, operation: str) -> Path:
+        """The path itself, which goes through no symbolic link; ``operation`` is what cannot be done where it does."""
+        resolved = self._root
+        for part in relative_parts(self._location, path):
+            resolved /= part
+            try:
+                mode = _mode(resolved)
+            except OSError as error:
+                raise _storage_error(self._root / path, f"cannot be {operation}", error) from error
+            if mode is not None and stat.S_ISLNK(mode):
+                raise _symbolic_link(str(resolved))
+        return resolved
+
+
+def _mode(path: Path) -> int | None:
+    """What ``lstat`` says; None where nothing is there. Python's own looks hide, by version, what we may not see."""
+    try:
+        return path.lstat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _local_path(location: str) -> str:
+    if location.startswith("file:/") and not location.startswith("file://"):
+        return location[len("file:") :]
+    parts = split_location(location)
+    if parts.scheme == "":
+        path = location
+    elif parts.netloc in ("", "localhost"):
+        # Hive writes the path of a file: URI as it is, so that "%2F" in it is part of a partition's name.
+        path = location[location.index(":") + 1 :]
+        path = path[len("//" + parts.netloc) :] if path.startswith("//") else path
+    else:
+        raise StorageError(location, f"names the host {parts.netloc}", "use file:/path or file:///path")
+    if not path.startswith("/"):
+        raise StorageError(location, "is not an absolute path", "use the full path of the directory")
+    return path
+
+
+def _walk(directory: str, prefix: str, files: list[FileEntry], directories: list[str]) -> None:
+    """What was removed since its name was read is not there; others may tidy up at any time."""
+    try:
+        with os.scandir(directory) as entries:
+            for entry in entries:
+                name = prefix + entry.name
+                if entry.is_symlink():
+                    raise _symbolic_link(entry.path)
+                if entry.is_dir():
+                    _walk_below(entry.path, name, files, directories)
+                else:
+                    with suppress(FileNotFoundError):
+                        files.append(FileEntry(name, entry.stat().st_size))
+    except OSError as error:
+        raise _storage_error(Path(directory), "cannot be listed", error) from error
+
+
+def _walk_below(directory: str, name: str, files: list[FileEntry], directories: list[str]) -> None:
+    try:
+        _walk(directory, name + "/", files, directories)
+    except StorageError:
+        if os.path.exists(directory):
+            raise
+    else:
+        directories.append(name)
+
+
+def _move_without_replacing(source: Path, target: Path) -> None:
+    """Give a file another name that must not exist yet; what exists is never replaced.
+
+    A hard link fails where the name exists, a rename would replace what is there. File systems without hard links
+    (CIFS, most FUSE mounts) get a reservation instead: a file beside the target that only one writer can make and
+    that is held for the look and the rename. A writer that dies in that moment leaves it behind, and the name stays
+    refused until somebody looks; that is the safe side.
+
+    :raises FileExistsError: the name, or a reservation of it, exists.
+    """
+    try:
+        os.link(source, target)
+    except OSError as error:
+        if error.errno not in _NO_HARD_LINKS:
+            raise
+        _rename_under_reservation(source, target)
+    else:
+        os.unlink(source)
+    _flush_directory(target.parent)
+
+
+def _rename_under_reservation(source: Path, target: Path) -> None:
+    reservation = target.with_name(f"_{target.name}.reserved")
+    reservation.touch(exist_ok=False)
+    try:
+        if target.exists():
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
+        os.rename(source, target)
+    finally:
+        reservation.unlink()
+
+
+def _flush_directory(directory: Path) -> None:
+    """Make new names in ``directory`` survive a power cut, before the metastore is told about them."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        # Some network mounts cannot flush a directory; they made the rename durable themselves.
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def _remove(victim: Path) -> None:
+    """Remove a file or a directory with all below it, also while somebody else removes the same."""
+    if not victim.is_dir():
+        victim.unlink(missing_ok=True)
+    elif sys.version_info >= (3, 12):
+        shutil.rmtree(victim, onexc=_unless_vanished)
+    else:
+        shutil.rmtree(victim, onerror=lambda function, path, info: _unless_vanished(function, path, info[1]))
+
+
+def _unless_vanished(_function: object, _path: str, error: BaseException) -> None:
+    """Go on where what was to be removed is gone already."""
+    if not isinstance(error, FileNotFoundError):
+        raise error
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    """Translate the system's errors while ``path`` is written."""
+    try:
+        yield
+    except FileExistsError as error:
+        raise _name_taken(path) from error
+    except OSError as error:
+        raise _storage_error(path, "cannot be written", error) from error
+
+
+def _name_taken(path: Path) -> NameTakenError:
+    return NameTakenError(
+        str(path),
+        "exists already, or another writer has reserved the name",
+        f"find out who wrote it, or _{path.name}.reserved beside it, before removing it",
+    )
+
+
+def _symbolic_link(path: str) -> StorageError:
+    return StorageError(path, "is a symbolic link inside a table", "replace it by the file or directory itself")
+
+
+def _storage_error(path: Path, reason: str, error: OSError) -> StorageError:
+    return StorageError(str(path), f"{reason} ({error.strerror or error})", "check path, permissions and free space")

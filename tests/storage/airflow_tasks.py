@@ -1,0 +1,74 @@
+"""Sensor, operator with a real spark-submit, and cleaner, one after the other in a process of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.harness.metastore_database import ServerDatabase
+from tests.harness.metastore_server import MetastoreServer
+from tests.harness.operator_process import airflow_connection
+
+SPARK_SECONDS = 600
+_TASKS = """
+import json, sys
+from airflow_provider_acid.operators.cleaner import AcidCleanerOperator
+from airflow_provider_acid.operators.compaction import AcidCompactionOperator
+from airflow_provider_acid.sensors.compaction import AcidCompactionSensor
+
+sensor = AcidCompactionSensor(
+    task_id="due", tables=[sys.argv[1]], delta_num_threshold=0, override_no_auto_compaction=True
+)
+[due] = sensor.poke({}).xcom_value
+compact = AcidCompactionOperator(task_id="compact", partitions=due, conf={"spark.ui.enabled": "false"})
+compacted = compact.execute({})
+cleaned = AcidCleanerOperator(task_id="clean", partitions=compacted, deferrable=False, poll_seconds=1).execute({})
+print("OUTCOMES", json.dumps([compacted, cleaned]), flush=True)
+"""
+
+
+def run_tasks(
+    server: MetastoreServer, tables: str, options: Mapping[str, object], environment: Mapping[str, str], home: Path
+) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
+    """Sensor, operator with a real spark-submit, and cleaner; what the last two return."""
+    home.mkdir()
+    extra: dict[str, object] = {"storage": options}
+    connections: dict[str, dict[str, object]] = {
+        "AIRFLOW_CONN_SPARK_DEFAULT": {"conn_type": "spark", "host": "local[2]"}
+    }
+    if isinstance(server.database, ServerDatabase):
+        extra["metastore_db_conn_id"] = "metastore_db"
+        connections["AIRFLOW_CONN_METASTORE_DB"] = airflow_connection(server.database.url)
+    connections["AIRFLOW_CONN_HIVE_ACID_DEFAULT"] = {
+        "conn_type": "hive_acid",
+        "host": server.host,
+        "port": server.port,
+        "extra": json.dumps(extra),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", _TASKS, tables],
+        env={
+            **os.environ,
+            **environment,
+            **{name: json.dumps(connection) for name, connection in connections.items()},
+            "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
+            "PYTHONPATH": "",
+            "PYSPARK_PYTHON": sys.executable,
+            "PYSPARK_DRIVER_PYTHON": sys.executable,
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "AIRFLOW_HOME": str(home),
+            "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        },
+        cwd=home,
+        text=True,
+        capture_output=True,
+        timeout=SPARK_SECONDS,
+    )
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-8000:]
+    line = next(line for line in done.stdout.splitlines() if line.startswith("OUTCOMES "))
+    compacted, cleaned = json.loads(line.removeprefix("OUTCOMES "))
+    return compacted, cleaned

@@ -1,0 +1,147 @@
+"""The whole way of a table on a real S3 server: compacted, published, read after every request, cleaned; killed."""
+
+from __future__ import annotations
+
+import json
+import signal
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_acid.acid.plan import CompactionType
+from airflow_provider_acid.compaction.cleaner import CleaningState
+from airflow_provider_acid.compaction.outcomes import OutcomeState
+from airflow_provider_acid.compaction.steps import Step
+from tests.harness.compaction_chain import MERGED, Chain, run_until_killed
+from tests.harness.metastore_server import MetastoreServer
+from tests.harness.s3_server import S3Server
+from tests.storage.airflow_tasks import run_tasks
+from tests.storage.remote_tables import RemotePlace
+from tests.storage.s3_tables import (
+    SEVERAL_FILES,
+    KeyedStorages,
+    Readers,
+    after_each_change,
+    chain_of,
+    end_it,
+    place_on,
+    table_on,
+)
+
+DEAD_AFTER_SECONDS = 1.5
+MAJOR, MINOR = CompactionType.MAJOR, CompactionType.MINOR
+CASES = [
+    *((fixture, type) for fixture in (("4.0.1", "acid_merge"), ("4.0.1", "acid_buck")) for type in (MAJOR, MINOR)),
+    (("4.0.1", "acid_over"), MAJOR),
+    (("4.0.1", "mm_part"), MAJOR),
+    (("4.0.1", "mm_plain"), MINOR),
+]
+STEPS = [
+    *(Step.STAGED.value, MERGED),
+    *(step.value for step in (Step.FENCED, Step.JOURNALLED, Step.PUBLISHED, Step.CLEANING_DECIDED)),
+]
+
+
+@pytest.fixture
+def server(hive_4_metastore_on_postgres: MetastoreServer) -> MetastoreServer:
+    """A metastore of Hive 4, where the commit publishes."""
+    return hive_4_metastore_on_postgres
+
+
+@pytest.fixture
+def place(s3: S3Server) -> RemotePlace:
+    """A bucket for a warehouse."""
+    return place_on(s3)
+
+
+def stopping(chain: Chain, after_copies: int, how: signal.Signals) -> Chain:
+    """One whose process signals itself between two copies."""
+    storages = chain.settings.storages
+    assert isinstance(storages, KeyedStorages)
+    storages = replace(storages, after_copies=after_copies, how=how)
+    return replace(chain, settings=replace(chain.settings, storages=storages))
+
+
+@pytest.mark.parametrize(("fixture", "type"), CASES, ids=[f"{fixture[1]}-{type.value}" for fixture, type in CASES])
+def test_readers_see_hives_rows_after_every_request(
+    server: MetastoreServer, place: RemotePlace, tmp_path: Path, fixture: tuple[str, str], type: CompactionType
+) -> None:
+    table = table_on(server, place, tmp_path, fixture)
+    assert table.read() == table.read(check_visibility=False) == table.expected
+    readers, beside_cleaner = Readers(table), Readers(table)
+    for entity in table.entities:
+        chain = chain_of(table, entity, type)
+        with after_each_change(readers.look):
+            compacted = chain.compact()
+        with after_each_change(beside_cleaner.look):
+            cleanings = chain.clean()
+        assert compacted.outcome.state is OutcomeState.COMPACTED, compacted
+        assert [cleaning.state for cleaning in cleanings] == [CleaningState.CLEANED], cleanings
+        assert table.names(entity) == sorted(compacted.outcome.targets)
+    assert readers.wrong == beside_cleaner.wrong == []
+    assert readers.looks > 10
+    assert beside_cleaner.kept_away > 0
+    assert (readers.kept_away > 0) == (fixture == SEVERAL_FILES or len(compacted.outcome.targets) > 1)
+    assert table.read() == table.expected
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_whoever_comes_after_one_that_was_killed_ends_what_it_began(
+    server: MetastoreServer, place: RemotePlace, tmp_path: Path, step: str
+) -> None:
+    table = table_on(server, place, tmp_path)
+    [entity] = table.entities
+    chain = chain_of(table, entity).with_timeout(DEAD_AFTER_SECONDS)
+    run_until_killed(chain, step)
+    assert table.read() == table.read(check_visibility=False) == table.expected
+    end_it(table, chain)
+
+
+@pytest.mark.parametrize("type", [MAJOR, MINOR], ids=["major", "minor"])
+@pytest.mark.parametrize("copies", [1, 2])
+def test_a_part_that_one_left_who_was_killed_between_two_copies_goes_before_its_lock_does(
+    server: MetastoreServer, place: RemotePlace, tmp_path: Path, copies: int, type: CompactionType
+) -> None:
+    table = table_on(server, place, tmp_path, SEVERAL_FILES)
+    [entity] = table.entities
+    chain = chain_of(table, entity, type).with_timeout(DEAD_AFTER_SECONDS)
+    run_until_killed(stopping(chain, copies, signal.SIGKILL), "between copies")
+    assert table.read() == table.expected
+    if copies == 1:
+        # The first goes alone; of the others more than one may have arrived.
+        assert table.read(check_visibility=False) != table.expected
+    readers = Readers(table)
+    with after_each_change(readers.look):
+        assert chain.next_try().compact().outcome.state is OutcomeState.COMPACTED
+    assert readers.wrong == []
+    assert readers.kept_away > 0
+    end_it(table, chain, ends={OutcomeState.SKIPPED, OutcomeState.NOTHING_TO_MERGE})
+
+
+@pytest.mark.needs_minio
+def test_sensor_operator_spark_and_cleaner_work_on_s3_alone(
+    server: MetastoreServer, s3: S3Server, place: RemotePlace, tmp_path: Path
+) -> None:
+    """Airflow's processes have their key from a connection, Spark's from the environment: another one."""
+    table = table_on(server, place, tmp_path / "table", ("4.0.1", "acid_part"))
+    statement = {"Effect": "Allow", "Action": ["s3:*"], "Resource": ["arn:aws:s3:::*"]}
+    of_spark = s3.temporary_key(json.dumps({"Version": "2012-10-17", "Statement": [statement]}))
+    environment = {
+        "AWS_ACCESS_KEY_ID": of_spark.access_key,
+        "AWS_SECRET_ACCESS_KEY": of_spark.secret_key,
+        "AWS_SESSION_TOKEN": of_spark.session_token or "",
+        "AIRFLOW_CONN_MINIO": json.dumps(
+            {"conn_type": "aws", "login": s3.key.access_key, "password": s3.key.secret_key}
+        ),
+    }
+    options = {"s3": {**place.storages.s3.to_json(), "connection_id": "minio"}}
+    name = f"{table.table.database}.acid_part"
+    compacted, cleaned = run_tasks(server, name, options, environment, tmp_path / "airflow")
+    assert {item["state"] for item in compacted} == {"compacted"}
+    assert {item["state"] for item in cleaned} == {"cleaned"}
+    assert len(cleaned) == len(compacted) == len(table.entities)
+    assert table.read() == table.read(check_visibility=False) == table.expected
+    for entity in table.entities:
+        assert [name[:5] for name in table.names(entity)] == ["base_"]
+    assert not place.storages.open(table.table.uri).exists("_acid_runs")
