@@ -19,8 +19,9 @@ from pyspark.sql import SparkSession
 
 from airflow_provider_acid.acid.plan import CompactionPlan
 from airflow_provider_acid.acid.result import CompactionResult
-from airflow_provider_acid.filesystem import storage_for
-from airflow_provider_acid.spark_jobs.partition_job import run_plan
+from airflow_provider_acid.exceptions import AcidError
+from airflow_provider_acid.filesystem import Storages
+from airflow_provider_acid.spark_jobs.partition_job import RunItem, run_plan
 from airflow_provider_acid.spark_jobs.run_directory import Batch, RunDirectory, Seen
 
 _POLL_SECONDS = 0.5
@@ -43,12 +44,14 @@ class Driver:
     """Watches a run directory and runs its plans.
 
     :param run_uri: the run directory.
+    :param storages: opens it and the tables' locations, also in the tasks.
     """
 
-    def __init__(self, spark: SparkSession, run_uri: str) -> None:
+    def __init__(self, spark: SparkSession, run_uri: str, storages: Storages) -> None:
         self._spark = spark
+        self._storages = storages
         self._run_uri = run_uri
-        self._run = RunDirectory(storage_for(run_uri))
+        self._run = RunDirectory(storages.open(run_uri))
         self._running: dict[int, _Running] = {}
         self._finished: set[int] = set()
 
@@ -82,7 +85,7 @@ class Driver:
     def _carry_out(self, plan: CompactionPlan, item: int) -> CompactionResult:
         # Shown in Spark's user interface; it holds for this thread only.
         self._spark.sparkContext.setJobGroup(self._run_uri, f"compact {plan.entity}", interruptOnCancel=True)
-        return run_plan(self._spark, plan, self._run_uri, item)
+        return run_plan(self._spark, plan, RunItem(self._storages, self._run_uri, item))
 
     def _report(self, seen: Seen) -> None:
         for item, running in list(self._running.items()):
@@ -121,9 +124,12 @@ class Driver:
         _say(f"no sign of life from the operator for {batch.idle_timeout_seconds:g} s: stopping, nothing is published")
         pool.shutdown(wait=False, cancel_futures=True)
         self._spark.sparkContext.cancelJobGroup(self._run_uri)
-        # Whoever made the directory is gone, and nobody else would remove it.
+        # Whoever made the directory is gone, and nobody else would remove it soon.
         parent, _, name = self._run_uri.rstrip("/").rpartition("/")
-        storage_for(parent).delete([name])
+        try:
+            self._storages.open(parent).delete([name])
+        except AcidError as error:
+            _say(f"the run directory stays: {error}")
         return EXIT_ABANDONED
 
 
@@ -161,12 +167,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     parser = argparse.ArgumentParser(description="Carry out the compaction plans of a run directory.")
     parser.add_argument("--run-directory", required=True, help="URI of the directory the operator has made")
+    parser.add_argument("--storage-options", default="{}", help="how storages are reached, in JSON; nothing secret")
     arguments = parser.parse_args(argv)
     # Small partitions must not wait behind a big one; a site's own setting stands.
     conf = SparkConf().setIfMissing("spark.scheduler.mode", "FAIR")
     spark = SparkSession.builder.config(conf=conf).getOrCreate()
     try:
-        return Driver(spark, arguments.run_directory).run()
+        return Driver(spark, arguments.run_directory, Storages.from_json(arguments.storage_options)).run()
     finally:
         spark.stop()
 

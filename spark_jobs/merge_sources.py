@@ -37,6 +37,7 @@ class Sources:
     zones: frozenset[str] = frozenset()
     calendars: frozenset[int] = frozenset()
     depends_on_calendar: bool = False
+    largest_stripe_bytes: int = 0
 
     @property
     def zone(self) -> str:
@@ -58,6 +59,8 @@ def look_at(storage: Storage, bucket: BucketPlan, schema: OrcType, for_hive_3: b
             continue
         check_columns(reader.name, reader.row_type, schema.children[5], for_hive_3)
         found.rows += reader.tail.rows
+        sizes = [found.largest_stripe_bytes, *(stripe.size_bytes for stripe in reader.tail.stripes)]
+        found.largest_stripe_bytes = max(sizes)
         found.values = _sum(found.values, reader.values_by_column())
         found.is_exact_in_arrow &= is_exact(reader, schema.children[5])
         found.calendars |= {reader.tail.calendar}

@@ -101,6 +101,7 @@ _MESSAGES: dict[str, tuple[tuple[str, int, str, str], ...]] = {
         ("numberOfRows", 6, "uint64", ""),
         ("statistics", 7, "ColumnStatistics", "*"),
         ("rowIndexStride", 8, "uint32", ""),
+        ("writer", 9, "uint32", ""),
         ("encryption", 10, "bytes", ""),
         ("calendar", 11, "uint32", ""),
         ("softwareVersion", 12, "string", ""),
@@ -108,7 +109,11 @@ _MESSAGES: dict[str, tuple[tuple[str, int, str, str], ...]] = {
     "StripeStatistics": (("colStats", 1, "ColumnStatistics", "*"),),
     "Metadata": (("stripeStats", 1, "StripeStatistics", "*"),),
     "Stream": (("kind", 1, "uint32", ""), ("column", 2, "uint32", ""), ("length", 3, "uint64", "")),
-    "StripeFooter": (("streams", 1, "Stream", "*"), ("writerTimezone", 3, "string", "")),
+    "StripeFooter": (
+        ("streams", 1, "Stream", "*"),
+        ("columns", 2, "bytes", "*"),
+        ("writerTimezone", 3, "string", ""),
+    ),
     "RowIndexEntry": (("positions", 1, "uint64", "packed"), ("statistics", 2, "ColumnStatistics", "")),
     "RowIndex": (("entry", 1, "RowIndexEntry", "*"),),
 }

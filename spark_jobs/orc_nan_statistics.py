@@ -16,15 +16,15 @@ another row group, so none is hidden that was found before.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Container, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from google.protobuf.message import DecodeError
 
-from airflow_provider_acid.exceptions import StorageError, VerificationError
-from airflow_provider_acid.filesystem import Storage, join
+from airflow_provider_acid.exceptions import ConfigurationError, StorageError, VerificationError
+from airflow_provider_acid.filesystem import ObjectStorage, Storage, join
 from airflow_provider_acid.spark_jobs.file_copy import CHUNK_BYTES
 from airflow_provider_acid.spark_jobs.merged import next_attempt_path
 from airflow_provider_acid.spark_jobs.orc_codec import CodecError
@@ -38,10 +38,11 @@ _ROW_INDEX = 6
 _PART = "doubleStatistics"
 
 
-def without_nan_statistics(storage: Storage, path: str) -> str:
+def without_nan_statistics(storage: Storage, path: str, copied: Container[int] = ()) -> str:
     """Make sure that no reader is misled by NaN; nothing but the file's tail is read where there is none.
 
     :param path: of an attempt that was just written, ``name.uuid``; removed where another takes its place.
+    :param copied: numbers of the stripes that stay as they are, like those of insert-only files.
     :returns: the path of the file to go on with.
     :raises VerificationError: the written file cannot be understood.
     :raises StorageError: the second file cannot be written.
@@ -49,13 +50,20 @@ def without_nan_statistics(storage: Storage, path: str) -> str:
     name = join(storage.location, path)
     with storage.open_input(path) as file, _errors_named(name):
         tail = Sections.of(read_tail_section(file, file.seek(0, 2)))
-        columns = _columns_with_nan(tail.footer.statistics)
+        stripes = [number for number in range(len(tail.footer.stripes)) if number not in copied]
+        written = [tail.metadata.stripeStats[number].colStats for number in stripes]
+        if len(stripes) == len(tail.footer.stripes):
+            written.append(tail.footer.statistics)
+        columns = frozenset[int]().union(*map(columns_with_nan, written))
         if not columns:
             return path
         rewritten = next_attempt_path(path)
         with storage.create(rewritten) as output:
-            _Rewriting(file, output, tail, columns).run()
-    storage.delete([path])
+            _Rewriting(file, output, tail, columns, frozenset(stripes)).run()
+    # Executors without boto3 cannot delete on S3; what stays goes with the staging directory.
+    may_stay = (ConfigurationError,) if isinstance(storage, ObjectStorage) else ()
+    with suppress(*may_stay):
+        storage.delete([path])
     return rewritten
 
 
@@ -69,7 +77,7 @@ def _errors_named(name: str) -> Iterator[None]:
         raise StorageError(name, f"cannot be written again ({error})", "check free space and permissions") from error
 
 
-def _columns_with_nan(statistics: Collection[Any]) -> frozenset[int]:
+def columns_with_nan(statistics: Collection[Any]) -> frozenset[int]:
     """Ids of the columns whose limits are not certain: a NaN among the values shows in their sum."""
     return frozenset(
         column
@@ -89,26 +97,31 @@ class _Rewriting:
 
     :param tail: of ``file``; becomes that of ``output``.
     :param columns: ids of those that lose their limits.
+    :param stripes: numbers of those in which they do.
     """
 
     file: BinaryIO
     output: BinaryIO
     tail: Sections
     columns: frozenset[int]
+    stripes: frozenset[int]
 
     def run(self) -> None:
         stripes = self.tail.footer.stripes
         was_end = stripes[-1].offset + stripe_bytes(stripes[-1])
         self.output.write(MAGIC)
         offset = len(MAGIC)
-        for stripe in stripes:
-            self._rewrite_stripe(stripe)
+        for number, stripe in enumerate(stripes):
+            if number in self.stripes:
+                self._rewrite_stripe(stripe)
+            else:
+                self._copy(stripe.offset, stripe_bytes(stripe))
             stripe.offset = offset
             offset += stripe_bytes(stripe)
         self.tail.footer.contentLength += offset - was_end
         self._clear(self.tail.footer.statistics)
-        for of_stripe in self.tail.metadata.stripeStats:
-            self._clear(of_stripe.colStats)
+        for number in self.stripes:
+            self._clear(self.tail.metadata.stripeStats[number].colStats)
         self.output.write(self.tail.packed())
 
     def _rewrite_stripe(self, stripe: Any) -> None:

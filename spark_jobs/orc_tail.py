@@ -39,6 +39,11 @@ class Stripe:
     footer_bytes: int
     rows: int
 
+    @property
+    def size_bytes(self) -> int:
+        """The whole stripe."""
+        return self.index_bytes + self.data_bytes + self.footer_bytes
+
 
 @dataclass(frozen=True)
 class ColumnRange:
@@ -117,10 +122,7 @@ def reseal(end: bytes, schema: OrcType, user_metadata: Mapping[str, bytes], cale
     postscript, metadata, footer, kind = _sections(end)
     start = len(end) - len(metadata) - postscript.footerLength - end[-1] - 1
     del footer.types[:]
-    for node in to_footer(schema):
-        footer.types.add(
-            kind=node.kind, subtypes=node.subtypes, fieldNames=node.field_names, **_parameters(node.parameters)
-        )
+    declare_types(footer, schema)
     del footer.metadata[:]
     for name, value in user_metadata.items():
         footer.metadata.add(name=name, value=value)
@@ -135,6 +137,20 @@ def reseal(end: bytes, schema: OrcType, user_metadata: Mapping[str, bytes], cale
 def stripe_rows(end: bytes) -> tuple[int, ...]:
     """Rows of every stripe, from the last bytes of a file just written."""
     return tuple(stripe.numberOfRows for stripe in _sections(end)[2].stripes)
+
+
+def tail_bytes(end: bytes) -> int:
+    """Length of the tail in the last bytes of a file just written."""
+    postscript: Any = message_class("PostScript").FromString(end[-1 - end[-1] : -1])
+    return int(1 + end[-1] + postscript.footerLength + postscript.metadataLength)
+
+
+def declare_types(footer: Any, schema: OrcType) -> None:
+    """Add the types, as Hive declares them, to a ``Footer`` that has none."""
+    for node in to_footer(schema):
+        footer.types.add(
+            kind=node.kind, subtypes=node.subtypes, fieldNames=node.field_names, **_parameters(node.parameters)
+        )
 
 
 def _parameters(parameters: Mapping[str, int]) -> dict[str, int]:
@@ -209,7 +225,7 @@ def _decode(end: bytes, size: int) -> OrcTail:
 
 def _check_layout(stripes: tuple[Stripe, ...], rows: int, data_end: int) -> None:
     for stripe in stripes:
-        if stripe.offset + stripe.index_bytes + stripe.data_bytes + stripe.footer_bytes > data_end:
+        if stripe.offset + stripe.size_bytes > data_end:
             raise ValueError("a stripe reaches behind the end of the data")
     if sum(stripe.rows for stripe in stripes) != rows:
         raise ValueError(f"its stripes have {sum(stripe.rows for stripe in stripes)} rows, its footer says {rows}")

@@ -10,9 +10,10 @@ from airflow_provider_acid.spark_jobs.orc_schema import Kind, OrcType
 # ORC's C++ writer, below both pyarrow and pyorc, fills its compression blocks from memory blocks of this size.
 _MEMORY_BLOCK_BYTES = 65_536
 
-# Types whose hashes are the same in every implementation of ORC. Those of tinyint are not: the C++ library overwrites
-# the first values of a batch before it hashes them (ByteColumnWriter), and Hive 4 then skips rows that are there.
-_FILTERED = (Kind.SMALLINT, Kind.INT, Kind.BIGINT, Kind.STRING)
+FILTERED_KINDS = (Kind.SMALLINT, Kind.INT, Kind.BIGINT, Kind.STRING)
+"""Types whose hashes are the same in every implementation of ORC. Those of tinyint are not: the C++ library overwrites
+the first values of a batch before it hashes them (ByteColumnWriter), and Hive 4 then skips rows that are there.
+"""
 
 
 def writable(options: OrcOptions) -> OrcOptions:
@@ -33,7 +34,7 @@ def bloom_filter_ids(schema: OrcType, columns: tuple[str, ...]) -> set[int]:
     wanted, ids = {name.lower() for name in columns}, set()
     column_id = 7
     for name, child in zip(schema.children[5].names, schema.children[5].children, strict=True):
-        if name.lower() in wanted and child.kind in _FILTERED:
+        if name.lower() in wanted and child.kind in FILTERED_KINDS:
             ids.add(column_id)
         column_id += sum(1 for _ in child.walk())
     return ids

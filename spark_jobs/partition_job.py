@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import udf
 
 from airflow_provider_acid.acid import json_fields as fields
-from airflow_provider_acid.acid.exchange import RESULT_FILE
+from airflow_provider_acid.acid.exchange import PLAN_FILE, RESULT_FILE
 from airflow_provider_acid.acid.json_fields import JsonObject
+from airflow_provider_acid.acid.listing import Listing
 from airflow_provider_acid.acid.names import marker_files
 from airflow_provider_acid.acid.plan import CompactionPlan, OutputKind
 from airflow_provider_acid.acid.result import CompactionResult, OutputFile
@@ -25,24 +26,40 @@ from airflow_provider_acid.exceptions import (
     StorageError,
     VerificationError,
 )
-from airflow_provider_acid.filesystem import Storage, storage_for
+from airflow_provider_acid.filesystem import ObjectStorage, Storage, Storages
 from airflow_provider_acid.spark_jobs.merge import merge_bucket
 from airflow_provider_acid.spark_jobs.merged import Merged
 from airflow_provider_acid.spark_jobs.run_directory import RunDirectory
 
 _PERCENT_STEP = 10
 
+_QUIET_SECONDS = 1.0
+"""So long a task tells nothing: each word is a new file, which takes as long as merging a small bucket."""
 
-def run_plan(spark: SparkSession, plan: CompactionPlan, run_uri: str, item: int) -> CompactionResult:
+
+@dataclass(frozen=True)
+class RunItem:
+    """One partition of a run, as far as a task has to know it.
+
+    :param storages: opens the run directory and the partition's location.
+    :param run_uri: the run directory, for the tasks' progress.
+    :param number: the item's place in the run.
+    """
+
+    storages: Storages
+    run_uri: str
+    number: int
+
+
+def run_plan(spark: SparkSession, plan: CompactionPlan, item: RunItem) -> CompactionResult:
     """Carry out a plan up to its sealed staging directory.
 
-    :param run_uri: the run directory, for the tasks' progress.
     :returns: the result; its ``error`` is set when the plan could not be carried out, whatever the reason.
     """
-    return carry_out(plan, lambda: _run_tasks(spark, plan, run_uri, item))
+    return carry_out(item.storages, plan, lambda: _run_tasks(spark, plan, item))
 
 
-def carry_out(plan: CompactionPlan, merge_buckets: Callable[[], list[Merged]]) -> CompactionResult:
+def carry_out(storages: Storages, plan: CompactionPlan, merge_buckets: Callable[[], list[Merged]]) -> CompactionResult:
     """Merge by whatever means and seal the staging directory.
 
     :param merge_buckets: merges every bucket of the plan; the outcomes by bucket.
@@ -50,38 +67,58 @@ def carry_out(plan: CompactionPlan, merge_buckets: Callable[[], list[Merged]]) -
     """
     start = time.monotonic()
     try:
-        files = _merge_all(plan, merge_buckets)
+        storage = storages.open(plan.location)
+        files = _merge_all(storage, plan, merge_buckets)
+        # Whatever a sealed result names was written before; see compaction/staging_by_copy.
+        _check_wanted(storage, plan)
         result = CompactionResult(plan.attempt, plan.entity, None, files, time.monotonic() - start)
-        storage_for(plan.location).write_new(f"{plan.staging}/{RESULT_FILE}", result.to_json().encode())
+        storage.write_new(f"{plan.staging}/{RESULT_FILE}", result.to_json().encode())
     except AcidError as error:
         return CompactionResult(plan.attempt, plan.entity, str(error), (), time.monotonic() - start)
     return result
 
 
-def _merge_all(plan: CompactionPlan, merge_buckets: Callable[[], list[Merged]]) -> tuple[OutputFile, ...]:
-    storage = storage_for(plan.location)
+def _merge_all(
+    storage: Storage, plan: CompactionPlan, merge_buckets: Callable[[], list[Merged]]
+) -> tuple[OutputFile, ...]:
+    _check_wanted(storage, plan)
     for output in plan.outputs:
         _check_untouched(storage, plan, output.kind)
     merged = merge_buckets()
-    for written in merged:
-        if written.attempt is not None:
-            storage.publish(written.attempt, f"{plan.staged(written.file.output)}/{written.file.name}")
+    files = _stay(merged) if isinstance(storage, ObjectStorage) else _put_together(storage, plan, merged)
     for output in plan.outputs:
         for name, content in marker_files(output.target).items():
             storage.write_new(f"{plan.staged(output.kind)}/{name}", content)
+    return files
+
+
+def _put_together(storage: Storage, plan: CompactionPlan, merged: Sequence[Merged]) -> tuple[OutputFile, ...]:
+    """Rename the files into one directory, which the operator will rename."""
+    for written in merged:
+        if written.attempt is not None:
+            storage.publish(written.attempt, f"{plan.staged(written.file.output)}/{written.file.name}")
     return tuple(written.file for written in merged)
 
 
-def _check_untouched(storage: Storage, plan: CompactionPlan, kind: OutputKind) -> None:
-    # Only the operator makes directories: where a successor removed them, nothing may bring them back.
-    output = plan.staged(kind)
-    if not storage.exists(output):
+def _stay(merged: Sequence[Merged]) -> tuple[OutputFile, ...]:
+    """Leave them where they are: without renames that would be a copy, and the operator has to make one anyway."""
+    return tuple(replace(written.file, attempt=written.attempt) for written in merged)
+
+
+def _check_wanted(storage: Storage, plan: CompactionPlan) -> None:
+    # Only the operator writes plans and makes directories: where a successor removed them, nothing brings them back.
+    name = f"{plan.staging}/{PLAN_FILE}"
+    if not storage.exists(name):
         raise StorageError(
-            f"{plan.location}/{output}",
+            f"{plan.location}/{name}",
             "does not exist, its attempt was given up",
             "let the operator try again; it plans anew",
         )
-    found = storage.list(output)
+
+
+def _check_untouched(storage: Storage, plan: CompactionPlan, kind: OutputKind) -> None:
+    output = plan.staged(kind)
+    found = storage.list(output) if storage.exists(output) else Listing()
     if found.files or found.directories:
         raise StorageError(
             f"{plan.location}/{output}",
@@ -90,13 +127,13 @@ def _check_untouched(storage: Storage, plan: CompactionPlan, kind: OutputKind) -
         )
 
 
-def _run_tasks(spark: SparkSession, plan: CompactionPlan, run_uri: str, item: int) -> list[Merged]:
+def _run_tasks(spark: SparkSession, plan: CompactionPlan, item: RunItem) -> list[Merged]:
     tasks = len(plan.buckets)
     if tasks == 0:
         return []
     # A range gives exactly one row to each Spark task; a repartition does not promise that. A plain Python function is
     # enough for so few rows, and unlike mapInArrow it does not need pandas on the driver.
-    merge = udf(_bucket_task(plan.to_json(), run_uri, item), "string", useArrow=False).asNondeterministic()
+    merge = udf(_bucket_task(plan.to_json(), item), "string", useArrow=False).asNondeterministic()
     try:
         rows = spark.range(0, tasks, 1, tasks).select(merge("id").alias("answer")).collect()
     except PySparkException as error:
@@ -136,25 +173,27 @@ class _TaskError(AcidError):
         return self.subject
 
 
-def _bucket_task(document: str, run_uri: str, item: int) -> Callable[[int], str]:
+def _bucket_task(document: str, item: RunItem) -> Callable[[int], str]:
     """What runs on an executor: merges the bucket whose place in the plan is the row's number."""
 
     def run(place: int) -> str:
-        return answer_for(document, place, run_uri, item)
+        return answer_for(document, place, item)
 
     return run
 
 
-def answer_for(document: str, place: int, run_uri: str, item: int) -> str:
+def answer_for(document: str, place: int, item: RunItem) -> str:
     """Merge one bucket of a plan and describe the outcome in JSON.
 
     A refusal is an answer: Spark would only repeat it. A failing storage is raised, so that Spark tries again.
     """
     plan = CompactionPlan.from_json(document)
     bucket = plan.buckets[place]
-    progress = _BucketProgress(RunDirectory(storage_for(run_uri)), item, bucket.bucket, bucket.input_bytes)
+    progress = _BucketProgress(
+        RunDirectory(item.storages.open(item.run_uri)), item.number, bucket.bucket, bucket.input_bytes
+    )
     try:
-        merged = merge_bucket(storage_for(plan.location), plan, bucket, progress)
+        merged = merge_bucket(item.storages.open(plan.location), plan, bucket, progress)
     except (RefusedError, VerificationError) as error:
         return json.dumps({"error": str(error)})
     progress(bucket.input_bytes)
@@ -162,7 +201,7 @@ def answer_for(document: str, place: int, run_uri: str, item: int) -> str:
 
 
 class _BucketProgress:
-    """Tells the run directory about every tenth of a bucket."""
+    """Tells the run directory about every tenth of a bucket, where that takes long."""
 
     def __init__(self, run: RunDirectory, item: int, bucket: int, input_bytes: int) -> None:
         self._run = run
@@ -170,8 +209,11 @@ class _BucketProgress:
         self._bucket = bucket
         self._input_bytes = max(input_bytes, 1)
         self._told = 0
+        self._begin_seconds = time.monotonic()
 
     def __call__(self, done_bytes: int) -> None:
+        if time.monotonic() - self._begin_seconds < _QUIET_SECONDS:
+            return
         percent = done_bytes * 100 // self._input_bytes
         if percent >= min(self._told + _PERCENT_STEP, 100) > self._told:
             self._told = percent

@@ -16,7 +16,7 @@ import pyarrow as pa
 from airflow_provider_acid.exceptions import StorageError, VerificationError
 from airflow_provider_acid.spark_jobs.acid_keys import DELETE, INSERT, UPDATE, Key, key_at
 from airflow_provider_acid.spark_jobs.orc_schema import OrcType
-from airflow_provider_acid.spark_jobs.orc_tail import KEY_INDEX, STATS, VERSION, reseal, stripe_rows
+from airflow_provider_acid.spark_jobs.orc_tail import KEY_INDEX, STATS, VERSION, reseal, stripe_rows, tail_bytes
 
 
 class SealedOutput(io.RawIOBase):
@@ -71,6 +71,14 @@ class SealedOutput(io.RawIOBase):
         self._file.write(reseal(bytes(self._held or b""), schema, metadata, calendar))
         self._held = bytearray()
 
+    def unseal(self) -> bytes:
+        """Write the held end without the tail, and give that back."""
+        end = bytes(self._held or b"")
+        start = len(end) - tail_bytes(end)
+        self._file.write(end[:start])
+        self._held = bytearray()
+        return end[start:]
+
 
 @contextmanager
 def sealed_output(name: str, file: BinaryIO) -> Iterator[SealedOutput]:
@@ -81,13 +89,24 @@ def sealed_output(name: str, file: BinaryIO) -> Iterator[SealedOutput]:
     """
     output = SealedOutput(file)
     try:
-        yield output
+        with write_errors_named(name):
+            yield output
+    finally:
+        output.abandon()
+
+
+@contextmanager
+def write_errors_named(name: str) -> Iterator[None]:
+    """Turn what a file says that cannot be written into an error that names it.
+
+    :raises StorageError: in its place.
+    """
+    try:
+        yield
     except (pa.ArrowException, OSError) as error:
         # Arrow adds the Python traceback to what the file said.
         reason = str(error).partition(". Detail")[0]
         raise StorageError(name, f"cannot be written ({reason})", "check free space and permissions") from error
-    finally:
-        output.abandon()
 
 
 def acid_metadata(key_index: Sequence[Key], operation: int, rows: int) -> dict[str, bytes]:

@@ -55,10 +55,15 @@ class SourceReader:
         self.file = file
         self.tail: OrcTail = read_tail(file, name)
         self._ids = ids
-        self._first_row_id = first_row_id
+        self.first_row_id = first_row_id
         _check_columns(name, self.tail.schema, ids)
         with damage_named(name):
             self._arrow = orc.ORCFile(pa.PythonFile(cast(io.IOBase, file), mode="r"))
+
+    @property
+    def has_ids(self) -> bool:
+        """Whether the file has ACID columns."""
+        return self._ids is None
 
     @property
     def row_type(self) -> OrcType:
@@ -121,7 +126,7 @@ class SourceReader:
             yield INSERT, ids.write_id, ids.bucket_property, row_id, ids.write_id, row
 
     def _first_row_of(self, stripe: int) -> int:
-        return self._first_row_id + sum(before.rows for before in self.tail.stripes[:stripe])
+        return self.first_row_id + sum(before.rows for before in self.tail.stripes[:stripe])
 
     def _read(self, stripe: int, names: Sequence[str] | None) -> pa.RecordBatch:
         with damage_named(self.name):

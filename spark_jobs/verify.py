@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import zoneinfo
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import pyarrow as pa
 
@@ -13,6 +14,7 @@ from airflow_provider_acid.exceptions import AcidError, VerificationError
 from airflow_provider_acid.filesystem import Storage, join
 from airflow_provider_acid.spark_jobs.acid_keys import Key, key_at
 from airflow_provider_acid.spark_jobs.exact_rows import exact_reader
+from airflow_provider_acid.spark_jobs.file_copy import digest_of
 from airflow_provider_acid.spark_jobs.key_filter import KeyFilter
 from airflow_provider_acid.spark_jobs.orc_schema import OrcType
 from airflow_provider_acid.spark_jobs.orc_tail import OrcTail
@@ -116,24 +118,31 @@ class RowsCheck:
 
     :param filter_again: a new filter of the same bucket; it must find nothing to drop, and the keys in order.
     :param zone: the zone in which the file counts timestamps; None where Arrow holds every value and may read it.
+    :param copied: SHA-256 of the stripes that were copied as bytes, by their numbers; of those the keys are read.
     """
 
-    def __init__(self, filter_again: KeyFilter, zone: str | None) -> None:
+    def __init__(
+        self, filter_again: KeyFilter, zone: str | None, copied: Mapping[int, bytes] = MappingProxyType({})
+    ) -> None:
         self._filter_again = filter_again
         self._zone = zone
+        self._copied = copied
 
     def __call__(self, reader: SourceReader, stripe: int) -> pa.RecordBatch:
         """Check one stripe.
 
         :raises VerificationError: it holds rows that should be gone, or cannot be read whole.
         """
-        batch = reader.read_stripe(stripe, None if self._zone is None else KEY_FIELDS)
+        is_copied = stripe in self._copied
+        batch = reader.read_stripe(stripe, KEY_FIELDS if is_copied or self._zone is not None else None)
         kept = self._filter_again.apply(reader.name, batch)
         if kept.rows_aborted or kept.rows_deleted:
             raise VerificationError(
                 reader.name, f"holds {kept.rows_aborted} aborted and {kept.rows_deleted} deleted rows", REPORT
             )
-        if self._zone is not None:
+        if is_copied:
+            self._check_bytes(reader, stripe)
+        elif self._zone is not None:
             with damage_named(reader.name):
                 rows = sum(1 for _ in exact_reader(reader, zoneinfo.ZoneInfo(self._zone)).read_stripe(stripe))
             if rows != batch.num_rows:
@@ -141,3 +150,9 @@ class RowsCheck:
                     reader.name, f"has {rows} rows in stripe {stripe}, not {batch.num_rows}", REPORT
                 )
         return batch
+
+    def _check_bytes(self, reader: SourceReader, stripe: int) -> None:
+        place = reader.tail.stripes[stripe]
+        reader.file.seek(place.offset)
+        if digest_of(reader.file, place.size_bytes) != self._copied[stripe]:
+            raise VerificationError(reader.name, f"its stripe {stripe} is not its source's bytes", REPORT)

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from airflow_provider_acid.acid.partition import CompactionPolicy
 from airflow_provider_acid.acid.plan import OrcOptions
 from airflow_provider_acid.exceptions import UnsupportedTableError
 
 _COMPRESSIONS = ("none", "zlib", "snappy", "lz4", "zstd")
 
 
-def orc_options(table_parameters: Mapping[str, str]) -> OrcOptions:
-    """How the table wants its ORC files written.
+def orc_options(
+    table_parameters: Mapping[str, str],
+    policy: CompactionPolicy = CompactionPolicy(),  # noqa: B008 - immutable
+) -> OrcOptions:
+    """How the table wants its ORC files written, and which stripes the site wants copied.
 
     :raises UnsupportedTableError: a compression or a number that cannot be honoured.
     """
@@ -33,6 +37,8 @@ def orc_options(table_parameters: Mapping[str, str]) -> OrcOptions:
         bloom_filter_columns=tuple(
             name.strip() for name in table_parameters.get("orc.bloom.filter.columns", "").split(",") if name.strip()
         ),
+        stripe_copy=policy.stripe_copy,
+        small_stripe_share=policy.small_stripe_share,
     )
 
 

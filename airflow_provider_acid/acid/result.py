@@ -25,6 +25,8 @@ class OutputFile:
     :param rows_deleted: dropped because a valid delete event names them.
     :param rows_repeated: delete events dropped because another file holds the same one.
     :param rows_out: in the file; ``rows_in - rows_aborted - rows_deleted - rows_repeated``.
+    :param attempt: path below the partition's location where the file lies until it is published; None where it
+        lies in its staged directory.
     """
 
     output: OutputKind
@@ -37,6 +39,7 @@ class OutputFile:
     rows_deleted: int
     rows_repeated: int
     rows_out: int
+    attempt: str | None = None
 
     @classmethod
     def from_json(cls, data: JsonObject) -> OutputFile:
@@ -46,7 +49,8 @@ class OutputFile:
             fields.word(data, "output", OutputKind),
             fields.integer(data, "bucket"),
             fields.optional_text(data, "name"),
-            *(fields.integer(data, name) for name in counts),
+            **{name: fields.integer(data, name) for name in counts},
+            attempt=fields.optional_text(data, "attempt"),
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,11 +13,13 @@ import pyorc
 from pyorc.converters import ORCConverter
 
 from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.exchange import PLAN_FILE
 from airflow_provider_acid.acid.plan import (
     BucketPlan,
     Column,
     CompactionPlan,
     CompactionType,
+    CopiedStripes,
     FileFormat,
     OrcOptions,
     OutputDirectory,
@@ -24,11 +27,14 @@ from airflow_provider_acid.acid.plan import (
     SourceFile,
     SyntheticIds,
 )
-from airflow_provider_acid.filesystem import storage_for
 from airflow_provider_acid.spark_jobs.merge import merge_bucket
 from airflow_provider_acid.spark_jobs.merged import Merged
+from airflow_provider_acid.storages.local import LocalStorage
 
 STAGING = "_staging"
+
+STRIPE_COPY = CopiedStripes(os.environ.get("STRIPE_COPY", "auto"))
+"""Whether stripes are copied where a test does not say it; all tests hold for every value."""
 
 Event = tuple[int, int, int, int, int, Any]
 
@@ -79,7 +85,7 @@ def major_plan(path: Path, format: FileFormat, target: str, **fields: Any) -> Co
         "directories": (),
         "side_files": (),
         "bucketed": False,
-        "orc": OrcOptions(),
+        "orc": OrcOptions(stripe_copy=STRIPE_COPY),
         **fields,
     }
     return CompactionPlan(
@@ -102,11 +108,12 @@ class Partition:
         self.path = path
         self.types = types
         self.names = [f"c{place}" for place in range(len(types))]
-        self.storage = storage_for(str(path))
+        self.storage = LocalStorage(str(path))
         self.rows: dict[int, list[SourceFile]] = {}
         self.deletes: list[SourceFile] = []
         for name in ("attempts", "output/rows", "output/deletes"):
             (path / STAGING / name).mkdir(parents=True)
+        (path / STAGING / PLAN_FILE).touch()
 
     def write(
         self, name: str, events: Iterable[Event], *, bucket: int = 0, types: Sequence[str] | None = None, **options: Any
@@ -162,6 +169,7 @@ class Partition:
         high_water_mark: int = 1000,
         aborted: Sequence[int] = (),
         orc: OrcOptions | None = None,
+        stripe_copy: CopiedStripes = STRIPE_COPY,
         bucketed: bool = False,
         target: str = "base_0001000",
     ) -> CompactionPlan:
@@ -174,7 +182,7 @@ class Partition:
             high_water_mark=high_water_mark,
             aborted_write_ids=tuple(aborted),
             bucketed=bucketed,
-            orc=orc or OrcOptions(),
+            orc=replace(orc or OrcOptions(), stripe_copy=stripe_copy),
             buckets=tuple(
                 BucketPlan(OutputKind.ROWS, bucket, tuple(rows), tuple(self.deletes))
                 for bucket, rows in sorted(self.rows.items())

@@ -11,22 +11,29 @@ import pytest
 from airflow_provider_acid.acid.directory import acid_directory
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.partition import AttemptNames, CompactionPolicy, PartitionState
-from airflow_provider_acid.acid.plan import Column, CompactionType
+from airflow_provider_acid.acid.plan import Column, CompactionType, CopiedStripes, OrcOptions
 from airflow_provider_acid.acid.planning import choose, plan_compaction
 from airflow_provider_acid.acid.write_ids import TableWriteIds, compactor_list
 from airflow_provider_acid.compaction.snapshot import read_flush_lengths
-from airflow_provider_acid.filesystem import storage_for
+from airflow_provider_acid.compaction.staging import open_staging
 from airflow_provider_acid.spark_jobs.orc_tail import read_tail
+from airflow_provider_acid.storages.local import LocalStorage
 from tests.harness.acid_reader import Snapshot, as_hive_prints, read_table
 from tests.harness.hive_tables import VERSIONS, HiveFixture, fixture_names, load_fixture
 from tests.harness.plain_job import run_plainly
+from tests.unit.spark_jobs.acid_files import STRIPE_COPY
+from tests.unit.spark_jobs.orc_tails import Tail
+from tests.unit.spark_jobs.striped_files import stripes_of
 
 MAJOR, MINOR = CompactionType.MAJOR, CompactionType.MINOR
-POLICY = CompactionPolicy(rewrite_single_delta=True)
+POLICY = CompactionPolicy(rewrite_single_delta=True, stripe_copy=STRIPE_COPY)
 
 TABLES = [
     (version, name) for version in VERSIONS for name in fixture_names(version) if load_fixture(version, name).full_acid
 ]
+
+MEDIAN_STRIPE_BYTES = 330
+"""Of the fixtures' files: half of the stripes are small."""
 
 CONVERTED = ("a_conv", "a_conv_part")
 RAW = ("a_load",)
@@ -34,15 +41,31 @@ RAW = ("a_load",)
 NOTHING_TO_MINOR = ("a_multi", "a_over", "a_stream", "a_stream_open", "acid_multi", "acid_over", "merge_src")
 
 
-@pytest.mark.parametrize("types", [(MAJOR,), (MINOR,), (MINOR, MAJOR)], ids=["major", "minor", "minor then major"])
+@pytest.mark.parametrize(
+    ("stripe_copy", "types"),
+    [
+        pytest.param(CopiedStripes(mode), types, id=f"{mode}: {' then '.join(kind.value for kind in types)}")
+        for mode, types in (
+            ("never", (MAJOR,)),
+            ("never", (MINOR,)),
+            ("never", (MINOR, MAJOR)),
+            ("always", (MAJOR,)),
+            ("always", (MINOR, MAJOR)),
+            ("auto", (MINOR, MAJOR)),
+        )
+    ],
+)
 @pytest.mark.parametrize(("version", "name"), TABLES)
 def test_a_merged_table_holds_the_rows_and_row_ids_that_hive_read(
-    version: str, name: str, types: tuple[CompactionType, ...], tmp_path: Path
+    version: str, name: str, stripe_copy: CopiedStripes, types: tuple[CompactionType, ...], tmp_path: Path
 ) -> None:
     """W-16, W-17: also converted tables, LOAD DATA and streams."""
     fixture = decided(load_fixture(version, name))
     location = fixture.unpack(tmp_path)
-    done = [compact(fixture, partition, wanted) for wanted in types for partition in partitions(fixture, location)]
+    policy = replace(POLICY, stripe_copy=stripe_copy, small_stripe_share=MEDIAN_STRIPE_BYTES / OrcOptions.stripe_bytes)
+    done = [
+        compact(fixture, partition, wanted, policy) for wanted in types for partition in partitions(fixture, location)
+    ]
     assert (types[-1] in done) is (types != (MINOR,) or name not in (*CONVERTED, *RAW, *NOTHING_TO_MINOR))
     assert rows_by_id(fixture, location) == by_row_id(fixture.rows)
 
@@ -58,9 +81,11 @@ def partitions(fixture: HiveFixture, location: Path) -> list[Path]:
     return sorted(location.glob("/".join(["*"] * len(keys)))) if keys else [location]
 
 
-def compact(fixture: HiveFixture, partition: Path, wanted: CompactionType) -> CompactionType | None:
+def compact(
+    fixture: HiveFixture, partition: Path, wanted: CompactionType, policy: CompactionPolicy = POLICY
+) -> CompactionType | None:
     """Replace what a compaction of the partition reads by what it makes of that; the type that was carried out."""
-    storage = storage_for(str(partition))
+    storage = LocalStorage(str(partition))
     write_ids = compactor_list(
         TableWriteIds("default.t", fixture.high_water_mark, fixture.open_write_ids, fixture.aborted_write_ids)
     )
@@ -76,12 +101,10 @@ def compact(fixture: HiveFixture, partition: Path, wanted: CompactionType) -> Co
         table_parameters=fixture.definition.properties,
         flush_lengths=read_flush_lengths(storage, directory),
     )
-    if choose(state.entity, directory, state.format, wanted, POLICY).nothing:
+    if choose(state.entity, directory, state.format, wanted, policy).nothing:
         return None
-    plan = plan_compaction(state, AttemptNames("attempt", "_staging", 0), wanted, "test", POLICY)
-    storage.make_directory("_staging/attempts")
-    for output in plan.outputs:
-        storage.make_directory(plan.staged(output.kind))
+    plan = plan_compaction(state, AttemptNames("attempt", "_staging", 0), wanted, "test", policy)
+    open_staging(storage, plan)
     result = run_plainly(plan)
     assert result.error is None
     assert all(file.rows_out == counted_out(vars(file)) for file in result.files)
@@ -137,3 +160,19 @@ def test_char_varchar_and_decimal_keep_their_declaration(tmp_path: Path) -> None
         before.compression,
         before.row_index_stride,
     )
+
+
+@pytest.mark.parametrize(("version", "name", "writer_version"), [("3.1.3", "a_plain", 7), ("4.0.1", "acid_plain", 9)])
+def test_stripes_that_hive_wrote_lie_in_one_file_with_rewritten_ones(
+    version: str, name: str, writer_version: int, tmp_path: Path
+) -> None:
+    fixture = load_fixture(version, name)
+    location = fixture.unpack(tmp_path)
+    before = {stripe for path in location.glob("delta_*/bucket_*") for stripe in stripes_of(path.read_bytes())}
+    compact(fixture, location, MAJOR, replace(POLICY, stripe_copy=CopiedStripes.ALWAYS))
+    (base,) = location.glob("base_*/bucket_00000")
+    found = Tail(base.read_bytes())
+    assert {stripe in before for stripe in stripes_of(base.read_bytes())} == {True, False}
+    assert (found.footer.writer, found.postscript.writerVersion) == (0, writer_version)
+    assert found.postscript.compressionBlockSize >= 32768
+    assert rows_by_id(fixture, location) == by_row_id(fixture.rows)

@@ -16,10 +16,10 @@ import pytest
 
 from airflow_provider_acid.acid.plan import BucketPlan, Column, FileFormat, OutputKind, SourceFile
 from airflow_provider_acid.exceptions import CorruptFileError, VerificationError
-from airflow_provider_acid.filesystem import LocalStorage, storage_for
 from airflow_provider_acid.spark_jobs import file_copy
 from airflow_provider_acid.spark_jobs.merge import merge_bucket
 from airflow_provider_acid.spark_jobs.merged import Merged
+from airflow_provider_acid.storages.local import LocalStorage
 from tests.unit.spark_jobs.acid_files import STAGING, major_plan, orc_content
 from tests.unit.spark_jobs.orc_tails import Tail
 
@@ -28,7 +28,7 @@ class Bucket:
     """A bucket of an insert-only partition with these files."""
 
     def __init__(self, folder: Path, format: FileFormat, files: Mapping[str, bytes], number: int = 0) -> None:
-        self.folder, self.storage = folder, storage_for(str(folder))
+        self.folder, self.storage = folder, LocalStorage(str(folder))
         for name, content in files.items():
             path = folder / "delta_0000001_0000001_0000" / name
             path.parent.mkdir(parents=True, exist_ok=True)

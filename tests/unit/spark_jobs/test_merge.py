@@ -13,7 +13,7 @@ from typing import Any
 import pyorc
 import pytest
 
-from airflow_provider_acid.acid.plan import OrcOptions, SourceFile
+from airflow_provider_acid.acid.plan import CopiedStripes, OrcOptions, SourceFile
 from airflow_provider_acid.exceptions import AcidError, CorruptFileError, StorageError, UnsupportedTableError
 from airflow_provider_acid.spark_jobs import exact_rows, merge_sources
 from airflow_provider_acid.spark_jobs.orc_tail import read_tail
@@ -136,7 +136,7 @@ def test_the_footer_says_what_hive_needs(tmp_path: Path, compression: str, types
     rows = [insert(1, row_id, *(RANDOM.getrandbits(50), (-5, 250_000_000))[: len(types)]) for row_id in range(ROWS)]
     partition.write("delta_0000001_0000001_0000", rows)
     options = OrcOptions(compression=compression, stripe_bytes=4096, compression_block_bytes=4096)
-    merged = partition.merge(orc=options)
+    merged = partition.merge(orc=options, stripe_copy=CopiedStripes.NEVER)
     assert merged.attempt is not None
     with (tmp_path / merged.attempt).open("rb") as file:
         reader = pyorc.Reader(file)
@@ -200,7 +200,7 @@ def test_damage_that_only_the_exact_way_meets_is_refused_by_name(
     monkeypatch.setattr(exact_rows, "exact_reader", lambda source, zone: Damaged())
     partition.write("delta_0000001_0000001_0000", noise(1, 3))
     with pytest.raises(CorruptFileError, match="delta_0000001_0000001_0000/bucket_00000: cannot be read exactly"):
-        partition.merge()
+        partition.merge(stripe_copy=CopiedStripes.NEVER)
 
 
 def test_a_file_that_changed_since_the_plan_is_refused(partition: Partition) -> None:

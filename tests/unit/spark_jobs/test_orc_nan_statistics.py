@@ -13,12 +13,13 @@ import pyorc
 import pytest
 from pyorc.predicates import Predicate, PredicateColumn
 
-from airflow_provider_acid.acid.plan import OrcOptions
-from airflow_provider_acid.exceptions import StorageError, VerificationError
-from airflow_provider_acid.filesystem import LocalStorage
-from airflow_provider_acid.spark_jobs import merge_rows
+from airflow_provider_acid.acid.plan import CopiedStripes, OrcOptions
+from airflow_provider_acid.exceptions import ConfigurationError, StorageError, VerificationError
+from airflow_provider_acid.spark_jobs import rows_output
 from airflow_provider_acid.spark_jobs.merged import Merged
 from airflow_provider_acid.spark_jobs.orc_nan_statistics import without_nan_statistics
+from airflow_provider_acid.storages.local import LocalStorage
+from tests.unit.compaction.copying_storage import CopyingStorage
 from tests.unit.spark_jobs.acid_files import STAGING, Partition, insert
 from tests.unit.spark_jobs.orc_tails import Tail
 
@@ -115,10 +116,10 @@ def without_part(statistics: Any) -> Any:
 def merge(partition: Partition, monkeypatch: pytest.MonkeyPatch | None = None, **orc: Any) -> Merged:
     """A merge; with ``monkeypatch`` one that leaves the writer's statistics as they are."""
     if monkeypatch is None:
-        return partition.merge(orc=OrcOptions(**orc))
+        return partition.merge(orc=OrcOptions(**orc), stripe_copy=CopiedStripes.NEVER)
     with monkeypatch.context() as patch:
-        patch.setattr(merge_rows, "without_nan_statistics", lambda storage, path: path)
-        return partition.merge(orc=OrcOptions(**orc))
+        patch.setattr(rows_output, "without_nan_statistics", lambda storage, path, copied: path)
+        return partition.merge(orc=OrcOptions(**orc), stripe_copy=CopiedStripes.NEVER)
 
 
 def written(partition: Partition, merged: Merged) -> Written:
@@ -374,3 +375,21 @@ def test_a_stripe_that_is_not_laid_out_as_its_footer_says_is_an_error(
     with pytest.raises(VerificationError, match="cannot be read back"):
         without_nan_statistics(partition.storage, path)
     assert partition.attempts() == [Path(path).name]
+
+
+def test_only_on_an_object_store_the_first_file_may_stay_for_want_of_something_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    partition = Partition(tmp_path, ("double",))
+    path = f"{STAGING}/attempts/bucket_00000.1"
+    (tmp_path / partition.write("delta_0000001_0000001_0000", [insert(1, 0, NAN)]).path).rename(tmp_path / path)
+
+    def cannot(self: LocalStorage, paths: object) -> None:
+        raise ConfigurationError("boto3", "is not installed", "-")
+
+    monkeypatch.setattr(LocalStorage, "delete", cannot)
+    rewritten = without_nan_statistics(CopyingStorage(str(tmp_path)), path)
+    assert (tmp_path / path).exists()
+    assert (tmp_path / rewritten).exists()
+    with pytest.raises(ConfigurationError, match="boto3"):
+        without_nan_statistics(partition.storage, path)

@@ -17,11 +17,12 @@ from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.plan import FORMAT_VERSION, CompactionPlan, OutputKind
 from airflow_provider_acid.acid.result import CompactionResult, OutputFile
 from airflow_provider_acid.exceptions import ConfigurationError
-from airflow_provider_acid.filesystem import storage_for
+from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.spark_jobs import compact, partition_job
 from airflow_provider_acid.spark_jobs.compact import EXIT_ABANDONED, EXIT_DONE, Driver
-from airflow_provider_acid.spark_jobs.partition_job import answer_for, run_plan
+from airflow_provider_acid.spark_jobs.partition_job import RunItem, answer_for, run_plan
 from airflow_provider_acid.spark_jobs.run_directory import RunDirectory
+from airflow_provider_acid.storages.local import LocalStorage
 from tests.unit.spark_jobs.acid_files import STAGING, Partition, delete, insert, read_events
 
 
@@ -93,6 +94,10 @@ def partition(path: Path, deleted: int = 1) -> Partition:
     return made
 
 
+def item_of(run: Path) -> RunItem:
+    return RunItem(Storages(), str(run), 0)
+
+
 def result(run: Path, item: int) -> CompactionResult:
     return CompactionResult.from_json((run / f"{item:04d}.result.json").read_text())
 
@@ -104,7 +109,7 @@ def test_every_plan_gets_a_result_and_a_failure_stays_alone(run: Path, tmp_path:
         (run / f"{item:04d}.plan.json").write_text(made.plan().to_json())
     (tmp_path / "p0/delta_0000001_0000001_0000/bucket_00000").write_bytes(b"ORC")
     (run / "0002.skip").touch()
-    assert Driver(SPARK, str(run)).run() == EXIT_DONE
+    assert Driver(SPARK, str(run), Storages()).run() == EXIT_DONE
     error = result(run, 0).error
     assert error is not None
     assert f"{tmp_path}/p0/delta_0000001_0000001_0000/bucket_00000: has 3 bytes" in error
@@ -117,13 +122,13 @@ def test_an_error_nobody_foresaw_is_its_own_plans_alone(run: Path, tmp_path: Pat
     for item in range(2):
         (run / f"{item:04d}.plan.json").write_text(partition(tmp_path / f"p{item}").plan().to_json())
 
-    def explode(spark: Any, plan: CompactionPlan, run_uri: str, item: int) -> CompactionResult:
-        if item == 0:
+    def explode(spark: Any, plan: CompactionPlan, item: RunItem) -> CompactionResult:
+        if item.number == 0:
             raise ZeroDivisionError("bad luck")
-        return run_plan(spark, plan, run_uri, item)
+        return run_plan(spark, plan, item)
 
     monkeypatch.setattr(compact, "run_plan", explode)
-    assert Driver(SPARK, str(run)).run() == EXIT_DONE
+    assert Driver(SPARK, str(run), Storages()).run() == EXIT_DONE
     assert "ZeroDivisionError: bad luck" in str(result(run, 0).error)
     assert result(run, 1).error is None
 
@@ -133,14 +138,14 @@ def test_a_plan_with_a_result_is_not_carried_out_again(run: Path, tmp_path: Path
     made = partition(tmp_path / "p")
     (run / "0000.plan.json").write_text(made.plan().to_json())
     (run / "0000.result.json").write_text(CompactionResult("attempt", Entity("db", "t"), None, (), 0.0).to_json())
-    assert Driver(SPARK, str(run)).run() == EXIT_DONE
+    assert Driver(SPARK, str(run), Storages()).run() == EXIT_DONE
     assert list((tmp_path / "p" / STAGING / "output/rows").iterdir()) == []
 
 
 def test_the_driver_leaves_when_the_counter_stands_still(run: Path) -> None:
     start(run, 1, idle_timeout_seconds=0.2)
     (run / "operator.alive.7").write_text("7")
-    assert Driver(SPARK, str(run)).run() == EXIT_ABANDONED
+    assert Driver(SPARK, str(run), Storages()).run() == EXIT_ABANDONED
     assert not run.exists(), "the operator that would remove it is gone"
 
 
@@ -157,7 +162,7 @@ def test_the_driver_stays_while_the_counter_moves(run: Path, monkeypatch: pytest
 
     monkeypatch.setattr(time, "sleep", sleep)
     monkeypatch.setattr(time, "monotonic", lambda: float(next(clock)))
-    assert Driver(SPARK, str(run)).run() == EXIT_DONE
+    assert Driver(SPARK, str(run), Storages()).run() == EXIT_DONE
     assert len(polls) == 20
 
 
@@ -166,12 +171,12 @@ def test_a_run_directory_of_another_release_is_refused(run: Path) -> None:
         json.dumps({"format_version": FORMAT_VERSION + 1, "partitions": 1, "idle_timeout_seconds": 1})
     )
     with pytest.raises(ConfigurationError, match=f"batch.json: has format version {FORMAT_VERSION + 1}"):
-        RunDirectory(storage_for(str(run))).batch()
+        RunDirectory(LocalStorage(str(run))).batch()
 
 
 def test_an_empty_base_has_its_markers(run: Path, tmp_path: Path) -> None:
     made = partition(tmp_path / "p", deleted=4)
-    found = run_plan(SPARK, made.plan(), str(run), 0)
+    found = run_plan(SPARK, made.plan(), item_of(run))
     assert found.error is None
     assert [(file.rows_in, file.rows_deleted, file.rows_out, file.size_bytes) for file in found.files] == [(4, 4, 0, 0)]
     output = tmp_path / "p" / STAGING / "output/rows"
@@ -181,17 +186,19 @@ def test_an_empty_base_has_its_markers(run: Path, tmp_path: Path) -> None:
 
 def test_output_that_is_there_already_is_not_touched(run: Path, tmp_path: Path) -> None:
     made = partition(tmp_path / "p")
-    assert run_plan(SPARK, made.plan(), str(run), 0).error is None
+    assert run_plan(SPARK, made.plan(), item_of(run)).error is None
     before = sorted((tmp_path / "p" / STAGING / "output/rows").iterdir())
-    assert "holds the output of another run of the same attempt" in str(run_plan(SPARK, made.plan(), str(run), 0).error)
+    assert "holds the output of another run of the same attempt" in str(
+        run_plan(SPARK, made.plan(), item_of(run)).error
+    )
     assert sorted((tmp_path / "p" / STAGING / "output/rows").iterdir()) == before
 
 
 def test_a_staging_directory_that_a_successor_removed_is_not_made_again(run: Path, tmp_path: Path) -> None:
     made = partition(tmp_path / "p")
     shutil.rmtree(tmp_path / "p" / STAGING)
-    error = str(run_plan(SPARK, made.plan(), str(run), 0).error)
-    assert "output/rows: does not exist, its attempt was given up" in error
+    error = str(run_plan(SPARK, made.plan(), item_of(run)).error)
+    assert "plan.json: does not exist, its attempt was given up" in error
     assert not (tmp_path / "p" / STAGING).exists()
 
 
@@ -200,13 +207,13 @@ def test_a_staging_directory_that_vanishes_while_merging_is_not_made_again(
 ) -> None:
     made = partition(tmp_path / "p")
 
-    def vanish(document: str, place: int, run_uri: str, item: int) -> str:
-        answer = answer_for(document, place, run_uri, item)
+    def vanish(document: str, place: int, item: RunItem) -> str:
+        answer = answer_for(document, place, item)
         shutil.rmtree(tmp_path / "p" / STAGING)
         return answer
 
     monkeypatch.setattr(partition_job, "answer_for", vanish)
-    assert run_plan(SPARK, made.plan(), str(run), 0).error is not None
+    assert run_plan(SPARK, made.plan(), item_of(run)).error is not None
     assert not (tmp_path / "p" / STAGING).exists()
 
 
@@ -214,17 +221,27 @@ def test_a_task_that_runs_twice_does_not_double_a_file(run: Path, tmp_path: Path
     made = partition(tmp_path / "p")
     document = made.plan().to_json()
 
-    def twice(document: str, place: int, run_uri: str, item: int) -> str:
-        answer_for(document, place, run_uri, item)
-        return answer_for(document, place, run_uri, item)
+    def twice(document: str, place: int, item: RunItem) -> str:
+        answer_for(document, place, item)
+        return answer_for(document, place, item)
 
     monkeypatch.setattr(partition_job, "answer_for", twice)
-    found = run_plan(SPARK, CompactionPlan.from_json(document), str(run), 0)
+    found = run_plan(SPARK, CompactionPlan.from_json(document), item_of(run))
     assert found.error is None
     output = tmp_path / "p" / STAGING / "output/rows"
     assert sorted(file.name for file in output.iterdir()) == ["_metadata_acid", "_orc_acid_version", "bucket_00000"]
     size = (output / "bucket_00000").stat().st_size
     assert found.files == (OutputFile(OutputKind.ROWS, 0, "bucket_00000", size, 1, 4, 0, 1, 0, 3),)
+
+
+@pytest.mark.parametrize(("quiet_seconds", "is_told"), [(0.0, True), (3600.0, False)])
+def test_a_task_tells_how_far_it_is_unless_it_is_quick(
+    quiet_seconds: float, is_told: bool, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(partition_job, "_QUIET_SECONDS", quiet_seconds)
+    answer_for(partition(tmp_path / "p").plan().to_json(), 0, item_of(run))
+    assert (run / "0000.bucket.0.100").exists() is is_told
+    assert bool(list(run.iterdir())) is is_told
 
 
 def test_a_failing_spark_job_is_the_plans_error(run: Path, tmp_path: Path, monkeypatch: Any) -> None:
@@ -234,7 +251,7 @@ def test_a_failing_spark_job_is_the_plans_error(run: Path, tmp_path: Path, monke
         raise PySparkException("Traceback:\n  in worker\nStorageError: /data: cannot be read\n  at java.Thread\n")
 
     monkeypatch.setattr(FakeSpark, "collect", fail)
-    error = run_plan(SPARK, made.plan(), str(run), 0).error
+    error = run_plan(SPARK, made.plan(), item_of(run)).error
     assert error is not None
     assert error.startswith("db.t: its Spark job failed (StorageError: /data: cannot be read). Remedy: ")
     assert not (tmp_path / "p" / STAGING / "result.json").exists()
@@ -243,7 +260,7 @@ def test_a_failing_spark_job_is_the_plans_error(run: Path, tmp_path: Path, monke
 def test_a_minor_compaction_makes_a_delta_and_a_delete_delta(run: Path, tmp_path: Path) -> None:
     """W-16"""
     made = partition(tmp_path / "p")
-    found = run_plan(SPARK, made.minor_plan(), str(run), 0)
+    found = run_plan(SPARK, made.minor_plan(), item_of(run))
     assert found.error is None
     assert [(file.output, file.bucket, file.rows_out) for file in found.files] == [
         (OutputKind.DELETES, 0, 1),

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_acid.acid.plan import OrcOptions
+from airflow_provider_acid.acid.plan import CopiedStripes, OrcOptions
 from airflow_provider_acid.exceptions import VerificationError
-from airflow_provider_acid.spark_jobs import merge_rows, sealed_output
+from airflow_provider_acid.spark_jobs import merge_rows, rows_output, sealed_output
 from airflow_provider_acid.spark_jobs.arrow_rows import ArrowRows
 from airflow_provider_acid.spark_jobs.exact_rows import ExactRows
 from airflow_provider_acid.spark_jobs.key_filter import Kept, KeyFilter
@@ -163,15 +163,15 @@ def test_a_wrong_output_is_found(fault: str, partition: Partition, monkeypatch: 
     inject, text = FAULTS[fault]
     inject(monkeypatch)
     with pytest.raises(VerificationError, match=text):
-        partition.merge()
+        partition.merge(stripe_copy=CopiedStripes.NEVER)
 
 
 def test_an_output_of_another_compression_is_found(partition: Partition, monkeypatch: pytest.MonkeyPatch) -> None:
-    expect: Callable[..., int] = vars(merge_rows)["verify_output"]
+    expect: Callable[..., int] = vars(rows_output)["verify_output"]
 
     def expect_zstd(storage: Any, path: str, options: OrcOptions, *more: Any) -> int:
         return expect(storage, path, replace(options, compression="zstd"), *more)
 
-    monkeypatch.setattr(merge_rows, "verify_output", expect_zstd)
+    monkeypatch.setattr(rows_output, "verify_output", expect_zstd)
     with pytest.raises(VerificationError, match="compression should be zstd, not zlib"):
-        partition.merge()
+        partition.merge(stripe_copy=CopiedStripes.NEVER)

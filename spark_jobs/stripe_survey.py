@@ -1,0 +1,86 @@
+"""What a look at every key of a bucket says of its stripes, before anything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+
+from airflow_provider_acid.acid.plan import OrcOptions, SourceFile
+from airflow_provider_acid.filesystem import Storage
+from airflow_provider_acid.spark_jobs.acid_keys import key_at
+from airflow_provider_acid.spark_jobs.key_filter import KeyFilter
+from airflow_provider_acid.spark_jobs.orc_schema import OrcType
+from airflow_provider_acid.spark_jobs.source_files import KEY_FIELDS, SourceReader, open_in_order
+from airflow_provider_acid.spark_jobs.stripe_donors import Donor, donor_of, may_be_copied
+from airflow_provider_acid.spark_jobs.stripe_segments import SurveyedStripe
+
+
+@dataclass(frozen=True)
+class Survey:
+    """All stripes of a bucket's files with rows, in the order of their keys.
+
+    :param donors: per file; None where none of its stripes may be copied.
+    :param first_row_ids: per file, the row number of its first row, where it has no ACID columns.
+    """
+
+    stripes: tuple[SurveyedStripe, ...]
+    donors: tuple[Donor | None, ...]
+    first_row_ids: tuple[int, ...]
+    rows_aborted: int
+    rows_deleted: int
+
+
+def survey_stripes(
+    storage: Storage, sources: Sequence[SourceFile], schema: OrcType, options: OrcOptions, key_filter: KeyFilter
+) -> Survey:
+    """Read the keys of all rows, check them, and find the stripes that may be copied.
+
+    :param schema: of the output.
+    :param options: of the output.
+    :param key_filter: of the bucket, not used before.
+    :raises CorruptFileError: a source is damaged, or its keys break a rule.
+    :raises UnsupportedTableError: events of ACID version 1.
+    """
+    stripes: list[SurveyedStripe] = []
+    donors: list[Donor | None] = []
+    first_row_ids: list[int] = []
+    counts = _Counts()
+    with closing(open_in_order(storage, sources)) as files:
+        for number, (_, reader) in enumerate(files):
+            donor = donor_of(reader, schema, options) if reader else None
+            donors.append(donor)
+            first_row_ids.append(reader.first_row_id if reader else 0)
+            for stripe in range(len(reader.tail.stripes) if reader else 0):
+                assert reader is not None
+                stripes += _look_at(reader, donor, key_filter, counts, (number, stripe))
+    return Survey(tuple(stripes), tuple(donors), tuple(first_row_ids), counts.aborted, counts.deleted)
+
+
+@dataclass
+class _Counts:
+    aborted: int = 0
+    deleted: int = 0
+
+
+def _look_at(
+    reader: SourceReader, donor: Donor | None, key_filter: KeyFilter, counts: _Counts, place: tuple[int, int]
+) -> list[SurveyedStripe]:
+    """The stripe, or nothing where it has no row."""
+    source, stripe = place
+    keys = reader.read_stripe(stripe, KEY_FIELDS)
+    kept = key_filter.apply(reader.name, keys)
+    if keys.num_rows == 0:
+        return []
+    counts.aborted += kept.rows_aborted
+    counts.deleted += kept.rows_deleted
+    is_untouched = kept.mask is None and donor is not None and may_be_copied(reader, donor, stripe, keys)
+    found = SurveyedStripe(
+        source=source,
+        stripe=stripe,
+        size_bytes=reader.tail.stripes[stripe].size_bytes,
+        rows_left=keys.num_rows - kept.rows_aborted - kept.rows_deleted,
+        last_key=key_at(keys, keys.num_rows - 1),
+        is_untouched=is_untouched,
+    )
+    return [found]

@@ -1,0 +1,129 @@
+"""What goes wrong while a file is put together of stripes is found before anything is published."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_provider_acid.acid.plan import CopiedStripes
+from airflow_provider_acid.exceptions import CorruptFileError, VerificationError
+from airflow_provider_acid.spark_jobs import stitch_rows
+from airflow_provider_acid.spark_jobs.stitched_file import StitchedFile
+from airflow_provider_acid.spark_jobs.stripe_segments import SurveyedStripe, plan_segments
+from airflow_provider_acid.spark_jobs.stripe_survey import survey_stripes
+from tests.unit.spark_jobs.acid_files import Partition, delete
+from tests.unit.spark_jobs.orc_tails import Tail
+from tests.unit.spark_jobs.striped_files import (
+    BASE,
+    DELETES,
+    striped_partition,
+)
+
+ALWAYS = CopiedStripes.ALWAYS
+
+
+@pytest.fixture
+def partition(tmp_path: Path) -> Partition:
+    return striped_partition(tmp_path)
+
+
+def planning(change: Callable[[list[SurveyedStripe]], list[SurveyedStripe]]) -> Callable[[pytest.MonkeyPatch], None]:
+    """The segments are planned for other stripes than were surveyed."""
+
+    def apply(monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(
+            stitch_rows, "plan_segments", lambda stripes, small: plan_segments(change(list(stripes)), small)
+        )
+
+    return apply
+
+
+def losing_one(stripes: list[SurveyedStripe]) -> list[SurveyedStripe]:
+    return [*stripes[:4], *stripes[5:]]
+
+
+def doubling_one(stripes: list[SurveyedStripe]) -> list[SurveyedStripe]:
+    return [stripes[0], *stripes]
+
+
+def swapping_two(stripes: list[SurveyedStripe]) -> list[SurveyedStripe]:
+    return [stripes[1], stripes[0], *stripes[2:]]
+
+
+def taking_touched_for_untouched(stripes: list[SurveyedStripe]) -> list[SurveyedStripe]:
+    return [replace(stripe, is_untouched=True) for stripe in stripes]
+
+
+def copying_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The stripe after the one that should be."""
+    copy = StitchedFile.copy
+    monkeypatch.setattr(
+        StitchedFile, "copy", lambda self, reader, donor, stripe: copy(self, reader, donor, stripe + (stripe == 4))
+    )
+
+
+def flipping_a_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    append = StitchedFile._append
+
+    def flip(self: Any, reader: Any, start: int, length: int) -> bytes:
+        return append(self, reader, start + 1, length)
+
+    monkeypatch.setattr(StitchedFile, "_append", flip)
+
+
+def wrong_digest(monkeypatch: pytest.MonkeyPatch) -> None:
+    append = StitchedFile._append
+    monkeypatch.setattr(StitchedFile, "_append", lambda *arguments: append(*arguments)[::-1])
+
+
+def wrong_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    seal = StitchedFile.seal
+
+    def wrong(self: Any, schema: Any, options: Any, keys: Any, *more: Any) -> None:
+        seal(self, schema, options, [keys[1], *keys[1:]], *more)
+
+    monkeypatch.setattr(StitchedFile, "seal", wrong)
+
+
+@pytest.mark.parametrize(
+    "go_wrong",
+    [
+        planning(losing_one),
+        planning(doubling_one),
+        planning(swapping_two),
+        planning(taking_touched_for_untouched),
+        copying_another,
+        flipping_a_bit,
+        wrong_digest,
+        wrong_keys,
+    ],
+)
+def test_what_goes_wrong_while_stripes_are_put_together_is_found(
+    partition: Partition, monkeypatch: pytest.MonkeyPatch, go_wrong: Any
+) -> None:
+    partition.write(DELETES, [delete(3, 250, 10)])
+    go_wrong(monkeypatch)
+    with pytest.raises(VerificationError):
+        partition.merge(stripe_copy=ALWAYS)
+
+
+def test_a_file_that_changes_after_it_was_looked_at_is_refused(
+    partition: Partition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def look_and_change(*arguments: Any) -> Any:
+        found = survey_stripes(*arguments)
+        file = partition.path / BASE / "bucket_00000"
+        tail = Tail(file.read_bytes())
+        tail.footer.ClearField("softwareVersion")
+        sealed = tail.sealed()
+        file.write_bytes(sealed[:3] + bytes(file.stat().st_size - len(sealed)) + sealed[3:])
+        return found
+
+    monkeypatch.setattr(stitch_rows, "survey_stripes", look_and_change)
+    with pytest.raises(CorruptFileError):
+        partition.merge(stripe_copy=ALWAYS)
+    assert partition.attempts() == []
