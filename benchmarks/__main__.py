@@ -1,0 +1,135 @@
+"""Compacts the same tables by this project, by Hive 3.1.3's own compactor, and copies them; compares the times.
+
+See docs/performance.md. Everything is made in a temporary folder (TMPDIR) and removed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from benchmarks.measured import MEANINGS, Findings
+from benchmarks.merges import measure_merge
+from benchmarks.metastore_evaluation import hive_4_metastore, measure_evaluation, measure_simulated_evaluation
+from benchmarks.other_sides import CopySide, HiveSide, hive_side
+from benchmarks.project_side import ProjectSide, project_side
+from benchmarks.reading import measure_reading
+from benchmarks.report import as_json, as_picture, as_text
+from benchmarks.sizes import FULL, QUICK, TINY, Sizes
+from benchmarks.small_partitions import measure_small_partitions
+from tests.harness.metastore_server import MetastoreServer
+
+
+@dataclass(frozen=True)
+class Servers:
+    """Start what is compared with: servers of the run's own, unless somebody has some."""
+
+    hive: Callable[[Path], AbstractContextManager[HiveSide]] = hive_side
+    metastore: Callable[[Path], AbstractContextManager[MetastoreServer]] = hive_4_metastore
+
+
+class Bench:
+    """One run: what several works need is started once, when the first of them needs it.
+
+    :param folder: everything is made below it.
+    """
+
+    def __init__(self, sizes: Sizes, folder: Path, servers: Servers, stack: ExitStack) -> None:
+        self._sizes = sizes
+        self._folder = folder
+        self._servers = servers
+        self._stack = stack
+
+    @cached_property
+    def project(self) -> ProjectSide:
+        """The Spark session."""
+        self.say("starting Spark")
+        runs = self._folder / "runs"
+        runs.mkdir()
+        return self._stack.enter_context(project_side(runs))
+
+    @cached_property
+    def hive(self) -> HiveSide:
+        """Hive's engine."""
+        self.say("starting Hive 3.1.3")
+        return self._stack.enter_context(self._servers.hive(self._folder / "hive"))
+
+    def merges(self, keys: Sequence[str]) -> Findings:
+        """The works that have one of the keys, and those that have none where all keys are wanted."""
+        found = Findings()
+        for merge in self._sizes.merges:
+            if set(keys) & set(merge.keys) or (not merge.keys and set(keys) == set(MEANINGS)):
+                sides = (self.project, self.hive, CopySide())
+                found += measure_merge(merge, sides, self._folder, self._sizes.rounds, self.say)
+        return found
+
+    def small_partitions(self) -> Findings:
+        """``hive_vs_small100``."""
+        return measure_small_partitions(self.hive, self._folder / "small", self._sizes.small, self.say)
+
+    def evaluation(self) -> Findings:
+        """``evaluate_vs_listing``."""
+        found = Findings()
+        self.say("evaluation: starting Hive 4's metastore")
+        with self._servers.metastore(self._folder / "evaluation") as server:
+            found += measure_evaluation(server, self._sizes.partitions, self._sizes.rounds, self.say)
+        for partitions in self._sizes.simulated_partitions:
+            found += measure_simulated_evaluation(partitions, self._sizes.rounds.measured, self.say)
+        return found
+
+    def reading(self) -> Findings:
+        """``read_vs_hive_result``."""
+        return measure_reading(self.hive, self.project, self._sizes.read, self._folder, self._sizes.rounds, self.say)
+
+    def run(self, keys: Sequence[str]) -> Findings:
+        """All works that the keys ask for."""
+        works: list[tuple[str, Callable[[], Findings]]] = [
+            ("evaluate_vs_listing", self.evaluation),
+            ("hive_vs_small100", self.small_partitions),
+            ("read_vs_hive_result", self.reading),
+        ]
+        found = self.merges(keys)
+        for key, work in works:
+            if key in keys:
+                found += work()
+        if "project" in vars(self):
+            note = f"starting the Spark session took {self.project.start_seconds:.1f} s, which no merge's time includes"
+            found += Findings(notes=(note,))
+        return found
+
+    @staticmethod
+    def say(text: str) -> None:
+        """Where it is; what is measured goes to standard output."""
+        print(f"benchmark: {text}", file=sys.stderr, flush=True)
+
+
+def main(argv: Sequence[str] | None = None, servers: Servers = Servers()) -> int:  # noqa: B008 - immutable
+    """Measure, print the tables, write plot and JSON.
+
+    :param argv: command line arguments.
+    """
+    parser = argparse.ArgumentParser(prog="./benchmark", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="small sizes, a few minutes")
+    parser.add_argument("--tiny", action="store_true", help="sizes that say nothing, to see that it works")
+    parser.add_argument("--only", nargs="+", metavar="KEY", choices=MEANINGS, help="of " + ", ".join(MEANINGS))
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything that was measured there")
+    parser.add_argument("--plot", type=Path, metavar="FILE", default=Path("benchmark.svg"), help="the plot's file")
+    arguments = parser.parse_args(argv)
+    sizes = TINY if arguments.tiny else QUICK if arguments.quick else FULL
+    with tempfile.TemporaryDirectory(prefix="acid-benchmark-") as folder, ExitStack() as stack:
+        findings = Bench(sizes, Path(folder), servers, stack).run(arguments.only or list(MEANINGS))
+    print("\n".join(as_text(findings)))
+    arguments.plot.write_text(as_picture(findings))
+    if arguments.json is not None:
+        arguments.json.write_text(as_json(findings))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

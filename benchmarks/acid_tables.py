@@ -1,0 +1,144 @@
+"""Tables to compact, made here in the layout that Hive leaves behind: insert deltas, and one delete delta on top."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import orc
+
+from airflow_provider_acid.spark_jobs.acid_keys import Key
+from airflow_provider_acid.spark_jobs.orc_tail import read_tail, reseal
+from airflow_provider_acid.spark_jobs.sealed_output import acid_metadata
+from tests.harness.generated_table import (
+    DELETE,
+    INSERT,
+    ORC_SCHEMA,
+    PROLEPTIC_CALENDAR,
+    ROW_TYPE,
+    acid_events,
+    orders,
+)
+
+_ROWS_AT_ONCE = 100_000
+_DELETED_EVERY = 100
+"""In a stripe that deletes touch, one row of so many is deleted."""
+
+_WRITERS = 2
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A table of one directory.
+
+    :param rows: in all insert deltas together.
+    :param files: files of each delta (Hive's buckets).
+    :param touched: share of the stripes in which rows are deleted; 0 for no delete delta.
+    :param stripe_bytes: the table's ``orc.stripe.size``.
+    """
+
+    rows: int
+    deltas: int = 3
+    files: int = 1
+    touched: float = 0.0
+    stripe_bytes: int = 1 << 26
+
+    @property
+    def write_ids(self) -> int:
+        """How many transactions wrote to it."""
+        return self.deltas + bool(self.touched)
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """Its table properties, beside those of every ACID table."""
+        return {"orc.stripe.size": str(self.stripe_bytes), "no_auto_compaction": "true"}
+
+
+@dataclass(frozen=True)
+class _Stripe:
+    write_id: int
+    first_row: int
+    rows: int
+
+
+def write_table(shape: Shape, folder: Path) -> None:
+    """Write all directories of a table, with the write ids from 1 on."""
+    with ThreadPoolExecutor(_WRITERS) as pool:
+        list(pool.map(lambda bucket: _write_bucket(shape, folder, bucket), range(shape.files)))
+
+
+def _write_bucket(shape: Shape, folder: Path, bucket: int) -> None:
+    rows = shape.rows // shape.deltas // shape.files
+    stripes: list[_Stripe] = []
+    for write_id in range(1, shape.deltas + 1):
+        file = _place(folder, "delta", write_id, bucket)
+        _write_orc(file, _inserts(shape, write_id, bucket, rows), shape.stripe_bytes)
+        first = 0
+        for count in _seal(file, INSERT, _property(bucket), write_id):
+            stripes.append(_Stripe(write_id, first, count))
+            first += count
+    if shape.touched:
+        chosen = stripes[:: max(round(1 / shape.touched), 1)]
+        file = _place(folder, "delete_delta", shape.write_ids, bucket)
+        events = _deletes(chosen, shape.write_ids, bucket)
+        _write_orc(file, [events], shape.stripe_bytes)
+        _seal(file, DELETE, _property(bucket), shape.write_ids, events)
+
+
+def _place(folder: Path, kind: str, write_id: int, bucket: int) -> Path:
+    directory = folder / f"{kind}_{write_id:07d}_{write_id:07d}_0000"
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / "_orc_acid_version").write_bytes(b"2")
+    return directory / f"bucket_{bucket:05d}"
+
+
+def _property(bucket: int) -> int:
+    return 1 << 29 | bucket << 16
+
+
+def _inserts(shape: Shape, write_id: int, bucket: int, rows: int) -> Iterator[pa.Table]:
+    for first in range(0, rows, _ROWS_AT_ONCE):
+        numbers = np.arange(first, min(first + _ROWS_AT_ONCE, rows), dtype=np.int64)
+        order = (write_id * shape.files + bucket) * rows + first
+        values = orders("2024-03-01", order, len(numbers))
+        yield acid_events(INSERT, np.full(len(numbers), write_id), numbers, write_id, values, _property(bucket))
+
+
+def _deletes(stripes: Sequence[_Stripe], by: int, bucket: int) -> pa.Table:
+    numbers = [np.arange(stripe.first_row, stripe.first_row + stripe.rows, _DELETED_EVERY) for stripe in stripes]
+    writers = [np.full(len(found), stripe.write_id) for stripe, found in zip(stripes, numbers, strict=True)]
+    rows = pa.nulls(sum(map(len, numbers)), ROW_TYPE)
+    return acid_events(DELETE, np.concatenate(writers), np.concatenate(numbers), by, rows, _property(bucket))
+
+
+def _write_orc(file: Path, tables: Iterator[pa.Table] | Sequence[pa.Table], stripe_bytes: int) -> None:
+    with orc.ORCWriter(str(file), compression="ZLIB", stripe_size=stripe_bytes) as writer:
+        for table in tables:
+            writer.write(table)
+
+
+def _seal(
+    file: Path, operation: int, bucket_property: int, write_id: int, events: pa.Table | None = None
+) -> tuple[int, ...]:
+    """Write the footer keys that Hive's readers need; the rows of each stripe.
+
+    :param events: where they are deletes; the rows of an insert delta are numbered from 0.
+    """
+    with file.open("r+b") as content:
+        tail = read_tail(content, str(file))
+        counts = tuple(stripe.rows for stripe in tail.stripes)
+        ends = np.cumsum(counts) - 1
+        keys: list[Key] = [(write_id, bucket_property, int(end)) for end in ends]
+        if events is not None:
+            deleted = events.take(pa.array(ends)).to_pylist()
+            keys = [(event["originalTransaction"], bucket_property, event["rowId"]) for event in deleted]
+        start = content.seek(-tail.tail_bytes, 2)
+        end = content.read()
+        content.seek(start)
+        content.truncate()
+        content.write(reseal(end, ORC_SCHEMA, acid_metadata(keys, operation, tail.rows), PROLEPTIC_CALENDAR))
+    return counts

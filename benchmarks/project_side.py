@@ -1,0 +1,125 @@
+"""This project's merge, run as its Spark application runs it: in a session of two local task slots."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+from pyspark import SparkConf, SparkContext
+from pyspark.sql import SparkSession
+
+from airflow_provider_acid.acid.directory import acid_directory
+from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.partition import AttemptNames, CompactionPolicy, PartitionState
+from airflow_provider_acid.acid.plan import Column, CompactionPlan, CompactionType
+from airflow_provider_acid.acid.planning import plan_compaction
+from airflow_provider_acid.acid.write_ids import TableWriteIds, compactor_list
+from airflow_provider_acid.compaction.staging import open_staging, staging_name
+from airflow_provider_acid.filesystem import Storages
+from airflow_provider_acid.metastore.pools import new_token
+from airflow_provider_acid.spark_jobs.partition_job import RunItem, run_plan
+from benchmarks.metering import Meter, this_process, tree_of
+from tests.harness.generated_table import COLUMNS
+
+SLOTS = 2
+_POLICY = CompactionPolicy(publishes_by_commit=False, pairs_by_rename=True)
+_STORAGES = Storages()
+
+
+def plan_for(folder: Path, write_ids: int, type: CompactionType, properties: Mapping[str, str]) -> CompactionPlan:
+    """The plan of a compaction, with its staging directory, as the operator makes them on Hive 3.
+
+    :param folder: of the table, whose write ids are 1 to ``write_ids``.
+    """
+    storage = _STORAGES.open(str(folder))
+    known = compactor_list(TableWriteIds("d.t", write_ids))
+    partition = PartitionState(
+        entity=Entity("d", "t"),
+        location=str(folder),
+        directory=acid_directory(storage.list(), known, None),
+        write_ids=known,
+        columns=tuple(Column(name, kind) for name, kind in COLUMNS.items()),
+        bucketed=False,
+        table_parameters=properties,
+    )
+    token = new_token()
+    plan = plan_compaction(partition, AttemptNames(token, staging_name(token), 0), type, "benchmark", _POLICY)
+    open_staging(storage, plan)
+    return plan
+
+
+class ProjectSide:
+    """Compacts in one Spark session.
+
+    :param run_folder: where tasks report how far they are.
+    :param start_seconds: what starting the session took.
+    """
+
+    name = "project"
+
+    def __init__(self, spark: SparkSession, jvm: int, run_folder: Path, start_seconds: float) -> None:
+        self._spark = spark
+        self._run_folder = run_folder
+        self._processes = lambda: [*this_process(), *tree_of(jvm)()]
+        self.start_seconds = start_seconds
+
+    def meter(self) -> Meter:
+        """Of the session's processes and this one, which is the driver."""
+        return Meter(self._processes)
+
+    def compact(
+        self, folder: Path, write_ids: int, type: CompactionType, properties: Mapping[str, str], meter: Meter
+    ) -> Path:
+        """Merge and verify; the directory of the result, which stays where it was staged."""
+        plan = plan_for(folder, write_ids, type, properties)
+        run = self._run_folder / uuid.uuid4().hex
+        run.mkdir()
+        with meter.running():
+            result = run_plan(self._spark, plan, RunItem(_STORAGES, str(run), 0))
+        if result.error is not None:
+            raise RuntimeError(result.error)
+        (output,) = plan.outputs
+        return folder / plan.staged(output.kind)
+
+
+def spark_environment() -> dict[str, str]:
+    """Environment variables by which Spark finds this Python and its packages, and talks to nobody else."""
+    return {
+        "PYTHONPATH": os.pathsep.join(place for place in sys.path if place),
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+
+
+@contextmanager
+def project_side(run_folder: Path) -> Iterator[ProjectSide]:
+    """A Spark session, ended with the block, its JVM with it."""
+    environment = dict(os.environ)
+    os.environ.update(spark_environment())
+    before = {child.pid for child in psutil.Process().children()}
+    start = time.perf_counter()
+    settings = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.scheduler.mode": "FAIR"}
+    conf = SparkConf().setMaster(f"local[{SLOTS}]").setAppName("benchmark").setAll(list(settings.items()))
+    spark = SparkSession.builder.config(conf=conf).getOrCreate()
+    try:
+        seconds = time.perf_counter() - start
+        spark.sparkContext.setLogLevel("ERROR")
+        (jvm,) = {child.pid for child in psutil.Process().children()} - before
+        yield ProjectSide(spark, jvm, run_folder, seconds)
+    finally:
+        spark.stop()
+        gateway = SparkContext._gateway
+        if gateway is not None:
+            gateway.shutdown()
+            # The JVM ends with its input.
+            gateway.proc.communicate()
+            SparkContext._gateway = SparkContext._jvm = None
+        os.environ.clear()
+        os.environ.update(environment)

@@ -1,0 +1,92 @@
+"""Many small partitions: one application of this project, its start included, beside Hive's Worker."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyspark
+
+import airflow_provider_acid.spark_jobs.compact
+from airflow_provider_acid.acid.plan import CompactionType
+from airflow_provider_acid.compaction.run_directory import RunDirectory
+from airflow_provider_acid.filesystem import Storages
+from benchmarks.acid_tables import Shape, write_table
+from benchmarks.measured import Findings, Measured, ratio
+from benchmarks.metering import Meter, this_process
+from benchmarks.other_sides import HIVE_POLL_MS, HiveSide
+from benchmarks.project_side import SLOTS, plan_for, spark_environment
+from benchmarks.rounds import Say
+
+_SHAPE = Shape(rows=3000, touched=1.0)
+_WORK = "small partitions"
+
+
+@dataclass(frozen=True)
+class SmallPartitions:
+    """How many there are.
+
+    :param by_hive: how many of them Hive compacts; one worker takes one after the other, so that all take as much more.
+    :param hive_poll_ms: how often Hive's Worker asks whether its job has ended.
+    """
+
+    partitions: int
+    by_hive: int
+    hive_poll_ms: int = HIVE_POLL_MS
+
+
+def measure_small_partitions(hive: HiveSide, folder: Path, small: SmallPartitions, say: Say) -> Findings:
+    """Compact all of them in one application, and some by Hive's job with the Worker's own polling."""
+    write_table(_SHAPE, folder / "model")
+    places = [folder / f"p={number}" for number in range(small.partitions)]
+    for place in places:
+        shutil.copytree(folder / "model", place)
+    ours, theirs = Meter(this_process), hive.meter()
+    say(f"{_WORK}: warm-up, {hive.name}")
+    _by_hive(hive, folder / "model", hive.meter())
+    say(f"{_WORK}: project")
+    _run_application(folder, places, ours)
+    say(f"{_WORK}: {hive.name}")
+    with theirs.running():
+        for place in places[: small.by_hive]:
+            _by_hive(hive, place, hive.meter(), small.hive_poll_ms)
+    one_application = Measured(f"{small.partitions} {_WORK}", "project", tuple(ours.costs))
+    one_worker = Measured(f"{small.by_hive} of {small.partitions} {_WORK}", hive.name, tuple(theirs.costs))
+    return Findings(
+        (one_application, one_worker),
+        (ratio("hive_vs_small100", one_worker, one_application, small.partitions / small.by_hive),),
+        (f"{_WORK}: {small.partitions}; {hive.name} compacted {small.by_hive}, all are taken to need as much more",),
+    )
+
+
+def _by_hive(hive: HiveSide, place: Path, meter: Meter, *poll_ms: int) -> None:
+    made = hive.compact(place, _SHAPE.write_ids, CompactionType.MAJOR, _SHAPE.properties, meter, *poll_ms)
+    shutil.rmtree(made)
+
+
+def _run_application(folder: Path, places: list[Path], meter: Meter) -> None:
+    """One application for all; what it makes is removed afterwards."""
+    run = RunDirectory(Storages(), str(folder), uuid.uuid4().hex, len(places))
+    for index, place in enumerate(places):
+        run.put_plan(index, plan_for(place, _SHAPE.write_ids, CompactionType.MAJOR, _SHAPE.properties))
+    run.beat()
+    submit = str(Path(pyspark.__file__).parent / "bin" / "spark-submit")
+    options = ("--master", f"local[{SLOTS}]", "--conf", "spark.ui.enabled=false")
+    application = (airflow_provider_acid.spark_jobs.compact.__file__, "--run-directory", run.location)
+    environment = {**os.environ, **spark_environment()}
+    with meter.running():
+        done = subprocess.run(
+            [submit, *options, *application], env=environment, capture_output=True, text=True, check=False
+        )
+    results, _ = run.poll()
+    errors = [result.error for result in results.values() if result.error is not None]
+    if done.returncode or errors or len(results) != len(places):
+        raise RuntimeError(f"{errors[:1] or done.stdout[-2000:] + done.stderr[-2000:]}")
+    run.remove()
+    for place in places:
+        for made in place.glob("_acid_compaction_*"):
+            shutil.rmtree(made)

@@ -1,0 +1,85 @@
+"""``./benchmark`` works: all works in sizes that say nothing, so that its ratios are only loosely bounded."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import subprocess
+import xml.etree.ElementTree as ElementTree
+from contextlib import nullcontext, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.__main__ import Servers, main
+from benchmarks.measured import MEANINGS
+from benchmarks.other_sides import HiveSide
+from tests.harness.hive_engine import HiveEngine
+from tests.harness.metastore_server import MetastoreServer
+
+REPOSITORY = Path(__file__).parents[2]
+SIDES = {"project", "Hive 3.1.3", "copy", "evaluation", "fetching + listing", "by_hive", "by_project"}
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A run that has ended.
+
+    :param printed: its standard output.
+    :param found: its JSON file.
+    :param plot: its plot's file.
+    """
+
+    printed: str
+    found: dict[str, Any]
+    plot: Path
+
+
+@pytest.fixture(scope="module")
+def finished(
+    tmp_path_factory: pytest.TempPathFactory, hive_3_engine: HiveEngine, metastore: MetastoreServer
+) -> Finished:
+    """A run with the servers that other tests use, too."""
+    folder = tmp_path_factory.mktemp("benchmark")
+    found, plot = folder / "found.json", folder / "plot.svg"
+    servers = Servers(lambda _: nullcontext(HiveSide(hive_3_engine)), lambda _: nullcontext(metastore))
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        assert main(["--tiny", "--json", str(found), "--plot", str(plot)], servers) == 0
+    document = json.loads(found.read_text())
+    assert isinstance(document, dict)
+    return Finished(printed.getvalue(), document, plot)
+
+
+def test_every_ratio_is_measured_and_of_a_sane_size(finished: Finished) -> None:
+    keys = finished.found["keys"]
+    assert keys.keys() == MEANINGS.keys()
+    assert {key: ratio["value"] for key, ratio in keys.items() if not 0.001 < ratio["value"] < 1000} == {}
+
+
+def test_every_side_did_its_work(finished: Finished) -> None:
+    assert {measured["side"] for measured in finished.found["measured"]} == SIDES
+    for measured in finished.found["measured"]:
+        assert all(cost["seconds"] > 0 and cost["cpu_seconds"] >= 0 for cost in measured["costs"]), measured
+
+
+def test_an_evaluation_makes_few_calls_and_lists_each_partition_once(finished: Finished) -> None:
+    measured = finished.found["measured"]
+    (evaluated,) = [one for one in measured if one["work"] == "50 partitions" and one["side"] == "evaluation"]
+    assert evaluated["list_calls"] == 50
+    assert evaluated["metastore_calls"] <= math.ceil(50 / 1000) + 10
+
+
+def test_a_table_is_printed_and_a_plot_drawn(finished: Finished) -> None:
+    assert [key for key in MEANINGS if f"(`{key}`)" not in finished.printed] == []
+    bars = ElementTree.parse(finished.plot).getroot().findall("{http://www.w3.org/2000/svg}rect")
+    assert len(bars) == 1 + len(MEANINGS)
+
+
+def test_the_command_starts_the_benchmark_and_says_which_works_there_are() -> None:
+    done = subprocess.run([str(REPOSITORY / "benchmark"), "--help"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert [key for key in MEANINGS if key not in done.stdout] == []
