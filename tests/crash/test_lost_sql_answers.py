@@ -19,8 +19,8 @@ from tests.crash.metastores import HIVE_3, on_its_own_worker
 from tests.harness.compaction_chain import Chain
 from tests.harness.crash_case import chain_for
 from tests.harness.metastore_database import ServerDatabase
+from tests.harness.network_proxy import NetworkProxy
 from tests.harness.table_state import TableState
-from tests.integration.thrift_proxy import ThriftProxy
 
 CHANGES = (Step.ENQUEUED, Step.TRANSACTION_OPENED, Step.PUBLISHED, Step.FILES_DELETED)
 """Before each of these the row is about to be changed: claimed, recorded, completed, moved to history."""
@@ -41,7 +41,7 @@ def compact_and_clean(chain: Chain, on_step: StepListener) -> None:
 def test_an_answer_of_the_database_that_gets_lost(state: TableState, step: Step, commits: bool) -> None:
     """With the answer to the statement the change is lost, with that to the commit it is made."""
     url = make_url(state.server.server_database.url)
-    with ThriftProxy(str(url.host), int(url.port or 0)) as proxy:
+    with NetworkProxy(str(url.host), int(url.port or 0)) as proxy:
         behind = url.set(host=proxy.host, port=proxy.port).render_as_string(hide_password=False)
         lost: list[Step] = []
 

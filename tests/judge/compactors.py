@@ -57,10 +57,10 @@ class Compactor:
 
 
 @contextmanager
-def compactor_for(hive: HiveEngine, database: str) -> Iterator[Compactor]:
+def compactor_for(hive: HiveEngine, database: str, settings: CompactionSettings = SETTINGS) -> Iterator[Compactor]:
     """The compactor that works on a database of an engine."""
     server = hive.metastore
     hive_database = MetastoreDatabase(server.server_database.url) if hive.version == HIVE_3 else None
     addresses = [MetastoreAddress(server.host, server.port)]
     with ThriftAdmin(server.host, server.port) as admin, AcidMetastoreClient(addresses, user="judge") as client:
-        yield Compactor(Site(server, admin, client, database, SETTINGS, hive_database=hive_database))
+        yield Compactor(Site(server, admin, client, database, settings, hive_database=hive_database))

@@ -111,8 +111,12 @@ MANY_STRIPES = (
 
 
 def insert_only(name: str, definition: str, storage: str, partition: str = "") -> TableKind:
-    """An insert-only table with an aborted write in its middle."""
+    """An insert-only table with an aborted write in its middle.
+
+    That write names its partition: of one that does not, Hive 3 forgets that it aborted (test_aborts_of_hive_3).
+    """
     into = "insert into {t} " + ("partition(p) " if partition else "")
+    into_one = "insert into {t} " + (f"partition(p = {partition}) " if partition else "")
     more = (partition,) if partition else ()
     stored = f"stored as {storage} tblproperties('transactional'='true', 'transactional_properties'='insert_only')"
     return TableKind(
@@ -120,7 +124,7 @@ def insert_only(name: str, definition: str, storage: str, partition: str = "") -
         table(
             definition,
             f"{into}values {rows(1, 3, *more)}",
-            Aborted(f"{into}values {rows(31, 33, *more)}"),
+            Aborted(f"{into_one}values {rows(31, 33)}"),
             f"{into}values {rows(4, 5, *more)}",
             stored=stored,
         ),

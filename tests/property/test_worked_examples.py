@@ -20,9 +20,10 @@ from airflow_provider_acid.acid.plan import Column, CompactionType
 from airflow_provider_acid.acid.planning import plan_compaction
 from airflow_provider_acid.acid.write_ids import TableWriteIds, ValidTxnList, compactor_list
 from airflow_provider_acid.compaction.snapshot import read_base_formats
-from airflow_provider_acid.compaction.staging import open_staging, remove_whole, staging_name
+from airflow_provider_acid.compaction.staging import open_staging, staging_name
+from airflow_provider_acid.compaction.store_rules import staging_on
 from airflow_provider_acid.exceptions import RefusedError
-from airflow_provider_acid.filesystem import storage_for
+from airflow_provider_acid.storages.local import LocalStorage
 from tests.harness.acid_history.hive_files import Event, acid_file
 from tests.harness.acid_reader import RowId, Snapshot, read_table
 from tests.harness.plain_job import run_plainly
@@ -61,7 +62,7 @@ def compact(
     folder: Path, columns: dict[str, str], wanted: CompactionType, *, buckets: int, hive_version: int = 4
 ) -> tuple[str, ...]:
     """Compact a partition with two committed write ids and return the names of what was published."""
-    storage = storage_for(str(folder))
+    storage = LocalStorage(str(folder))
     txns = ValidTxnList(TRANSACTION - 1) if hive_version == 4 else None
     write_ids = compactor_list(TableWriteIds("db.t", 2))
     listing = storage.list()
@@ -81,7 +82,7 @@ def compact(
     assert result.error is None
     for output in plan.outputs:
         storage.publish(plan.staged(output.kind), output.target)
-    remove_whole(storage, plan.staging)
+    staging_on(storage).remove(plan.staging)
     return plan.targets
 
 

@@ -39,7 +39,7 @@ def hive(
 def test_a_real_hive_and_all_others_read_the_ledgers_rows(
     hive: HiveEngine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run = long_run("concurrency", seed=secrets.randbits(32), hive_3=hive.version == HIVE_3)
+    run = long_run("concurrency", seed=secrets.randbits(32))
     figures = play(run, hive.metastore, tmp_path / "run", partial(HiveSession, engine=hive))
     with capsys.disabled():
         print(f"\n{table_of(figures, run)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from airflow_provider_acid.acid.write_ids import TableWriteIds, ValidTxnList
 from airflow_provider_acid.compaction.cleaning_view import PartitionLook, ViewByReplaced, ViewByTransactions
 from airflow_provider_acid.exceptions import RefusedError
-from airflow_provider_acid.filesystem import storage_for
+from airflow_provider_acid.storages.local import LocalStorage
 from tests.harness.acid_history.compactor import ReadyForCleaning
 from tests.harness.acid_history.metastore import State
 from tests.harness.acid_history.partition import Partition
@@ -16,7 +16,7 @@ class Cleaner:
 
     def __init__(self, partition: Partition) -> None:
         self._partition = partition
-        self._storage = storage_for(str(partition.folder))
+        self._storage = LocalStorage(str(partition.folder))
         self.deleted = 0
         self.forgotten = 0
 

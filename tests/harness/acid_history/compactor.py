@@ -10,19 +10,23 @@ from pathlib import Path
 from airflow_provider_acid.acid.directory import acid_directory
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.partition import AttemptNames, CompactionPolicy, MinorPublication, PartitionState
-from airflow_provider_acid.acid.plan import Column, CompactionPlan, CompactionType
+from airflow_provider_acid.acid.plan import Column, CompactionPlan, CompactionType, CopiedStripes
 from airflow_provider_acid.acid.planning import plan_compaction
 from airflow_provider_acid.acid.write_ids import compactor_list
 from airflow_provider_acid.compaction.publication import check_inputs, verify_output
 from airflow_provider_acid.compaction.snapshot import read_base_formats, read_flush_lengths
-from airflow_provider_acid.compaction.staging import open_staging, remove_whole, staging_name
+from airflow_provider_acid.compaction.staging import open_staging, staging_name
+from airflow_provider_acid.compaction.store_rules import staging_on
 from airflow_provider_acid.exceptions import RefusedError, UnsupportedTableError
-from airflow_provider_acid.filesystem import storage_for
+from airflow_provider_acid.storages.local import LocalStorage
 from tests.harness.acid_history.metastore import State
 from tests.harness.acid_history.partition import Partition
 from tests.harness.acid_history.published import check_published
 from tests.harness.acid_history.steps import Death
 from tests.harness.plain_job import run_plainly
+
+COPIED_STRIPES = tuple(CopiedStripes)
+"""In turns, so that one copies what another has written."""
 
 _NOTHING_TO_DO = "nothing needs to be done"
 
@@ -59,7 +63,7 @@ class Compactor:
         self, partition: Partition, published: Callable[[bool], None], readers_are_open: Callable[[], bool]
     ) -> None:
         self._partition = partition
-        self._storage = storage_for(str(partition.folder))
+        self._storage = LocalStorage(str(partition.folder))
         self._published = published
         self._readers_are_open = readers_are_open
         self._running: _Running | None = None
@@ -115,7 +119,7 @@ class Compactor:
         metastore.end(txn, State.COMMITTED)
         self.ready.append(ReadyForCleaning(plan.high_water_mark, metastore.txn_high_water_mark, replaced))
         self.done.append(plan)
-        remove_whole(self._storage, plan.staging)
+        staging_on(self._storage).remove(plan.staging)
         return f"published {', '.join(plan.targets)}"
 
     def _plan(self, wanted: CompactionType, txn: int) -> tuple[CompactionPlan, frozenset[str]]:
@@ -141,6 +145,7 @@ class Compactor:
             wanted,
             "a test",
             CompactionPolicy(
+                stripe_copy=COPIED_STRIPES[self._attempts % len(COPIED_STRIPES)],
                 max_deltas=partition.kind.max_deltas,
                 minor_publication=self._mixed(),
                 rewrite_single_delta=not is_hive_4,
@@ -177,7 +182,7 @@ class Compactor:
             self._published(False)
         else:
             self._check_half_is_refused(txn)
-        remove_whole(self._storage, first.target)
+        staging_on(self._storage).remove(first.target)
         self._partition.metastore.end(txn, State.ABORTED)
         return f"died after it had published {first.target}"
 
@@ -200,10 +205,10 @@ class Compactor:
             if len(published) > 1 and self._mixed() is not MinorPublication.LOCK_FREE and self._is_locked():
                 return False
             for name in published:
-                remove_whole(self._storage, name)
+                staging_on(self._storage).remove(name)
         for name in names:
             if name.startswith("_acid_compaction_"):
-                remove_whole(self._storage, name)
+                staging_on(self._storage).remove(name)
         return True
 
     def _is_locked(self) -> bool:

@@ -25,7 +25,9 @@ from tests.harness.concurrency.places import Place
 from tests.harness.concurrency.sandman import Drowsiness
 from tests.harness.concurrency.stage import Actor, RunFailedError, Stage
 
-SETTINGS = CompactionSettings(thresholds=Thresholds(delta_count=1), publish_lock_wait_seconds=4.0)
+SETTINGS = CompactionSettings(
+    thresholds=Thresholds(delta_count=1), publish_lock_wait_seconds=4.0, cleaning_lock_wait_seconds=6.0
+)
 _REST_SECONDS = (0.1, 0.6)
 _MINORS = 0.65
 

@@ -23,6 +23,8 @@ class RunTable:
 
     :param partitions: names of its partitions; None for the whole of an unpartitioned table.
     :param hive_partition: the one in which a real Hive has rows of its own, which nobody else may overwrite.
+    :param insert_partition: the one in which rows are only inserted and overwritten, so that every minor compaction
+        there makes one directory.
     """
 
     database: str
@@ -30,6 +32,7 @@ class RunTable:
     location: Path
     partitions: tuple[str | None, ...]
     hive_partition: str | None = None
+    insert_partition: str | None = None
 
     @property
     def hive_session(self) -> str:
@@ -61,6 +64,11 @@ class Place:
     def is_hives(self) -> bool:
         """Whether a real Hive has rows here."""
         return self.partition is not None and self.partition == self.table.hive_partition
+
+    @property
+    def is_for_inserts(self) -> bool:
+        """Whether no row is changed or deleted here."""
+        return self.partition is not None and self.partition == self.table.insert_partition
 
     @property
     def folder(self) -> Path:

@@ -45,6 +45,7 @@ _IN_THE_LONG_RUN = (
     "Hive SELECT",
     "snapshots of patient readers",
     "snapshots of patient Trino readers",
+    "compactions (minor, 1 directories) compacted",
 )
 
 END_SECONDS = 60.0
@@ -67,6 +68,7 @@ class Run:
     :param cast: the actors, process by process.
     :param must_happen: names of figures.
     :param hive_partition: see :class:`~tests.harness.concurrency.places.RunTable`.
+    :param insert_partition: see there.
     """
 
     database: str
@@ -76,6 +78,7 @@ class Run:
     cast: tuple[tuple[Role, ...], ...]
     must_happen: tuple[str, ...]
     hive_partition: str | None = None
+    insert_partition: str | None = None
 
 
 def short_run(database: str, seed: int, seconds: float = 45.0) -> Run:
@@ -92,11 +95,7 @@ def short_run(database: str, seed: int, seconds: float = 45.0) -> Run:
     return Run(database, seconds, seed, ("p=A", "p=B"), cast, (*_ALWAYS, "snapshots of patient readers"))
 
 
-_WHERE_MINORS_NEED_NO_LUCK = ("compactions (minor, 1 directories) compacted",)
-"""On Hive 3 one with inserts and deletes is done as a major, and all partitions here have both."""
-
-
-def long_run(database: str, seed: int, seconds: float = 570.0, *, hive_3: bool = False) -> Run:
+def long_run(database: str, seed: int, seconds: float = 570.0) -> Run:
     """For the soak: more of everything, and readers that live through many compactions."""
     hive = Habit("Hive", held_seconds=(0.0, 5.0), rest_seconds=(0.0, 0.5))
     trino = Habit("Trino", held_seconds=(0.0, 8.0), rest_seconds=(0.0, 1.0), trino=True)
@@ -110,8 +109,8 @@ def long_run(database: str, seed: int, seconds: float = 570.0, *, hive_3: bool =
         (partial(CompactionLoop, number=1), partial(CleaningLoop, number=1)),
         (partial(CompactionLoop, number=2, drowsy=True), partial(CleaningLoop, number=2)),
     )
-    must_happen = (*_ALWAYS, *_IN_THE_LONG_RUN, *(() if hive_3 else _WHERE_MINORS_NEED_NO_LUCK))
-    return Run(database, seconds, seed, ("p=A", "p=B", "p=H"), cast, must_happen, "p=H")
+    partitions = ("p=A", "p=B", "p=H", "p=I")
+    return Run(database, seconds, seed, partitions, cast, (*_ALWAYS, *_IN_THE_LONG_RUN), "p=H", "p=I")
 
 
 def play(run: Run, server: MetastoreServer, folder: Path, *roles_here: Role) -> Counter[str]:
@@ -172,7 +171,7 @@ def _make_tables(run: Run, server: MetastoreServer) -> tuple[RunTable, ...]:
         whole = admin.create_table(TableDefinition(run.database, "whole", COLUMNS))
         whole.mkdir(parents=True, exist_ok=True)
     return (
-        RunTable(run.database, "parted", parted, run.partitions, run.hive_partition),
+        RunTable(run.database, "parted", parted, run.partitions, run.hive_partition, run.insert_partition),
         RunTable(run.database, "whole", whole, (None,)),
     )
 

@@ -114,8 +114,8 @@ class Writer(Actor):
 
     def _choose(self, statement: Statement) -> tuple[Place, ...]:
         table = self.random.choice(self.stage.tables)
-        most = len(table.places) if statement in (Statement.MERGE, Statement.INSERT) else 1
-        places = [place for place in table.places if statement is not Statement.OVERWRITE or not place.is_hives]
+        places = [place for place in table.places if _takes(place, statement)]
+        most = len(places) if statement in (Statement.MERGE, Statement.INSERT) else 1
         return tuple(self.random.sample(places, self.random.randint(1, most)))
 
     def _begin(self, txn: int, places: tuple[Place, ...], statement: Statement) -> _Transaction:
@@ -228,3 +228,9 @@ class Writer(Actor):
     def _split(self, rows: Rows, files: int) -> Iterator[Rows]:
         for place in range(files):
             yield {key: value for key, value in rows.items() if key % files == place}
+
+
+def _takes(place: Place, statement: Statement) -> bool:
+    if statement is Statement.OVERWRITE:
+        return not place.is_hives
+    return statement is Statement.INSERT or not place.is_for_inserts
