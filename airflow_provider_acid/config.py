@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from airflow.providers.common.compat.sdk import conf
 
+from airflow_provider_acid.acid.plan import CopiedStripes
 from airflow_provider_acid.acid.thresholds import Thresholds
-from airflow_provider_acid.compaction.settings import CompactionSettings, LockTimeoutAction
+from airflow_provider_acid.compaction.settings import CleaningLockAction, CompactionSettings, LockTimeoutAction
 from airflow_provider_acid.options import DEFAULTS, SECTION
 from airflow_provider_acid.parameters import as_integer, as_number, as_word
 
@@ -38,6 +39,15 @@ def configured_settings() -> CompactionSettings:
         insert_only_originals=_truth("mm_allow_originals"),
         worker_timeout_seconds=_number("worker_timeout"),
         retention_seconds=_number("cleaner_retention_time"),
+        cleaning_lock_wait_seconds=as_number(
+            "[hive_acid] cleaner_lock_wait_seconds", _number("cleaner_lock_wait_seconds")
+        ),
+        cleaning_lock_timeout_action=as_word(
+            "[hive_acid] cleaner_lock_timeout_action", _text("cleaner_lock_timeout_action"), CleaningLockAction
+        ),
+        listing_threads=as_integer("[hive_acid] listing_threads", _integer("listing_threads")),
+        stripe_copy=as_word("[hive_acid] stripe_copy", _text("stripe_copy"), CopiedStripes),
+        small_stripe_share=as_number("[hive_acid] small_stripe_share", _number("small_stripe_share")),
     )
 
 

@@ -51,7 +51,7 @@ class StorageError(AcidError):
 
 
 class HalfPublishedError(StorageError):
-    """One of two directories is published, and neither could the other be, nor the one be taken back."""
+    """A part of a result is published, or may be; neither could the rest be, nor was the part taken back."""
 
 
 class NameTakenError(StorageError):

@@ -72,6 +72,11 @@ def _connection_type() -> dict[str, object]:
                 "description": "Another instance of this Hive 3.1 metastore has hive.compactor.initiator.on",
                 "schema": {"type": ["boolean", "null"], "default": False},
             },
+            "storage": {
+                "label": "Storage",
+                "description": 'How HDFS and S3 are reached: {"hdfs": {"web_addresses": ["namenode:9870"]}, "s3": {}}',
+                "schema": {"type": ["string", "null"]},
+            },
         },
     }
 

@@ -39,6 +39,12 @@ OPTIONS = (
     ),
     Option("check_interval", "Seconds between two evaluations of a sensor.", "float", "300"),
     Option(
+        "listing_threads",
+        "Partitions whose directories a sensor lists at the same time, where listing is waiting; 1 for never.",
+        "integer",
+        "8",
+    ),
+    Option(
         "max_num_delta",
         "Directories that one minor compaction merges at most; the rest is left to the next.",
         "integer",
@@ -48,7 +54,8 @@ OPTIONS = (
         "minor_publish_lock",
         "Whether a minor compaction may take an EXCLUSIVE lock for its publication: one of inserts and deletes always "
         "needs it, any other while older transactions have locks there, since readers that ignore a compaction's "
-        "transaction (Trino) would see other rows than before for a moment. Without it minors are done as majors.",
+        "transaction (Trino) would see other rows than before for a moment. Without it minors are done as majors, and "
+        "nothing is compacted on object stores, where every result of several files needs it.",
         "boolean",
         "True",
     ),
@@ -67,8 +74,8 @@ OPTIONS = (
     ),
     Option(
         "readers_honour_visibility",
-        "Publish minors without a lock: right for Hive 4 alone, while any other reader (Trino) may miss rows or see "
-        "deleted ones, for as long as a job that died half-way is not followed by another.",
+        "Publish minors, and on object stores majors, without a lock: right for Hive 4 alone, while any other reader "
+        "(Trino) may miss rows or see deleted ones, until a job that died half-way is followed by another.",
         "boolean",
         "False",
     ),
@@ -87,6 +94,19 @@ OPTIONS = (
         "boolean",
         "False",
     ),
+    Option(
+        "stripe_copy",
+        "Which stripes of full-ACID files are copied as bytes instead of decoded: auto (those that lose no row and are "
+        "not small), always (also small ones), never.",
+        "string",
+        "auto",
+    ),
+    Option(
+        "small_stripe_share",
+        "Share of the table's stripe size; smaller stripes that follow each other are rewritten together.",
+        "float",
+        "0.03125",
+    ),
     Option("worker_timeout", "Seconds after which a silent claim is taken back.", "float", "86400"),
     Option(
         "cleaner_retention_time",
@@ -94,6 +114,23 @@ OPTIONS = (
         "no lock either (spark-acid) have nothing but this time; make it longer than their longest query.",
         "float",
         "0",
+    ),
+    Option(
+        "cleaner_lock_wait_seconds",
+        "Longest time for which a cleaning makes new readers and writers of the partition wait. It deletes under the "
+        "EXCLUSIVE lock, for queries of Hive stumble over directories that go while they list; it does not ask for it "
+        "while somebody has had a lock there for longer than this.",
+        "float",
+        "30",
+    ),
+    Option(
+        "cleaner_lock_timeout_action",
+        "What follows where the lock is not to be had: wait (until the cleaning's deadline; nothing is deleted), "
+        "delete (beside those who have had a lock for longer than that; should one of them list again, a query fails, "
+        "and a simple one of Hive 4 finds no rows) or by_version (wait on Hive 4; delete on Hive 3.1, where the "
+        "partition is not compacted while a cleaning waits).",
+        "string",
+        "by_version",
     ),
     Option(
         "serve_foreign_requests",

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.harness.database_server import DatabaseServer
+from tests.harness.hdfs_server import HdfsServer
 from tests.harness.hive_engine import HiveEngine
 from tests.harness.hive_engine_program import (
     HIVE_3,
@@ -21,6 +22,7 @@ from tests.harness.metastore_database import ServerDatabase
 from tests.harness.metastore_program import MetastoreProgram
 from tests.harness.metastore_server import REAPER_SECONDS, MetastoreServer
 from tests.harness.postgres_server import PostgresServer
+from tests.harness.s3_server import S3Server, minio_program
 
 
 @pytest.fixture(scope="session")
@@ -34,6 +36,13 @@ def postgres() -> Iterator[PostgresServer]:
 def mariadb() -> Iterator[MariaDbServer]:
     """A MariaDB server; whoever uses it makes a database of its own."""
     with MariaDbServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HdfsServer]:
+    """A NameNode and a DataNode; whoever uses them makes a directory of its own, and leaves them running."""
+    with HdfsServer(tmp_path_factory.mktemp("hdfs")) as server:
         yield server
 
 
@@ -123,6 +132,13 @@ def hive_4_engine(
     """Hive 4.0.1 itself, for SQL on the tables of :func:`hive_4_metastore_on_postgres`."""
     with HiveEngine(HIVE_4, tmp_path_factory.mktemp("hive-4-engine"), hive_4_metastore_on_postgres) as engine:
         yield engine
+
+
+@pytest.fixture(scope="session")
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    """An S3 server: MinIO, or moto where Go is missing; whoever uses it makes a bucket of its own."""
+    with S3Server(tmp_path_factory.mktemp("s3"), minio_program()) as server:
+        yield server
 
 
 def _hive_3(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 
 from airflow_provider_acid.acid.listing import FileEntry, Listing, hive_path_order
 from airflow_provider_acid.acid.names import (
@@ -19,6 +20,8 @@ from airflow_provider_acid.acid.names import (
     parse_directory_name,
 )
 from airflow_provider_acid.exceptions import ConfigurationError, UnknownNameError, UnsupportedTableError
+
+_by_path = attrgetter("path")
 
 
 @dataclass(frozen=True)
@@ -110,19 +113,25 @@ def partition_layout(listing: Listing, base_formats: Mapping[str, str]) -> Parti
 
 def _children(listing: Listing) -> dict[str, Listing]:
     """What is visible in each directory right below the partition; empty directories included."""
-    files: dict[str, list[FileEntry]] = defaultdict(list)
-    directories: dict[str, list[str]] = defaultdict(list)
+    children: defaultdict[str, tuple[list[FileEntry], set[str]]] = defaultdict(lambda: ([], set()))
     for name in listing.directories:
         if not has_hidden_part(name):
-            top, _, rest = name.partition("/")
-            directories[top] += [name] if rest else []
+            top, is_nested, _ = name.partition("/")
+            directories = children[top][1]
+            if is_nested:
+                directories.add(name)
     for file in listing.files:
-        top, slash, rest = file.path.partition("/")
-        if slash and not is_hidden(top):
-            directories.setdefault(top, [])
-            files[top] += [] if has_hidden_part(rest) else [file]
-            directories[top] += [] if has_hidden_part(rest) else _parents(file.path)
-    return {top: Listing(tuple(sorted(files[top])), tuple(sorted(set(nested)))) for top, nested in directories.items()}
+        top, is_below, rest = file.path.partition("/")
+        if is_below and not is_hidden(top):
+            files, directories = children[top]
+            if not has_hidden_part(rest):
+                files.append(file)
+                if "/" in rest:
+                    directories.update(_parents(file.path))
+    return {
+        top: Listing(tuple(sorted(files, key=_by_path)), tuple(sorted(directories)))
+        for top, (files, directories) in children.items()
+    }
 
 
 def _parents(path: str) -> list[str]:
@@ -152,6 +161,8 @@ def _data_format(path: str, base_formats: Mapping[str, str]) -> str | None:
 
 def _refuse_nested_tables(others: Iterable[str], listing: Listing) -> None:
     tops = set(others)
+    if not tops:
+        return
     names = [*listing.directories, *(file.path.rpartition("/")[0] for file in listing.files)]
     for name in names:
         top, _, rest = name.partition("/")
@@ -165,11 +176,11 @@ def _refuse_nested_tables(others: Iterable[str], listing: Listing) -> None:
 
 def _originals(listing: Listing, others: Iterable[str]) -> tuple[FileEntry, ...]:
     tops = set(others)
-    found = (
+    found = [
         file
         for file in listing.files
-        if not has_hidden_part(file.path) and ("/" not in file.path or file.path.partition("/")[0] in tops)
-    )
+        if ("/" not in file.path or file.path.partition("/")[0] in tops) and not has_hidden_part(file.path)
+    ]
     return tuple(sorted(found, key=lambda file: hive_path_order(file.path)))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from airflow_provider_acid.exceptions import CorruptFileError, UnknownNameError
 
@@ -107,8 +108,11 @@ class OriginalFileName:
     copy: int
 
 
+@lru_cache(maxsize=4096)
 def parse_directory_name(name: str) -> BaseName | DeltaName | None:
     """The value behind a directory's name; None where it is no name of an ACID directory at all.
+
+    Kept for the names seen last, because a table's partitions have the same.
 
     :raises UnknownNameError: the name begins like one of an ACID directory but does not follow the rules.
     """
@@ -172,7 +176,7 @@ def is_hidden(name: str) -> bool:
 
 def has_hidden_part(path: str) -> bool:
     """Whether a file or any directory above it, up to the listed one, is hidden."""
-    return any(is_hidden(part) for part in path.split("/"))
+    return is_hidden(path) or "/_" in path or "/." in path
 
 
 def bucket_file_name(bucket: int) -> str:

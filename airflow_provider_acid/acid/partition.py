@@ -8,7 +8,7 @@ from enum import Enum
 
 from airflow_provider_acid.acid.directory import AcidDirectory
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import Column, FileFormat
+from airflow_provider_acid.acid.plan import Column, CopiedStripes, FileFormat, OrcOptions
 from airflow_provider_acid.acid.write_ids import ValidWriteIdList
 
 
@@ -73,6 +73,7 @@ class CompactionPolicy:
     :param publishes_by_commit: whether a result becomes part of the table by the commit of its transaction (Hive 4),
         or by its rename (Hive 3).
     :param pairs_by_rename: whether, on Hive 3, a minor may make a delta and a delete delta.
+    :param stripe_copy: see :class:`~airflow_provider_acid.acid.plan.OrcOptions`, and so for ``small_stripe_share``.
     """
 
     max_deltas: int = 500
@@ -81,3 +82,5 @@ class CompactionPolicy:
     rewrite_single_delta: bool = False
     publishes_by_commit: bool = True
     pairs_by_rename: bool = False
+    stripe_copy: CopiedStripes = CopiedStripes.AUTO
+    small_stripe_share: float = OrcOptions.small_stripe_share

@@ -52,6 +52,16 @@ class FileFormat(str, Enum):
         return self is not FileFormat.ACID_ORC
 
 
+class CopiedStripes(str, Enum):
+    """Which stripes of full-ACID files are copied as bytes: those that lose no row, and are large enough; all that lose
+    none; or none.
+    """
+
+    AUTO = "auto"
+    ALWAYS = "always"
+    NEVER = "never"
+
+
 @dataclass(frozen=True)
 class Column:
     """A column of the table, without partition columns.
@@ -173,6 +183,8 @@ class OrcOptions:
     """How the output is written; taken from the table's ``orc.*`` properties, ORC's defaults elsewhere.
 
     :param compression: ``none``, ``zlib``, ``snappy``, ``lz4`` or ``zstd``; never anything but the table's own.
+    :param stripe_copy: which stripes are copied.
+    :param small_stripe_share: of ``stripe_bytes``; smaller stripes that follow each other are rewritten together.
     """
 
     compression: str = "zlib"
@@ -180,16 +192,26 @@ class OrcOptions:
     stripe_bytes: int = 67_108_864
     row_index_stride: int = 10_000
     bloom_filter_columns: tuple[str, ...] = ()
+    stripe_copy: CopiedStripes = CopiedStripes.AUTO
+    small_stripe_share: float = 1 / 32
+
+    @property
+    def small_stripe_bytes(self) -> int:
+        """Stripes below this size are rewritten together with their neighbours."""
+        return int(self.small_stripe_share * self.stripe_bytes) if self.stripe_copy is CopiedStripes.AUTO else 0
 
     @classmethod
     def from_json(cls, data: JsonObject) -> OrcOptions:
-        """Decode the options."""
+        """Decode the options; a plan of a release that copied no stripes is carried out without copies."""
+        copies = "stripe_copy" in data
         return cls(
             fields.text(data, "compression"),
             fields.integer(data, "compression_block_bytes"),
             fields.integer(data, "stripe_bytes"),
             fields.integer(data, "row_index_stride"),
             fields.texts(data, "bloom_filter_columns"),
+            fields.word(data, "stripe_copy", CopiedStripes) if copies else CopiedStripes.NEVER,
+            fields.number(data, "small_stripe_share") if copies else cls.small_stripe_share,
         )
 
 
@@ -246,8 +268,11 @@ class CompactionPlan:
         return all(name is None or not name.visibility_txn_id for name in names)
 
     @property
-    def replaces_originals(self) -> bool:
-        """Whether files outside of all ACID directories are no part of the table any more once this is published."""
+    def makes_first_base(self) -> bool:
+        """Whether a base appears where none was.
+
+        Files outside of all ACID directories are no part of the table any more then.
+        """
         has_base = any(isinstance(parse_directory_name(name), BaseName) for name in self.directories)
         return self.type is CompactionType.MAJOR and not has_base
 

@@ -147,7 +147,7 @@ def plan_compaction(
         directories=tuple(directory.path for directory in choice.inputs),
         side_files=side_files(choice.inputs),
         bucketed=partition.bucketed,
-        orc=orc_options(partition.table_parameters),
+        orc=orc_options(partition.table_parameters, policy),
         buckets=_buckets(partition, choice),
     )
 

@@ -124,17 +124,19 @@ def decide(
     """
     if hive_version not in (3, 4):
         raise ConfigurationError(f"Hive version {hive_version}", "is not known", "use 3 or 4")
+    base_bytes, delta_bytes = directory.base_bytes, directory.delta_bytes
     chosen, reason = _too_many_aborts(thresholds, aborted, hive_version) or _by_size(
-        directory, thresholds, hive_version, kind
+        directory, base_bytes, delta_bytes, thresholds, hive_version, kind
     )
+    delete_delta_count = len(directory.delete_deltas)
     return CompactionDecision(
         type=chosen,
         reason=f"{chosen.value if chosen else 'not due'}: {reason}",
-        delta_count=len(directory.insert_deltas),
-        delete_delta_count=len(directory.delete_deltas),
-        delta_bytes=directory.delta_bytes,
-        base_bytes=directory.base_bytes,
-        delta_size_ratio=directory.delta_bytes / directory.base_bytes if directory.base_bytes else None,
+        delta_count=len(directory.deltas) - delete_delta_count,
+        delete_delta_count=delete_delta_count,
+        delta_bytes=delta_bytes,
+        base_bytes=base_bytes,
+        delta_size_ratio=delta_bytes / base_bytes if base_bytes else None,
         obsolete_directories=len(directory.obsolete),
         aborted_transactions=aborted.count,
         oldest_abort_seconds=aborted.oldest_age_seconds,
@@ -153,9 +155,13 @@ def _too_many_aborts(
 
 
 def _by_size(
-    directory: AcidDirectory, thresholds: Thresholds, hive_version: int, kind: TableKind
+    directory: AcidDirectory,
+    base_bytes: int,
+    delta_bytes: int,
+    thresholds: Thresholds,
+    hive_version: int,
+    kind: TableKind,
 ) -> tuple[CompactionType | None, str]:
-    base_bytes, delta_bytes = directory.base_bytes, directory.delta_bytes
     has_base = base_bytes > 0 or delta_bytes == 0
     ratio_text = "no base"
     if has_base:

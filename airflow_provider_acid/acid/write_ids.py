@@ -233,11 +233,15 @@ def _min_open(write_ids: TableWriteIds) -> int | None:
 
 
 def _contains(ascending: tuple[int, ...], value: int) -> bool:
+    if not ascending:
+        return False
     index = bisect_left(ascending, value)
     return index < len(ascending) and ascending[index] == value
 
 
 def _count(ascending: tuple[int, ...], minimum: int, maximum: int) -> int:
+    if not ascending:
+        return 0
     return max(0, bisect_right(ascending, maximum) - bisect_left(ascending, minimum))
 
 

@@ -1,4 +1,4 @@
-"""A partition in work, and one that waits for the lock under which its result is published."""
+"""A partition in work, and one whose merged result waits to be published."""
 
 from __future__ import annotations
 
@@ -53,3 +53,19 @@ class AwaitsLock:
     result: CompactionResult
     ask_monotonic: float
     deadline_monotonic: float
+
+
+@dataclass(frozen=True)
+class AwaitsReaders:
+    """A merged and verified partition that waits, without a lock, for older transactions that hold locks there.
+
+    :param deadline_monotonic: until when it waits before it is published all the same.
+    """
+
+    active: ActiveCompaction
+    result: CompactionResult
+    deadline_monotonic: float
+
+
+Waiting = AwaitsLock | AwaitsReaders
+"""What is finished later, by being resumed from time to time."""

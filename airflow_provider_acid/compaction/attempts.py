@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
-from airflow_provider_acid.metastore.pools import RequestPool
+from airflow_provider_acid.metastore.pools import RequestPool, owner_of
 from airflow_provider_acid.metastore.values import TxnInfo, TxnState
 
 
@@ -19,6 +20,11 @@ def worker_id(pool: RequestPool, host: str) -> str:
     Not the host first: a restarting metastore takes back the claims of workers named like its own host.
     """
     return f"{pool}@{host}"
+
+
+def nobodys_pool(entity: Entity) -> RequestPool:
+    """A name for who puts things in order in a partition without compacting it: a cleaner, or housekeeping."""
+    return RequestPool.new(owner_of("cleaner", str(entity)))
 
 
 def pool_of_worker(worker: str | None) -> RequestPool | None:

@@ -14,7 +14,8 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 
 from airflow_provider_acid.acid.plan import CompactionType
-from airflow_provider_acid.compaction.active import ActiveCompaction, AwaitsLock
+from airflow_provider_acid.acid.result import CompactionResult
+from airflow_provider_acid.compaction.active import ActiveCompaction, Waiting
 from airflow_provider_acid.compaction.finishing import Finished
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
 from airflow_provider_acid.compaction.progress import Progress
@@ -61,7 +62,7 @@ class CompactionBatch:
         self._worker_timeout_seconds = worker_timeout_seconds
         self._poll_seconds = poll_seconds
         self._active: dict[int, ActiveCompaction] = {}
-        self._waiting: dict[int, AwaitsLock] = {}
+        self._waiting: dict[int, Waiting] = {}
         self._handed_over: set[int] = set()
         self._skipped: set[int] = set()
         self._outcomes: dict[int, Outcome] = {}
@@ -137,12 +138,14 @@ class CompactionBatch:
 
     def _begin_next(self, worker: Worker) -> None:
         while self._pending and self._in_transaction < self._max_active and not self._stopped.is_set():
+            self._beat()
             item, due = self._pending.popleft()
             begun = worker.begin(due)
             if isinstance(begun, Outcome):
                 self._end(item, begun)
             elif begun.adopted is not None:
-                self._settle(item, worker.finish(begun, begun.adopted))
+                self._active[item] = begun
+                self._finish(worker, item, begun.adopted)
             else:
                 self._hand_over(worker, item, begun)
         if self._run is not None:
@@ -171,14 +174,14 @@ class CompactionBatch:
 
     def _settle(self, item: int, finished: Finished) -> None:
         """Keep what came of an item, or have it wait, or begun anew under its spare number."""
-        if isinstance(finished, AwaitsLock):
-            self._waiting[item] = finished
+        if isinstance(finished, Outcome):
+            self._end(item, finished)
         elif isinstance(finished, DuePartition):
             log.info("%s: %s", finished.entity, finished.reason)
             self._skip(item)
             self._pending.appendleft((self._spare(item), finished))
         else:
-            self._end(item, finished)
+            self._waiting[item] = finished
 
     def _end(self, item: int, outcome: Outcome) -> None:
         self._keep(item, outcome)
@@ -210,9 +213,8 @@ class CompactionBatch:
             if item in self._active:
                 self._progress.advanced(self._active[item].entity, done)
         for item, result in results.items():
-            active = self._active.pop(item, None)
-            if active is not None:
-                self._settle(item, worker.finish(active, result))
+            if item in self._active:
+                self._finish(worker, item, result)
         for item, active in list(self._active.items()):
             try:
                 self._check_time(active)
@@ -221,8 +223,21 @@ class CompactionBatch:
             except AcidError as error:
                 self._end(item, worker.abandon(self._active.pop(item), str(error)))
 
+    def _finish(self, worker: Worker, item: int, result: CompactionResult) -> None:
+        self._beat()
+        self._settle(item, worker.finish(self._active.pop(item), result))
+
+    def _beat(self) -> None:
+        """Leave a sign of life before what may take minutes: a publication on S3, or a take-over.
+
+        What it is about is still listed then, and so given back should the storage fail.
+        """
+        if self._run is not None:
+            self._run.beat()
+
     def _resume_waiting(self, worker: Worker) -> None:
         for item in list(self._waiting):
+            self._beat()
             self._settle(item, worker.resume(self._waiting.pop(item)))
 
     def _check_time(self, active: ActiveCompaction) -> None:

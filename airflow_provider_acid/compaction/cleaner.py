@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import Enum
 
@@ -24,11 +24,12 @@ from airflow_provider_acid.compaction.cleaning_view import (
     ViewByTransactions,
 )
 from airflow_provider_acid.compaction.cleaning_wait import OPENING_SECONDS, Readers
-from airflow_provider_acid.compaction.discard import Discard, remove_discards
+from airflow_provider_acid.compaction.deletion import Deleter
+from airflow_provider_acid.compaction.discard import Discard, discard_on, remove_discards
 from airflow_provider_acid.compaction.facts import EntityFacts, find_property, load_facts
 from airflow_provider_acid.compaction.recovery import Recovery
 from airflow_provider_acid.compaction.replaced import read_replaced
-from airflow_provider_acid.compaction.settings import CompactionSettings
+from airflow_provider_acid.compaction.settings import CleaningLockAction, CompactionSettings
 from airflow_provider_acid.compaction.snapshot import current_txns
 from airflow_provider_acid.compaction.staging import staging_name
 from airflow_provider_acid.compaction.steps import Step, StepListener, ignore_steps
@@ -42,7 +43,7 @@ from airflow_provider_acid.exceptions import (
     OwnershipLostError,
     UnsupportedTableError,
 )
-from airflow_provider_acid.filesystem import Storage, storage_for
+from airflow_provider_acid.filesystem import Storage
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.pools import RequestPool
 from airflow_provider_acid.metastore.queue import KEEP_SECONDS, CompactionQueue
@@ -105,6 +106,8 @@ class Cleaner:
         self._on_step = on_step
         self._sleep = sleep
         self._not_markable: set[Entity] = set()
+        self._locked_out: dict[Entity, str] = {}
+        self._deleter = Deleter(client, settings, on_step, insists=self._insists_on_lock)
 
     def look(self, entities: Collection[Entity]) -> tuple[Cleaning, ...]:
         """Whether these entities can be cleaned, and if not, what each waits for.
@@ -122,6 +125,7 @@ class Cleaner:
         """Clean what can be cleaned, older compactions first; rows that cannot yet are returned as waiting."""
         self._recovery.settle_uncommitted(entities)
         self._not_markable.clear()
+        self._locked_out.clear()
         rows = self._rows(entities)
         if not rows:
             return ()
@@ -146,8 +150,19 @@ class Cleaner:
         return self._queue.ready_to_clean(entities)
 
     def _readers(self) -> Readers:
-        locks_count = not self._queue.publishes_by_commit
-        return Readers(self._client, self._settings.retention_seconds, locks_count=locks_count)
+        return Readers(
+            self._client,
+            self._settings.retention_seconds,
+            locks_count=not self._queue.publishes_by_commit,
+            queue_seconds=self._settings.cleaning_lock_wait_seconds if self._insists_on_lock else None,
+        )
+
+    @property
+    def _insists_on_lock(self) -> bool:
+        action = self._settings.cleaning_lock_timeout_action
+        if action is CleaningLockAction.BY_VERSION:
+            return self._queue.publishes_by_commit
+        return action is CleaningLockAction.WAIT
 
     def _judge(self, row: CompactionRow, readers: Readers) -> Cleaning:
         waiting = readers.waits_for(row)
@@ -170,9 +185,12 @@ class Cleaner:
 
     def _clean_guarded(self, row: CompactionRow, readers: Readers) -> Cleaning:
         try:
-            return self._clean(row, readers)
+            cleaning = self._clean(row, readers)
         except AcidError as error:
             return Cleaning(row.entity, row.id, CleaningState.FAILED, str(error))
+        if cleaning.state is CleaningState.WAITING:
+            self._keep(row, readers)
+        return cleaning
 
     def _clean(self, row: CompactionRow, readers: Readers) -> Cleaning:
         try:
@@ -180,8 +198,8 @@ class Cleaner:
         except ObjectNotFoundError:
             return self._mark_cleaned(row, None if self._queue.can_forget_nothing else row.highest_write_id, ())
         _check_may_delete(facts)
-        storage = storage_for(facts.location)
-        with Discard(storage) as discard:
+        storage = self._settings.storages.open(facts.location)
+        with discard_on(storage) as discard:
             # From here on, what is looked at is the table that this request was made for, or the discard is gone.
             if self._has_ended(row):
                 return _nothing_left(row)
@@ -229,8 +247,9 @@ class Cleaner:
         try:
             doomed = view.doomed(before)
             self._on_step(Step.CLEANING_DECIDED, row.entity)
-            discard.delete(doomed)
-            self._on_step(Step.FILES_DELETED, row.entity)
+            waits = self._delete_doomed(row.entity, doomed, discard)
+            if waits is not None:
+                return Cleaning(row.entity, row.id, CleaningState.WAITING, f"waits for {waits}")
             after = PartitionLook.at(storage)
             left = view.left(after)
             highest = None if left else view.highest_safe_write_id(after)
@@ -242,6 +261,15 @@ class Cleaner:
             message = f"{len(doomed)} deleted; {', '.join(left)} wait for a transaction that is still open"
             return Cleaning(row.entity, row.id, CleaningState.WAITING, message, doomed)
         return self._mark_cleaned(row, highest, doomed)
+
+    def _delete_doomed(self, entity: Entity, doomed: Sequence[str], discard: Discard) -> str | None:
+        """What is waited for: in one run once for a partition's lock, whatever number of requests it has."""
+        if doomed and entity in self._locked_out:
+            return self._locked_out[entity]
+        waits = self._deleter.delete(entity, doomed, discard)
+        if waits is not None:
+            self._locked_out[entity] = waits
+        return waits
 
     def _overtaken(self, row: CompactionRow, error: NotEnoughHistoryError, deleted: tuple[str, ...]) -> Cleaning:
         """A newer compaction's base is there, before or after the deletion; its readers may still be there, too."""

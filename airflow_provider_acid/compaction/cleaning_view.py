@@ -15,7 +15,7 @@ from airflow_provider_acid.acid.layout import partition_layout
 from airflow_provider_acid.acid.listing import Listing
 from airflow_provider_acid.acid.obsolete import deletable, deletable_of_replaced, highest_safe_write_id, leftovers
 from airflow_provider_acid.acid.write_ids import TableWriteIds, ValidTxnList, ValidWriteIdList, cleaner_list
-from airflow_provider_acid.compaction.snapshot import read_base_formats
+from airflow_provider_acid.compaction.snapshot import list_with_base_formats
 from airflow_provider_acid.filesystem import Storage
 
 
@@ -29,8 +29,7 @@ class PartitionLook:
     @classmethod
     def at(cls, storage: Storage) -> PartitionLook:
         """Look now."""
-        listing = storage.list()
-        return cls(listing, read_base_formats(storage, listing))
+        return cls(*list_with_base_formats(storage))
 
     def is_overtaken(self, highest_write_id: int) -> bool:
         """Whether the cleaning of a newer compaction left nothing of the write ids up to ``highest_write_id``.

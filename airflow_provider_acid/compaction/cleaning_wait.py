@@ -38,12 +38,19 @@ class Readers:
 
     :param retention_seconds: how long after its publication a compaction is not cleaned in any case.
     :param locks_count: whether locks are looked at, too.
+    :param queue_seconds: longest wait for the EXCLUSIVE lock under which is deleted; who has had a lock for longer than
+        that is taken for somebody who stays. None where it is deleted without that lock, too.
     """
 
-    def __init__(self, client: ReadersClient, retention_seconds: float, *, locks_count: bool) -> None:
+    def __init__(
+        self, client: ReadersClient, retention_seconds: float, *, locks_count: bool, queue_seconds: float | None
+    ) -> None:
         self._client = client
         self._retention_seconds = retention_seconds
-        self._locks = sorted(client.show_locks(), key=lambda lock: lock.lock_id) if locks_count else []
+        self._locks_count = locks_count
+        self._queue_seconds = queue_seconds
+        looks = locks_count or queue_seconds is not None
+        self._locks = sorted(client.show_locks(), key=lambda lock: lock.lock_id) if looks else []
         self._min_open = _min_open(client)
 
     @property
@@ -66,15 +73,22 @@ class Readers:
             return f"waits for the commit of its compaction transaction {row.txn_id}"
         if row.next_txn_id >= self._min_open:
             return f"waits for {self._txn_text(self._min_open)}"
-        for lock in self._locks:
+        locks = [lock for lock in self._locks if lock.touches(row.entity)]
+        for lock in locks if self._locks_count else ():
             # Without a recorded lock every one may be older than the publication.
-            if lock.touches(row.entity) and (row.newest_lock_id is None or lock.lock_id <= row.newest_lock_id):
+            if row.newest_lock_id is None or lock.lock_id <= row.newest_lock_id:
                 return f"waits for {self._lock_text(lock)}"
         if self._retention_seconds > 0:
             left = self._retention_seconds - self._age_seconds(row.commit_ms)
             if left > 0:
                 return f"is kept for {left:.0f} s more (retention)"
-        return None
+        stays = next(filter(self._stays, locks), None)
+        return None if stays is None else f"waits for {self._lock_text(stays)}, beside which nothing is deleted"
+
+    def _stays(self, lock: LockInfo) -> bool:
+        if self._queue_seconds is None or lock.acquired_ms is None:
+            return False
+        return self._age_seconds(lock.acquired_ms) > self._queue_seconds
 
     def _txn_text(self, txn_id: int) -> str:
         txn = self._txn_infos.get(txn_id)

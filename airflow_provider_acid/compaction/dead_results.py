@@ -15,7 +15,8 @@ from airflow_provider_acid.compaction.half_pairs import take_back_half
 from airflow_provider_acid.compaction.outcomes import Outcome, OutcomeState
 from airflow_provider_acid.compaction.scene import DIED, Scene, busy, end_row
 from airflow_provider_acid.compaction.settings import CompactionSettings
-from airflow_provider_acid.compaction.staging import staging_tokens, take_over
+from airflow_provider_acid.compaction.staging import staging_tokens
+from airflow_provider_acid.compaction.store_rules import staging_on
 from airflow_provider_acid.compaction.withdrawal import Withdrawal
 from airflow_provider_acid.exceptions import OwnershipLostError
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
@@ -117,7 +118,7 @@ class CommittedResults:
         return waits
 
     def _put_out_of_reach(self, scene: Scene, aborted: Collection[int]) -> None:
-        """Rename the staging directories of attempts whose transactions are aborted; what is in them stays of use.
+        """Take over the staging directories of attempts whose transactions are aborted.
 
         A sleeper would else publish after the removal, at worst the other half, and once the table's aborted write
         ids are forgotten its transaction counts as committed.
@@ -129,7 +130,7 @@ class CommittedResults:
         for token in tokens:
             txn = attempts.transaction_of(token)
             if txn is not None and txn.id in aborted:
-                take_over(scene.storage, token)
+                staging_on(scene.storage).take_over(token)
 
     def _commit(self, txn_id: int) -> bool:
         """Commit a dead attempt's transaction; False where the metastore has just aborted it for its silence."""

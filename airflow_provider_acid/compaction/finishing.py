@@ -1,7 +1,8 @@
 """The second half of a Worker's job: verify, fence and publish what the Spark job merged, or give it up.
 
-One directory is published by one rename. A delta and a delete delta take two, between which readers that ignore a
-compaction's transaction would miss rows or see deleted ones; so an EXCLUSIVE lock keeps such readers away meanwhile.
+Where a result appears in several steps, readers that ignore a compaction's transaction would miss rows or see deleted
+ones between them; so an EXCLUSIVE lock keeps such readers away meanwhile. It does so of a delta and a delete delta, and
+where there are no renames (:mod:`publication_by_copy`), of several data files.
 """
 
 from __future__ import annotations
@@ -14,21 +15,20 @@ from airflow_provider_acid.acid.exchange import ATTEMPTS_DIRECTORY, OUTPUTS_DIRE
 from airflow_provider_acid.acid.partition import MinorPublication
 from airflow_provider_acid.acid.plan import CompactionType
 from airflow_provider_acid.acid.result import CompactionResult
-from airflow_provider_acid.compaction.active import ActiveCompaction, AwaitsLock
-from airflow_provider_acid.compaction.journal import PublicationJournal, write_journal
+from airflow_provider_acid.compaction.active import ActiveCompaction, AwaitsLock, AwaitsReaders, Waiting
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
 from airflow_provider_acid.compaction.publication import check_inputs, verify_output
 from airflow_provider_acid.compaction.settings import LOCK_QUEUE_SECONDS, CompactionSettings, LockTimeoutAction
-from airflow_provider_acid.compaction.staging import remove_whole
 from airflow_provider_acid.compaction.steps import Step, StepListener
-from airflow_provider_acid.exceptions import AcidError, HalfPublishedError, RefusedError, StorageError
+from airflow_provider_acid.compaction.store_rules import publication_on, staging_on
+from airflow_provider_acid.exceptions import AcidError, HalfPublishedError, RefusedError
 from airflow_provider_acid.metastore.queue import ClaimedCompaction, CompactionQueue
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
 
 log = logging.getLogger(__name__)
 
-Finished = Outcome | AwaitsLock | DuePartition
-"""How finishing went: it ended, waits for the lock, or the partition is to be begun anew as given."""
+Finished = Outcome | Waiting | DuePartition
+"""How finishing went: it ended, waits, or the partition is to be begun anew as given."""
 
 
 class Finisher:
@@ -43,46 +43,62 @@ class Finisher:
     def finish(self, active: ActiveCompaction, result: CompactionResult) -> Finished:
         """Verify, fence and publish what the job made; abandons the attempt where any of it fails.
 
-        :returns: something that waits for the lock goes to :meth:`resume`, from time to time.
+        :returns: something that waits goes to :meth:`resume`, from time to time.
         """
         if result.error is not None:
             return self.abandon(active, result.error)
         try:
             verify_output(active.storage, active.plan, result)
             self._on_step(Step.VERIFIED, active.entity)
+            deadline = time.monotonic() + self._settings.publish_lock_wait_seconds
+            if self._has_readers_without_a_base(active):
+                return AwaitsReaders(active, result, deadline)
             self._fence(active)
             self._on_step(Step.FENCED, active.entity)
-            if self._takes_the_lock(active):
-                deadline = time.monotonic() + self._settings.publish_lock_wait_seconds
+            if self._takes_the_lock(active, result):
                 return self.resume(AwaitsLock(active, result, deadline - LOCK_QUEUE_SECONDS, deadline))
-            self._publish(active)
+            self._publish(active, result)
         except HalfPublishedError as error:
             return self._settle(active, error)
         except AcidError as error:
             return self.abandon(active, str(error))
         return self._complete_or_settle(active, result)
 
-    def resume(self, waiting: AwaitsLock) -> Finished:
-        """Publish under the lock if it is granted by now; errors and results as of :meth:`finish`."""
+    def resume(self, waiting: Waiting) -> Finished:
+        """Publish what waited long enough; errors and results as of :meth:`finish`."""
         active = waiting.active
         try:
-            if active.transaction.exclusive_lock_id is None:
-                if time.monotonic() < waiting.ask_monotonic and not active.transaction.is_alone():
-                    return waiting
-                active.transaction.ask_exclusive()
-                self._on_step(Step.EXCLUSIVE_LOCK_ASKED, active.entity)
-                waiting = _in_the_queue(waiting)
-            if not active.transaction.has_exclusive():
-                return waiting if time.monotonic() < waiting.deadline_monotonic else self._end_of_waiting(active)
-            self._on_step(Step.EXCLUSIVE_LOCK_HELD, active.entity)
-            # Time has passed since the first look, and now nobody who takes locks can change anything any more.
+            goes_on = self._wait(waiting)
+            if goes_on is not None:
+                return goes_on
             self._fence(active)
-            self._publish(active)
+            self._publish(active, waiting.result)
         except HalfPublishedError as error:
             return self._settle(active, error)
         except AcidError as error:
             return self.abandon(active, str(error))
         return self._complete_or_settle(active, waiting.result)
+
+    def _wait(self, waiting: Waiting) -> Finished | None:
+        """What becomes of something that cannot be published yet; None where it can."""
+        if isinstance(waiting, AwaitsLock):
+            return self._wait_for_lock(waiting)
+        is_over = time.monotonic() >= waiting.deadline_monotonic
+        active = waiting.active
+        return None if is_over or not _has_older_readers(active) else waiting
+
+    def _wait_for_lock(self, waiting: AwaitsLock) -> Finished | None:
+        active = waiting.active
+        if active.transaction.exclusive_lock_id is None:
+            if time.monotonic() < waiting.ask_monotonic and not active.transaction.is_alone():
+                return waiting
+            active.transaction.ask_exclusive()
+            self._on_step(Step.EXCLUSIVE_LOCK_ASKED, active.entity)
+            waiting = _in_the_queue(waiting)
+        if not active.transaction.has_exclusive():
+            return waiting if time.monotonic() < waiting.deadline_monotonic else self._end_of_waiting(waiting)
+        self._on_step(Step.EXCLUSIVE_LOCK_HELD, active.entity)
+        return None
 
     def commit(self, transaction: CompactionTransaction) -> None:
         """Commit the transaction of a compaction that the queue knows to be complete.
@@ -110,43 +126,36 @@ class Finisher:
         except AcidError as error:
             log.warning("%s: the request could not be marked as failed: %s", claim.entity, error)
 
-    def _takes_the_lock(self, active: ActiveCompaction) -> bool:
+    def _takes_the_lock(self, active: ActiveCompaction, result: CompactionResult) -> bool:
         """Whether readers have to be kept away; see :class:`~airflow_provider_acid.acid.partition.MinorPublication`.
 
         One directory alone only shows more than its sources to who began before the merged transactions had ended.
         """
         plan = active.plan
-        if plan.type is CompactionType.MAJOR or self._publication is MinorPublication.LOCK_FREE:
+        if self._publication is MinorPublication.LOCK_FREE:
+            return False
+        if publication_on(active.storage).shows_parts(result):
+            return True
+        if plan.type is CompactionType.MAJOR:
             return False
         # A reader without a lock yet takes its snapshot after it has one, as Trino does.
-        return len(plan.outputs) > 1 or active.transaction.others_hold_locks(active.newest_txn_id)
+        return len(plan.outputs) > 1 or _has_older_readers(active)
+
+    def _has_readers_without_a_base(self, active: ActiveCompaction) -> bool:
+        """Whether older readers that have yet to list find no base for them (``ACID_NOT_ENOUGH_HISTORY``).
+
+        On Hive 4 the compaction's transaction hides the base from them.
+        """
+        return not self._queue.publishes_by_commit and active.plan.makes_first_base and _has_older_readers(active)
 
     def _fence(self, active: ActiveCompaction) -> None:
         check_inputs(active.storage, active.plan)
         self._queue.check_owner(active.claim)
         active.transaction.verify()
 
-    def _publish(self, active: ActiveCompaction) -> None:
-        plan = active.plan
-        if len(plan.outputs) == 1:
-            active.storage.publish(plan.staged(plan.outputs[0].kind), plan.targets[0])
-        else:
-            self._publish_pair(active)
+    def _publish(self, active: ActiveCompaction, result: CompactionResult) -> None:
+        publication_on(active.storage).publish(active, result, self._on_step)
         self._on_step(Step.PUBLISHED, active.entity)
-
-    def _publish_pair(self, active: ActiveCompaction) -> None:
-        plan, storage, transaction = active.plan, active.storage, active.transaction
-        journal = PublicationJournal(plan.targets, transaction.txn_id, transaction.exclusive_lock_id)
-        write_journal(storage, plan.staging, journal)
-        self._on_step(Step.JOURNALLED, active.entity)
-        first, second = plan.outputs
-        try:
-            storage.publish(plan.staged(first.kind), first.target)
-            self._on_step(Step.FIRST_PUBLISHED, active.entity)
-            storage.publish(plan.staged(second.kind), second.target)
-        except StorageError as error:
-            _take_back(active, error)
-            raise
 
     def _complete_or_settle(self, active: ActiveCompaction, result: CompactionResult) -> Outcome:
         try:
@@ -188,16 +197,22 @@ class Finisher:
         message = f"{error} What was published ({', '.join(active.plan.targets)}) is left to the next run to judge."
         return Outcome(active.entity, OutcomeState.FAILED, message, active.claim.id)
 
-    def _end_of_waiting(self, active: ActiveCompaction) -> Finished:
+    def _end_of_waiting(self, waiting: AwaitsLock) -> Finished:
         """The lock was not granted in time: the attempt ends, which withdraws it and lets waiting readers go on."""
+        active = waiting.active
         seconds = self._settings.publish_lock_wait_seconds
         reason = f"the EXCLUSIVE lock was not granted within {seconds:g} s (held by {active.transaction.blockers()})"
         self._withdraw(active)
-        if self._settings.publish_lock_timeout_action is LockTimeoutAction.MAJOR:
+        shows_parts = publication_on(active.storage).shows_parts(waiting.result)
+        # A major of as many files would need the same lock.
+        major_helps = active.plan.type is CompactionType.MINOR and not shows_parts
+        if major_helps and self._settings.publish_lock_timeout_action is LockTimeoutAction.MAJOR:
             message = f"{active.plan.reason}; done as a major, because {reason}"
             again: Finished = DuePartition(active.entity, CompactionType.MAJOR, message)
         else:
-            remedy = "try again when these have ended, or set minor_lock_timeout_action to major"
+            longer = "wait longer, by minor_lock_wait_seconds"
+            other = "set minor_lock_timeout_action to major" if major_helps else longer
+            remedy = f"try again when these have ended, or {other}"
             message = str(RefusedError(str(active.entity), reason, remedy))
             again = Outcome(active.entity, OutcomeState.REFUSED, message, active.claim.id)
         self._refuse_row(active.claim, message)
@@ -205,7 +220,7 @@ class Finisher:
 
     def _withdraw(self, active: ActiveCompaction) -> None:
         try:
-            remove_whole(active.storage, active.plan.staging)
+            staging_on(active.storage).give_up(active.plan)
         except AcidError as error:
             log.warning("%s: the staging directory stays: %s", active.entity, error)
         active.transaction.close()
@@ -217,28 +232,10 @@ class Finisher:
             log.warning("%s: the request could not be marked as refused: %s", claim.entity, error)
 
 
+def _has_older_readers(active: ActiveCompaction) -> bool:
+    return active.transaction.others_hold_locks(active.newest_txn_id)
+
+
 def _in_the_queue(waiting: AwaitsLock) -> AwaitsLock:
     deadline = min(waiting.deadline_monotonic, time.monotonic() + LOCK_QUEUE_SECONDS)
     return replace(waiting, deadline_monotonic=deadline)
-
-
-def _take_back(active: ActiveCompaction, error: AcidError) -> None:
-    """Undo the first rename, while the lock is held, by renaming back.
-
-    Never by deleting: on Hive 3, where names tell no transaction, a successor's result may have that name by now. The
-    successor moved the staging directory, so that for a sleeper who wakes up this rename has no target.
-
-    :raises HalfPublishedError: that cannot be done.
-    """
-    plan, storage = active.plan, active.storage
-    try:
-        for output in plan.outputs:
-            if not storage.exists(plan.staged(output.kind)) and storage.exists(output.target):
-                storage.publish(output.target, plan.staged(output.kind))
-    except StorageError as again:
-        raise HalfPublishedError(
-            str(active.entity),
-            f"only a part of {', '.join(plan.targets)} was published ({error}), and could not be taken back ({again})",
-            "run the compaction of this partition again, which does it first; until then readers that ignore a "
-            "compaction's transaction, as Trino does, see wrong rows",
-        ) from error

@@ -21,7 +21,6 @@ from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.stuck import find_stuck
 from airflow_provider_acid.compaction.table_listing import RowsByEntity, locations, matching_databases, rows_by_entity
 from airflow_provider_acid.exceptions import AcidError, MetastoreUnavailableError, ObjectNotFoundError
-from airflow_provider_acid.filesystem import storage_for
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.queue import CompactionQueue
 from airflow_provider_acid.metastore.values import CompactionRow, CompactionState, TableInfo
@@ -137,13 +136,13 @@ class Housekeeper:
         for table in self._tables(selection, findings):
             with findings.going_on(table.full_table_name):
                 runs = self._settings.run_directory or table.location
-                remove_dead_runs(runs, recovery.look_for_living)
+                remove_dead_runs(self._settings.storages, runs, recovery.look_for_living)
                 for entity, location, _ in locations(self._client, table):
                     with findings.going_on(entity):
                         self._remove_orphans_of(recovery, entity, location, findings)
 
     def _remove_orphans_of(self, recovery: Recovery, entity: Entity, location: str, findings: _Findings) -> None:
-        storage = storage_for(location)
+        storage = self._settings.storages.open(location)
         if not storage.exists(""):
             return
         removed = recovery.remove_orphans(entity, storage, storage.list())

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator, Sequence, Set
+from contextlib import closing
 from dataclasses import dataclass, field
 
-from airflow_provider_acid.acid.directory import AcidDirectory, acid_directory
+from airflow_provider_acid.acid.directory import AcidDirectory
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.plan import CompactionType, FileFormat
 from airflow_provider_acid.acid.planning import choose
@@ -16,17 +17,17 @@ from airflow_provider_acid.acid.thresholds import (
     auto_compaction,
     decide,
 )
-from airflow_provider_acid.acid.write_ids import ValidTxnList, ValidWriteIdList, compactor_list
+from airflow_provider_acid.acid.write_ids import compactor_list
 from airflow_provider_acid.compaction.aborts import AbortAges, aborted_write_ids
-from airflow_provider_acid.compaction.eligibility import file_format, table_refusal
+from airflow_provider_acid.compaction.eligibility import table_refusal
 from airflow_provider_acid.compaction.failures import FAILED_COMPACTIONS_THRESHOLD, failures_in_a_row
+from airflow_provider_acid.compaction.looking import NotSeen, Place, Seen, TableView, in_order, look
 from airflow_provider_acid.compaction.outcomes import DuePartition
 from airflow_provider_acid.compaction.selection import TableSelection
 from airflow_provider_acid.compaction.settings import CompactionSettings
-from airflow_provider_acid.compaction.snapshot import current_txns, read_base_formats
-from airflow_provider_acid.compaction.table_listing import locations, matching_databases, rows_by_entity
+from airflow_provider_acid.compaction.snapshot import current_txns
+from airflow_provider_acid.compaction.table_listing import RowsByEntity, locations, matching_databases, rows_by_entity
 from airflow_provider_acid.exceptions import AcidError, ConfigurationError, ObjectNotFoundError, RefusedError
-from airflow_provider_acid.filesystem import Storage, storage_for
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.pools import RequestPool
 from airflow_provider_acid.metastore.queue import CompactionQueue
@@ -38,6 +39,8 @@ from airflow_provider_acid.metastore.values import (
 )
 
 log = logging.getLogger(__name__)
+
+Places = Generator[Place | NotSeen, None, None]
 
 
 @dataclass(frozen=True)
@@ -73,24 +76,6 @@ class _Findings:
     requested: set[Entity] = field(default_factory=set)
 
 
-@dataclass(frozen=True)
-class _View:
-    """A table as a compactor sees it at the moment of the evaluation.
-
-    :param txns: which compactions are part of the table; None on Hive 3, where all are that are there.
-    """
-
-    txns: ValidTxnList | None
-    write_ids: ValidWriteIdList
-    ages: AbortAges
-    insert_only: bool
-
-    def look(self, storage: Storage) -> AcidDirectory:
-        listing = storage.list()
-        formats = read_base_formats(storage, listing)
-        return acid_directory(listing, self.write_ids, self.txns, formats, insert_only=self.insert_only)
-
-
 class Initiator:
     """Evaluates tables; belongs to one thread, like its client."""
 
@@ -104,27 +89,16 @@ class Initiator:
         """Look at all tables of a selection once.
 
         :raises AcidError: a table that is named without wildcards does not exist or cannot be compacted; the
-            metastore or a storage does not answer. What a pattern matches is skipped with its reason instead.
+            metastore does not answer. What a pattern matches is skipped with its reason instead, and so is every
+            partition that cannot be looked at, also where its storage does not answer.
         """
         findings = _Findings()
         rows = rows_by_entity(self._queue, selection)
         self._meet_foreign_requests(rows, findings)
         tables = list(self._tables(selection, findings))
         if tables:
-            txns = current_txns(self._client)
-            visible = txns if self._queue.publishes_by_commit else None
-            names = [table.full_table_name for table in tables]
-            write_ids = {ids.full_table_name: ids for ids in self._client.valid_write_ids(names, str(txns))}
-            ages = AbortAges(self._client)
-            for table in tables:
-                of_table = compactor_list(write_ids[table.full_table_name])
-                view = _View(visible, of_table, ages, table.is_insert_only)
-                try:
-                    self._evaluate_table(table, view, rows, findings)
-                except (ConfigurationError, ObjectNotFoundError) as error:
-                    if selection.names_exactly(table.full_table_name):
-                        raise
-                    findings.skipped.append(str(error))
+            places = self._places(tables, selection, rows, findings.requested)
+            self._look_at(places, selection, findings)
         worst_first = sorted(findings.due, key=lambda item: (-item[0], item[1].entity))
         return Evaluation(
             tuple(due for _, due in worst_first),
@@ -170,49 +144,73 @@ class Initiator:
             return f"table {table.full_table_name}: {automatic.reason}"
         return None
 
-    def _evaluate_table(
+    def _places(
         self,
-        table: TableInfo,
-        view: _View,
-        rows: dict[Entity, list[CompactionRow]],
-        findings: _Findings,
-    ) -> None:
-        thresholds = self._settings.thresholds.for_table(table.parameters)
-        kind = TableKind.of(table.parameters) or TableKind.FULL_ACID
-        for entity, location, partition in locations(self._client, table):
-            if entity in findings.requested or self._is_left_alone(entity, rows.get(entity, []), findings):
-                continue
+        tables: Sequence[TableInfo],
+        selection: TableSelection,
+        rows: RowsByEntity,
+        requested: Set[Entity],
+    ) -> Places:
+        txns = current_txns(self._client)
+        visible = txns if self._queue.publishes_by_commit else None
+        names = [table.full_table_name for table in tables]
+        write_ids = {ids.full_table_name: ids for ids in self._client.valid_write_ids(names, str(txns))}
+        for table in tables:
+            of_table = compactor_list(write_ids[table.full_table_name])
             try:
-                files = file_format(table, partition)
-                directory = view.look(storage_for(location))
-            except AcidError as error:
-                # One odd partition must not keep the others from being compacted (Hive: testInitiatorFailure).
-                findings.skipped.append(str(error))
-                log.warning("%s: not evaluated: %s", entity, error)
-                continue
-            aborted = view.ages.figures(table.full_table_name, aborted_write_ids(directory, view.write_ids))
-            decision = decide(directory, thresholds, hive_version=self._hive_version, kind=kind, aborted=aborted)
-            findings.evaluated.append(Evaluated(entity, decision))
-            if decision.type is not None:
-                self._add_due(entity, decision.type, decision, directory, files, findings)
+                thresholds = self._settings.thresholds.for_table(table.parameters)
+                kind = TableKind.of(table.parameters) or TableKind.FULL_ACID
+                view = TableView(table, kind, thresholds, visible, of_table)
+                with closing(locations(self._client, table)) as found:
+                    for entity, location, partition in found:
+                        if entity in requested:
+                            continue
+                        reason = self._reason_to_leave_alone(entity, rows.get(entity, []))
+                        yield NotSeen(reason) if reason else Place(view, entity, location, partition)
+            except (ConfigurationError, ObjectNotFoundError) as error:
+                yield NotSeen(_unless_named(error, table, selection))
+
+    def _look_at(self, places: Places, selection: TableSelection, findings: _Findings) -> None:
+        ages = AbortAges(self._client)
+        with closing(places), closing(in_order(self._look, places, self._settings.listing_threads)) as looks:
+            for found in looks:
+                if isinstance(found, NotSeen):
+                    findings.skipped.append(found.reason)
+                    if found.failed is not None:
+                        log.warning("%s: not evaluated: %s", found.failed, found.reason)
+                    continue
+                try:
+                    self._judge(found, ages, findings)
+                except (ConfigurationError, ObjectNotFoundError) as error:
+                    findings.skipped.append(_unless_named(error, found.place.view.table, selection))
+
+    def _look(self, place: Place | NotSeen) -> Seen | NotSeen:
+        return place if isinstance(place, NotSeen) else look(place, self._settings.storages)
+
+    def _judge(self, seen: Seen, ages: AbortAges, findings: _Findings) -> None:
+        entity, view = seen.place.entity, seen.place.view
+        aborted = ages.figures(view.table.full_table_name, aborted_write_ids(seen.directory, view.write_ids))
+        decision = decide(
+            seen.directory, view.thresholds, hive_version=self._hive_version, kind=view.kind, aborted=aborted
+        )
+        findings.evaluated.append(Evaluated(entity, decision))
+        if decision.type is not None:
+            self._add_due(entity, decision.type, decision, seen.directory, seen.files, findings)
 
     @property
     def _hive_version(self) -> int:
         return 4 if self._queue.publishes_by_commit else 3
 
-    def _is_left_alone(self, entity: Entity, rows: list[CompactionRow], findings: _Findings) -> bool:
+    def _reason_to_leave_alone(self, entity: Entity, rows: list[CompactionRow]) -> str | None:
         failures = failures_in_a_row(rows, count_deaths=False)
-        waiting = [row for row in rows if row.state is CompactionState.READY_FOR_CLEANING]
         if failures >= FAILED_COMPACTIONS_THRESHOLD:
-            reason = f"the last {failures} compactions failed; compact it by hand once the cause is removed"
-        elif waiting and not self._queue.publishes_by_commit:
-            reason = f"request {waiting[0].id} waits to be cleaned, and Hive 3 takes no other meanwhile"
-        else:
-            return False
-        findings.skipped.append(f"{entity}: {reason}")
-        return True
+            return f"{entity}: the last {failures} compactions failed; compact it by hand once the cause is removed"
+        waiting = [row for row in rows if row.state is CompactionState.READY_FOR_CLEANING]
+        if waiting and not self._queue.publishes_by_commit:
+            return f"{entity}: request {waiting[0].id} waits to be cleaned, and Hive 3 takes no other meanwhile"
+        return None
 
-    def _meet_foreign_requests(self, rows: dict[Entity, list[CompactionRow]], findings: _Findings) -> None:
+    def _meet_foreign_requests(self, rows: RowsByEntity, findings: _Findings) -> None:
         """Serve or report every waiting request of others, also for tables that are not evaluated."""
         for entity, of_entity in rows.items():
             for row in of_entity:
@@ -248,3 +246,13 @@ class Initiator:
             return
         read_cost = float(decision.delta_count + decision.delete_delta_count)
         findings.due.append((read_cost, DuePartition(entity, type, decision.reason)))
+
+
+def _unless_named(error: AcidError, table: TableInfo, selection: TableSelection) -> str:
+    """Why a table that a pattern matched is skipped.
+
+    :raises AcidError: the error, where the table is named without wildcards.
+    """
+    if selection.names_exactly(table.full_table_name):
+        raise error
+    return str(error)

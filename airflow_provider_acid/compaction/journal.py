@@ -1,7 +1,7 @@
-"""The journal of a publication that takes two renames.
+"""The journal of a publication that takes two renames, or any number of copies.
 
 It lies in the staging directory from before the first rename until the staging directory goes, and so says of one
-published directory that it is half of a pair, whatever has become of the attempt.
+published directory that it is half of a pair, or lacks files, whatever has become of the attempt.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from airflow_provider_acid.acid import json_fields as fields
 from airflow_provider_acid.acid.exchange import JOURNAL_FILE
+from airflow_provider_acid.acid.listing import Listing
 from airflow_provider_acid.acid.plan import FORMAT_VERSION
 from airflow_provider_acid.exceptions import ConfigurationError, StorageError
 from airflow_provider_acid.filesystem import Storage
@@ -23,11 +24,23 @@ class PublicationJournal:
     :param targets: names of the directories, in the order of the renames.
     :param transaction: the compaction's transaction.
     :param lock: id of its EXCLUSIVE lock; None where publishing goes without one.
+    :param files: data files that appear one by one, with their directories; empty where directories are renamed.
     """
 
     targets: tuple[str, ...]
     transaction: int
     lock: int | None
+    files: tuple[str, ...] = ()
+
+    def is_half(self, published: Listing) -> bool:
+        """Whether a part of it is there, and a part is not.
+
+        :param published: of the partition.
+        """
+        directories = set(published.directories).intersection(self.targets)
+        files = {file.path for file in published.files}
+        is_whole = len(directories) == len(self.targets) and files.issuperset(self.files)
+        return bool(directories) and not is_whole
 
     def to_json(self) -> str:
         """The journal as a JSON document."""
@@ -44,6 +57,8 @@ class PublicationJournal:
             targets=fields.texts(data, "targets"),
             transaction=fields.integer(data, "transaction"),
             lock=fields.optional_integer(data, "lock"),
+            # Missing where a release wrote it that knew renames only.
+            files=fields.texts({"files": [], **data}, "files"),
         )
 
 

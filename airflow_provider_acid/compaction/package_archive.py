@@ -8,7 +8,7 @@ from pathlib import Path
 import airflow_provider_acid
 
 ROOT_MODULES = ("__init__.py", "exceptions.py", "filesystem.py")
-ROOMS = ("acid", "spark_jobs")
+ROOMS = ("acid", "storages", "spark_jobs")
 ARCHIVE_NAME = "airflow_provider_acid_spark.zip"
 
 
@@ -18,13 +18,13 @@ def write_package_archive(directory: Path) -> Path:
 
     root = Path(airflow_provider_acid.__file__).parent
     # An editable install keeps the Spark jobs outside the package's own directory.
-    rooms = {"acid": root / "acid", "spark_jobs": Path(jobs.__file__).parent}
+    places = {"spark_jobs": Path(jobs.__file__).parent}
     archive = directory / ARCHIVE_NAME
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as bundle:
         for name in ROOT_MODULES:
             bundle.write(root / name, f"airflow_provider_acid/{name}")
         for room in ROOMS:
-            for module in sorted(rooms[room].glob("*.py")):
+            for module in sorted(places.get(room, root / room).glob("*.py")):
                 bundle.write(module, f"airflow_provider_acid/{room}/{module.name}")
     return archive
 

@@ -10,14 +10,14 @@ from airflow_provider_acid.acid.names import (
     DeltaName,
     has_hidden_part,
     is_acid_prefixed,
-    is_hidden,
-    marker_files,
     parse_directory_name,
 )
-from airflow_provider_acid.acid.plan import CompactionPlan, OutputDirectory
+from airflow_provider_acid.acid.plan import CompactionPlan
 from airflow_provider_acid.acid.result import CompactionResult, OutputFile
 from airflow_provider_acid.acid.unseen import is_cut_by, is_doubled_beside
-from airflow_provider_acid.exceptions import NameTakenError, OwnershipLostError, VerificationError
+from airflow_provider_acid.compaction.staged_files import rejected
+from airflow_provider_acid.compaction.store_rules import publication_on
+from airflow_provider_acid.exceptions import NameTakenError, OwnershipLostError
 from airflow_provider_acid.filesystem import Storage, join
 
 
@@ -30,54 +30,31 @@ def verify_output(storage: Storage, plan: CompactionPlan, result: CompactionResu
         is about another attempt.
     """
     if (result.attempt, result.entity) != (plan.attempt, plan.entity):
-        raise _rejected(str(plan.entity), f"got the result of attempt {result.attempt} at {result.entity}")
+        raise rejected(str(plan.entity), f"got the result of attempt {result.attempt} at {result.entity}")
     planned = sorted((bucket.output.value, bucket.bucket) for bucket in plan.buckets)
     told = sorted((file.output.value, file.bucket) for file in result.files)
     if not plan.format.is_insert_only and told != planned or set(told) != set(planned):
-        raise _rejected(str(plan.entity), f"accounts for {_buckets(told)}, planned were {_buckets(planned)}")
+        raise rejected(str(plan.entity), f"accounts for {_buckets(told)}, planned were {_buckets(planned)}")
     for output in plan.outputs:
-        _verify_directory(storage, plan, result, output)
-
-
-def _verify_directory(
-    storage: Storage, plan: CompactionPlan, result: CompactionResult, output: OutputDirectory
-) -> None:
-    path = plan.staged(output.kind)
-    found = storage.list(path)
-    subject = join(storage.location, path)
-    written = {file.path: file.size_bytes for file in found.files if not is_hidden(file.path)}
-    files = [file for file in result.files if file.output is output.kind]
-    reported = {file.name: file.size_bytes for file in files if file.name is not None}
-    if found.directories or written != reported:
-        raise _rejected(subject, f"holds {_names(written)}, the job reported {_names(reported)}")
-    if {file.path for file in found.files if is_hidden(file.path)} != marker_files(output.target).keys():
-        raise _rejected(subject, "lacks the marker files of an ACID directory, or has others")
-    for file in files:
-        named = join(subject, file.name or f"bucket {file.bucket}")
+        publication_on(storage).check_staged(plan, result, output)
+    for file in result.files:
+        named = join(storage.location, plan.staged(file.output), file.name or f"bucket {file.bucket}")
         _check_counts(named, file)
         if not plan.format.is_insert_only and (file.name is None) != (file.rows_out == 0):
-            raise _rejected(named, f"has {file.rows_out} rows; a file is written where there are any, and only there")
+            raise rejected(named, f"has {file.rows_out} rows; a file is written where there are any, and only there")
 
 
 def _check_counts(subject: str, file: OutputFile) -> None:
     if file.rows_out != file.rows_in - file.rows_aborted - file.rows_deleted - file.rows_repeated:
-        raise _rejected(
+        raise rejected(
             subject,
             f"holds {file.rows_out} rows, but {file.rows_in} came in, {file.rows_aborted} of them aborted, "
             f"{file.rows_deleted} deleted and {file.rows_repeated} repeated",
         )
 
 
-def _rejected(subject: str, reason: str) -> VerificationError:
-    return VerificationError(subject, reason, "look at the Spark application's log; the table was not changed")
-
-
 def _buckets(buckets: Sequence[tuple[str, int]]) -> str:
     return ", ".join(f"bucket {bucket} of {kind}" for kind, bucket in buckets) or "no buckets"
-
-
-def _names(sizes: dict[str, int]) -> str:
-    return ", ".join(f"{name} ({size} bytes)" for name, size in sorted(sizes.items())) or "no data files"
 
 
 def check_inputs(storage: Storage, plan: CompactionPlan) -> None:
@@ -142,4 +119,4 @@ def _is_input(plan: CompactionPlan, path: str) -> bool:
     if has_hidden_part(path):
         return False
     top = path.partition("/")[0]
-    return top in plan.directories or (plan.replaces_originals and not is_acid_prefixed(top))
+    return top in plan.directories or (plan.makes_first_base and not is_acid_prefixed(top))

@@ -1,10 +1,10 @@
 """What a new attempt does first: put in order what dead attempts left of the same partition.
 
-Whoever takes over first moves the predecessor's staging directory, so that a predecessor that was only asleep has
-nothing left to rename; then takes back what must not stay of what it published and ends its transaction, in the order
-that :mod:`dead_results` and :mod:`withdrawal` explain; then ends its request.
+Whoever takes over first takes the predecessor's staging directory out of its reach (:mod:`store_rules`), so that a
+predecessor that was only asleep has nothing left to publish; then takes back what must not stay of what it published
+and ends its transaction, in the order that :mod:`dead_results` and :mod:`withdrawal` explain; then ends its request.
 
-Several may do this at once. A moved directory belongs to whoever moved it last, and everything else may be done twice,
+Several may do this at once: a moved directory belongs to whoever moved it last, and everything else may be done twice,
 or be found done.
 """
 
@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.listing import Listing
-from airflow_provider_acid.compaction.attempts import Attempts, pool_of_worker, worker_id
+from airflow_provider_acid.compaction.attempts import Attempts, nobodys_pool, pool_of_worker, worker_id
 from airflow_provider_acid.compaction.dead_results import dead_results, kept_until
 from airflow_provider_acid.compaction.discard import remove_discards
 from airflow_provider_acid.compaction.facts import EntityFacts, load_facts
@@ -26,16 +26,14 @@ from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.staging import (
     FinishedOutput,
     finish_removals,
-    remove_whole,
-    sealed_output,
     staging_name,
     staging_tokens,
-    take_over,
 )
+from airflow_provider_acid.compaction.store_rules import staging_on
 from airflow_provider_acid.exceptions import ObjectNotFoundError
-from airflow_provider_acid.filesystem import Storage, storage_for
+from airflow_provider_acid.filesystem import Storage
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
-from airflow_provider_acid.metastore.pools import RequestPool, owner_of
+from airflow_provider_acid.metastore.pools import RequestPool
 from airflow_provider_acid.metastore.queue import CompactionQueue
 from airflow_provider_acid.metastore.values import CompactionRow, CompactionState, TxnInfo
 
@@ -72,14 +70,15 @@ class Recovery:
         """
         # The rows first: whoever claimed one of them had opened its transaction before, or is about to.
         rows = self._queue.rows(entity=facts.entity)
-        scene = Scene(facts.entity, storage_for(facts.location), self._look(), own, own.owner)
+        scene = Scene(facts.entity, self._settings.storages.open(facts.location), self._look(), own, own.owner)
         for row in rows:
             outcome = self._recover_row(scene, row)
             if outcome is not None:
                 return outcome
         finished = self._recover_staging(scene)
         self._results.withdraw_aborted(scene)
-        remove_dead_runs(self._settings.run_directory or facts.table.location, self.look_for_living)
+        parent = self._settings.run_directory or facts.table.location
+        remove_dead_runs(self._settings.storages, parent, self.look_for_living)
         return finished
 
     def recover_claim(self, row: CompactionRow) -> Outcome | None:
@@ -110,15 +109,16 @@ class Recovery:
         tokens = staging_tokens(listing)
         if not tokens:
             return tuple(removed)
-        scene = Scene(entity, storage, self._look(), _nobody(entity), None)
+        scene = Scene(entity, storage, self._look(), nobodys_pool(entity), None)
         in_the_queue = _tokens(self._queue.rows(entity=entity))
+        staging = staging_on(storage)
         for token in tokens:
             txn = scene.attempts.transaction_of(token)
             if token in in_the_queue or (txn is not None and scene.attempts.is_alive(txn, None)):
                 continue
-            moved = take_over(storage, token)
+            moved = staging.take_over(token)
             if moved is not None and self._results.take_back(scene, moved, txn.id if txn else None) is None:
-                remove_whole(storage, moved)
+                staging.remove(moved)
                 removed.append(staging_name(token))
         return tuple(removed)
 
@@ -188,7 +188,7 @@ class Recovery:
             return alive
         # In this order: once the staging directory is out of reach nothing more is published, and until the row has
         # ended a death of ours leaves it to be found again.
-        moved = take_over(scene.storage, pool.token)
+        moved = staging_on(scene.storage).take_over(pool.token)
         txn = _transaction(scene.attempts, row)
         txn_id = txn.id if txn else row.txn_id
         waits = self._results.take_back(scene, moved, txn_id)
@@ -208,28 +208,31 @@ class Recovery:
         # that was published since then is in the queue.
         attempts = self._look()
         waiting = _tokens(filter(self._results.is_unsettled, self._queue.rows(entity=scene.entity)))
+        staging = staging_on(scene.storage)
         finished: FinishedOutput | None = None
         for token in tokens:
             txn = attempts.transaction_of(token)
             if token in {scene.own.token, *waiting} or (txn is not None and attempts.is_alive(txn, scene.owner)):
                 continue
-            moved = take_over(scene.storage, token)
+            moved = staging.take_over(token)
             if moved is None:
                 continue
-            self._results.take_back(scene, moved, txn.id if txn else None)
-            found = sealed_output(scene.storage, moved) if finished is None else None
+            waits = self._results.take_back(scene, moved, txn.id if txn else None)
+            found = staging.sealed_output(moved) if finished is None else None
             finished = finished or found
-            if found is None:
-                remove_whole(scene.storage, moved)
+            # Where there are no renames the name stays, and its journal has to tell the next recovery whether what
+            # waits for its removal is whole or a part.
+            if found is None and waits is None:
+                staging.remove(moved)
         return finished
 
     def _find_scene(self, entity: Entity, attempts: Attempts) -> Scene | None:
         """For who is no attempt; None where the partition is gone, and its directories with it."""
         try:
-            storage = storage_for(load_facts(self._client, entity).location)
+            storage = self._settings.storages.open(load_facts(self._client, entity).location)
         except ObjectNotFoundError:
             return None
-        return Scene(entity, storage, attempts, _nobody(entity), None)
+        return Scene(entity, storage, attempts, nobodys_pool(entity), None)
 
 
 def _who_works(attempts: Attempts, row: CompactionRow, owner: str | None) -> Outcome | None:
@@ -251,10 +254,6 @@ def _transaction(attempts: Attempts, row: CompactionRow) -> TxnInfo | None:
     pool = pool_of_worker(row.worker_id)
     of_attempt = None if pool is None else attempts.transaction_of(pool.token)
     return attempts.transactions.get(row.txn_id or 0) or of_attempt
-
-
-def _nobody(entity: Entity) -> RequestPool:
-    return RequestPool.new(owner_of("cleaner", str(entity)))
 
 
 def _tokens(rows: Iterable[CompactionRow]) -> frozenset[str]:

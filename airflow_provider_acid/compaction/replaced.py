@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 from airflow_provider_acid.acid import json_fields as fields
 from airflow_provider_acid.acid.exchange import REPLACED_FILE
-from airflow_provider_acid.exceptions import ConfigurationError
+from airflow_provider_acid.exceptions import ConfigurationError, StorageError
 from airflow_provider_acid.filesystem import Storage, join
 
 log = logging.getLogger(__name__)
@@ -42,9 +42,13 @@ def read_replaced(storage: Storage, staging: str) -> frozenset[str] | None:
     :raises StorageError: it exists but cannot be read now.
     """
     path = f"{staging}/{REPLACED_FILE}"
-    if not storage.exists(path):
+    try:
+        content = storage.read(path)
+    except StorageError:
+        # Looked for afterwards: another cleaner may be through with it just now.
+        if storage.exists(path):
+            raise
         return None
-    content = storage.read(path)
     try:
         data = fields.versioned(content.decode(), "list of replaced directories", _FORMAT_VERSION)
         return frozenset(fields.texts(data, "names"))

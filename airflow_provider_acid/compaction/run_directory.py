@@ -14,7 +14,7 @@ from airflow_provider_acid.acid.json_fields import as_object, integer
 from airflow_provider_acid.acid.listing import Listing
 from airflow_provider_acid.acid.plan import FORMAT_VERSION, CompactionPlan
 from airflow_provider_acid.acid.result import CompactionResult
-from airflow_provider_acid.filesystem import Storage, join, storage_for
+from airflow_provider_acid.filesystem import Storage, Storages, join
 
 RUNS_DIRECTORY = "_acid_runs"
 """Must not begin like a staging directory: a later attempt removes those."""
@@ -24,18 +24,22 @@ IDLE_TIMEOUT_SECONDS = 600.0
 class RunDirectory:
     """The operator's side of one run.
 
+    :param storages: opens the run's directory.
     :param parent: URI of a directory all Spark executors reach, as a rule the first table's location.
     :param name: unique name of the run.
     :param items: number of partitions in the run.
     :param idle_timeout_seconds: the application ends itself after this long without a sign of life.
     """
 
-    def __init__(self, parent: str, name: str, items: int, idle_timeout_seconds: float = IDLE_TIMEOUT_SECONDS) -> None:
-        self._parent = storage_for(parent)
+    def __init__(
+        self, storages: Storages, parent: str, name: str, items: int, idle_timeout_seconds: float = IDLE_TIMEOUT_SECONDS
+    ) -> None:
+        self.storages = storages
+        self._parent = storages.open(parent)
         self._path = f"{RUNS_DIRECTORY}/{name}"
         self._parent.make_directory(self._path)
         self.location = join(parent, self._path)
-        self._storage = storage_for(self.location)
+        self._storage = storages.open(self.location)
         self._seen: set[str] = set()
         self._beats = 0
         batch = {
@@ -82,19 +86,22 @@ class RunDirectory:
     def remove(self) -> None:
         """Remove the run's files; the directory of all runs goes too when this was the last."""
         self._parent.delete([self._path])
+        if not self._parent.exists(RUNS_DIRECTORY):
+            # Where there are no directories it went with the last run, and the next one may just begin.
+            return
         runs = self._parent.list(RUNS_DIRECTORY)
         if not runs.directories and not runs.files:
             self._parent.delete([RUNS_DIRECTORY])
 
 
-def remove_dead_runs(parent: str, look: Callable[[], Callable[[str], bool]]) -> None:
+def remove_dead_runs(storages: Storages, parent: str, look: Callable[[], Callable[[str], bool]]) -> None:
     """Remove run directories whose operator died in the middle of its work.
 
     :param parent: the directory they were made in.
     :param look: tells whether the attempt of a token has a living transaction; called after the listing, since
         whoever handed out a plan had opened its transaction before.
     """
-    storage = storage_for(parent)
+    storage = storages.open(parent)
     if not storage.exists(RUNS_DIRECTORY):
         return
     listing = storage.list(RUNS_DIRECTORY)

@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from airflow_provider_acid.acid.partition import CompactionPolicy, MinorPublication
+from airflow_provider_acid.acid.plan import CopiedStripes, OrcOptions
 from airflow_provider_acid.acid.thresholds import Thresholds
+from airflow_provider_acid.filesystem import Storages
 
 LOCK_QUEUE_SECONDS = 10.0
 """Longest time that an EXCLUSIVE lock waits in the metastore's queue, where new readers wait behind it."""
@@ -17,6 +19,18 @@ class LockTimeoutAction(str, Enum):
 
     MAJOR = "major"
     REFUSE = "refuse"
+
+
+class CleaningLockAction(str, Enum):
+    """What becomes of a cleaning where somebody reads the partition all the time.
+
+    By default it waits on Hive 4, where a reader may find no rows beside it, and where no compaction waits for it. On
+    Hive 3, where such a reader fails loudly, and the partition is not compacted meanwhile, it deletes.
+    """
+
+    BY_VERSION = "by_version"
+    WAIT = "wait"
+    DELETE = "delete"
 
 
 @dataclass(frozen=True)
@@ -31,13 +45,14 @@ class CompactionSettings:
     :param max_deltas: most directories that one minor compaction merges (``hive.compactor.max.num.delta``).
     :param publish_lock: whether a minor compaction may take an EXCLUSIVE lock for its publication, which it needs
         where it has inserts and deletes, or where older transactions hold locks there; without it minors are done as
-        majors.
+        majors. On object stores every result of several files needs it, and without it nothing is compacted.
     :param publish_lock_wait_seconds: longest wait for that EXCLUSIVE lock, and for the one under which what a dead
         attempt published is removed. It is asked for as soon as nobody else has a lock there, or for the last of
-        these seconds, when new readers wait behind it.
+        these seconds, when new readers wait behind it. On Hive 3, also the longest wait for readers that are older
+        than the first base of a partition, which they could not read beside.
     :param publish_lock_timeout_action: what follows when it is not granted by then.
     :param readers_honour_visibility: every reader checks a compaction's transaction as Hive 4 does (Trino does not),
-        so that a minor needs no lock; without effect on Hive 3, which has no such transaction.
+        so that nothing needs a lock; without effect on Hive 3, which has no such transaction.
     :param minor_pairs_on_hive_3: whether a minor of inserts and deletes is done on Hive 3 at all: where it dies between
         its two renames, every reader sees wrong rows from the time the metastore takes its lock away until the next
         attempt.
@@ -54,6 +69,14 @@ class CompactionSettings:
     :param worker_timeout_seconds: ``hive.compactor.worker.timeout``; a partition that takes longer is abandoned.
     :param retention_seconds: how long obsolete directories are kept for readers that open no transaction; on Hive 3.1
         those that have no lock either, as spark-acid's, are covered by nothing else.
+    :param cleaning_lock_wait_seconds: longest wait for the EXCLUSIVE lock under which is deleted, and so the longest
+        time for which a cleaning makes new readers wait; it is not asked for while somebody has had a lock for longer.
+    :param cleaning_lock_timeout_action: what follows where it is not to be had, when all who have one have had it for
+        at least that long.
+    :param listing_threads: threads that list partitions in an evaluation, where that is waiting; 1 for none.
+    :param stripe_copy: which stripes of full-ACID files are copied as bytes.
+    :param small_stripe_share: of the table's stripe size; smaller stripes beside each other are rewritten together.
+    :param storages: opens the tables' locations.
     """
 
     thresholds: Thresholds = field(default_factory=Thresholds)
@@ -73,6 +96,12 @@ class CompactionSettings:
     lock_wait_seconds: float = 60.0
     worker_timeout_seconds: float = 86_400.0
     retention_seconds: float = 0.0
+    cleaning_lock_wait_seconds: float = 30.0
+    cleaning_lock_timeout_action: CleaningLockAction = CleaningLockAction.BY_VERSION
+    listing_threads: int = 8
+    stripe_copy: CopiedStripes = CopiedStripes.AUTO
+    small_stripe_share: float = OrcOptions.small_stripe_share
+    storages: Storages = field(default_factory=Storages)
 
     def policy(self, publishes_by_commit: bool = True) -> CompactionPolicy:
         """What planning has to know of these settings.
@@ -89,4 +118,6 @@ class CompactionSettings:
             rewrite_single_delta=self.rewrite_single_delta,
             publishes_by_commit=publishes_by_commit,
             pairs_by_rename=self.minor_pairs_on_hive_3,
+            stripe_copy=self.stripe_copy,
+            small_stripe_share=self.small_stripe_share,
         )

@@ -9,8 +9,12 @@ from airflow_provider_acid.acid.directory import AcidDirectory, acid_directory, 
 from airflow_provider_acid.acid.listing import Listing
 from airflow_provider_acid.acid.names import parse_data_format, parse_flush_length
 from airflow_provider_acid.acid.write_ids import ValidTxnList, ValidWriteIdList, compactor_list
+from airflow_provider_acid.exceptions import StorageError
 from airflow_provider_acid.filesystem import Storage, join
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
+
+MOST_LOOKS = 5
+"""How often a partition is looked at whose bases go meanwhile."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +57,7 @@ def take_snapshot(
         txns = txns.as_of(own_txn_id)
     table_write_ids = client.valid_write_ids([full_table_name], str(txns))[0]
     write_ids = compactor_list(table_write_ids)
-    listing = storage.list()
-    formats = read_base_formats(storage, listing)
+    listing, formats = list_with_base_formats(storage)
     visible = txns if publishes_by_commit else None
     directory = acid_directory(listing, write_ids, visible, formats, insert_only=insert_only)
     return Snapshot(txns, newest_txn_id, write_ids, listing, directory, read_flush_lengths(storage, directory))
@@ -66,9 +69,30 @@ def current_txns(client: AcidMetastoreClient) -> ValidTxnList:
     return ValidTxnList(now.high_water_mark, now.open, now.aborted)
 
 
+def list_with_base_formats(storage: Storage) -> tuple[Listing, dict[str, str]]:
+    """A listing, and what :func:`read_base_formats` finds by it.
+
+    A Cleaner, Hive's or ours, may delete a base between the two; then both are looked at again.
+
+    :raises StorageError: a directory or file cannot be read.
+    :raises CorruptFileError: a ``_metadata_acid`` file is not what Hive writes.
+    """
+    listing = storage.list()
+    for _ in range(MOST_LOOKS - 1):
+        try:
+            return listing, read_base_formats(storage, listing)
+        except StorageError:
+            again = storage.list()
+            if set(base_format_files(listing)) <= {file.path for file in again.files}:
+                raise
+            listing = again
+    return listing, read_base_formats(storage, listing)
+
+
 def read_base_formats(storage: Storage, listing: Listing) -> dict[str, str]:
     """``dataFormat`` of the base directories of which a listing alone does not tell who wrote them.
 
+    :raises StorageError: a file of the listing is not there any more, or cannot be read.
     :raises CorruptFileError: a ``_metadata_acid`` file is not what Hive writes.
     """
     formats: dict[str, str] = {}

@@ -11,7 +11,8 @@ from airflow_provider_acid.acid.entity import Entity
 class Step(str, Enum):
     """A step that has just been completed, in the order of a compaction's life.
 
-    The steps from the exclusive lock to the first of two renames belong to minor compactions that make two directories.
+    Those of the exclusive lock and of the journal belong to what appears in several steps: a delta and a delete delta,
+    and on S3 several files; there all publications have a journal. ``FIRST_PUBLISHED`` is the first of two renames.
     """
 
     RECOVERED = "recovered"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import closing
 from fnmatch import fnmatchcase
 
 from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.compaction.looking import in_advance
 from airflow_provider_acid.compaction.selection import TableSelection
 from airflow_provider_acid.metastore.catalog import PARTITIONS_PER_CALL
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
@@ -33,12 +35,33 @@ def matching_databases(client: AcidMetastoreClient, selection: TableSelection) -
     ]
 
 
-def locations(client: AcidMetastoreClient, table: TableInfo) -> Iterator[tuple[Entity, str, PartitionInfo | None]]:
-    """What of a table is compacted, each with the URI of its directory: its partitions, or the table itself."""
+def locations(
+    client: AcidMetastoreClient, table: TableInfo
+) -> Generator[tuple[Entity, str, PartitionInfo | None], None, None]:
+    """What of a table is compacted, each with the URI of its directory: its partitions, or the table itself.
+
+    Of many partitions the next batch is fetched while the one before is worked on, over a connection of its own.
+    Whoever may leave before the end closes the generator.
+    """
     if not table.partition_keys:
         yield Entity(table.database, table.name), table.location, None
         return
     names = client.get_partition_names(table.database, table.name)
-    for start in range(0, len(names), PARTITIONS_PER_CALL):
-        for partition in client.get_partitions(table.database, table.name, names[start : start + PARTITIONS_PER_CALL]):
-            yield Entity(table.database, table.name, partition.name), partition.location, partition
+    if len(names) <= PARTITIONS_PER_CALL:
+        yield from _placed(table, client.get_partitions(table.database, table.name, names))
+        return
+    with client.for_another_thread() as fetching:
+        batches = (names[start : start + PARTITIONS_PER_CALL] for start in range(0, len(names), PARTITIONS_PER_CALL))
+        fetches = (fetching.get_partitions(table.database, table.name, batch) for batch in batches)
+        with closing(in_advance(fetches)) as fetched:
+            try:
+                for partitions in fetched:
+                    yield from _placed(table, partitions)
+            finally:
+                # Whoever leaves early does not wait for an answer.
+                fetching.interrupt()
+
+
+def _placed(table: TableInfo, partitions: list[PartitionInfo]) -> Iterator[tuple[Entity, str, PartitionInfo]]:
+    for partition in partitions:
+        yield Entity(table.database, table.name, partition.name), partition.location, partition

@@ -3,14 +3,15 @@
 No reader of Hive 4 ever saw it. Readers that ignore a compaction's transaction, as Trino does, see it, and for them the
 order matters:
 
-- **Half of a pair** shows them wrong rows, so it goes first, by one rename, while the lock of the dead attempt, if its
-  transaction is still open, keeps such readers away. Its attempt cannot commit any more: it has no source for its
-  second rename, since its staging directory was moved before, and it marks its request only after that rename.
+- **Half of a pair**, or some of several files that were copied, shows them wrong rows, so it goes first, while the
+  lock of the dead attempt, if its transaction is still open, keeps such readers away. Its attempt cannot commit any
+  more: it has no source for what is missing, since its staging directory was taken over before, and it marks its
+  request only after that.
 - **A whole result** shows them the same rows as its sources. The transaction is aborted first, for a sleeper that is
   only one step from its commit might otherwise commit what is being removed. Then it goes under the EXCLUSIVE lock in
   a transaction of the remover's own: whoever began to read it is waited for, and between the two renames of a pair
   only half is there. A delta alone, which is half of a pair for all that can be known without the journal, goes at
-  once; who reads it just then gets an error from his storage.
+  once, where one rename does it; who reads it just then gets an error from his storage.
 
 To finish the pair instead would be no better: a sleeper's commit and the heir's would have to be told apart.
 """
@@ -18,15 +19,16 @@ To finish the pair instead would be no better: a sleeper's commit and the heir's
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Sequence
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.names import BaseName, DeltaName, is_acid_prefixed, parse_directory_name
 from airflow_provider_acid.compaction.attempts import Attempts, pool_of_txn
+from airflow_provider_acid.compaction.exclusive_lock import wait_for_exclusive
 from airflow_provider_acid.compaction.journal import find_journal
 from airflow_provider_acid.compaction.settings import LOCK_QUEUE_SECONDS, CompactionSettings
-from airflow_provider_acid.compaction.staging import remove_whole, staging_name, staging_tokens
+from airflow_provider_acid.compaction.staging import staging_name, staging_tokens
+from airflow_provider_acid.compaction.store_rules import staging_on
 from airflow_provider_acid.exceptions import OwnershipLostError, RefusedError
 from airflow_provider_acid.filesystem import Storage
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
@@ -34,9 +36,6 @@ from airflow_provider_acid.metastore.transaction import CompactionTransaction
 from airflow_provider_acid.metastore.values import TxnState
 
 log = logging.getLogger(__name__)
-
-POLL_SECONDS = 0.25
-"""Pause between two looks at a lock that is waited for."""
 
 
 class Withdrawal:
@@ -72,7 +71,7 @@ class Withdrawal:
         :raises OwnershipLostError: the transaction is neither open nor aborted; nothing was removed.
         """
         published = self._published(txn_id)
-        if len(published) == 1 and self._is_half(txn_id) and self._state(txn_id) is not TxnState.COMMITTED_OR_UNKNOWN:
+        if published and self._is_half(txn_id) and self._state(txn_id) is not TxnState.COMMITTED_OR_UNKNOWN:
             self._remove(txn_id, published)
         if self._state(txn_id) is TxnState.OPEN:
             self._client.abort(txn_id)
@@ -85,7 +84,7 @@ class Withdrawal:
                 f"was published by an attempt that is taken for dead, but transaction {txn_id} is not aborted",
                 "compare COMPACTION_QUEUE and TXNS in the metastore's database before anything is deleted",
             )
-        if self._settings.readers_honour_visibility or _may_be_half(published):
+        if self._settings.readers_honour_visibility or self._may_be_half(published):
             self._remove(txn_id, published)
             return None
         return self._remove_under_lock(txn_id)
@@ -114,37 +113,47 @@ class Withdrawal:
         ]
 
     def _is_half(self, txn_id: int) -> bool:
-        """Whether two directories were to be published; looked up in every staging directory, since heirs move them."""
-        stagings = [staging_name(token) for token in staging_tokens(self._storage.list())]
+        """Whether more was to be published; looked up in every staging directory, since heirs move them."""
+        listing = self._storage.list()
+        stagings = [staging_name(token) for token in staging_tokens(listing)]
         journal = find_journal(self._storage, stagings, txn_id)
-        return journal is not None and len(journal.targets) > 1
+        return journal is not None and journal.is_half(listing)
+
+    def _may_be_half(self, published: Sequence[str]) -> bool:
+        """Without a journal that tells.
+
+        Where files are copied, it stays as long as anything of them is there (:meth:`~.store_rules.Staging.give_up`),
+        and so has told; and a removal shows parts itself, for which readers are kept away.
+        """
+        is_delta = len(published) == 1 and isinstance(parse_directory_name(published[0]), DeltaName)
+        return is_delta and self._storage.publishes_atomically
 
     def _remove(self, txn_id: int, names: Sequence[str]) -> None:
         for name in names:
             log.info("%s: removing %s of transaction %s", self._entity, name, txn_id)
-            remove_whole(self._storage, name)
+            staging_on(self._storage).remove(name)
 
     def _remove_under_lock(self, txn_id: int) -> str | None:
         self._end_dead_lockers()
+        wait_seconds = self._settings.publish_lock_wait_seconds
         transaction = CompactionTransaction(
             self._client,
             self._entity,
             heartbeat_seconds=self._settings.heartbeat_seconds,
-            lock_wait_seconds=self._settings.publish_lock_wait_seconds,
+            lock_wait_seconds=wait_seconds,
             agent_info=self._asker,
         )
-        deadline = time.monotonic() + self._settings.publish_lock_wait_seconds
         try:
             with transaction:
-                while not _has_lock(transaction, deadline):
-                    if time.monotonic() >= deadline:
-                        return f"the EXCLUSIVE lock under which it is removed (held by {transaction.blockers()})"
-                    time.sleep(POLL_SECONDS)
-                self._remove(txn_id, self._published(txn_id))
-                transaction.commit()
+                waits = wait_for_exclusive(transaction, wait_seconds, LOCK_QUEUE_SECONDS)
+                if waits is None:
+                    self._remove(txn_id, self._published(txn_id))
+                    transaction.commit()
+                return waits
         except RefusedError as error:
             return error.reason
-        return None
+        except OwnershipLostError as error:
+            return f"a look with a lock that is not lost meanwhile ({error.reason})"
 
     def _end_dead_lockers(self) -> None:
         """Locks of attempts that died while they removed something themselves would be waited for in vain."""
@@ -155,16 +164,3 @@ class Withdrawal:
                 continue
             if not attempts.is_alive(txn, self._owner):
                 self._client.abort(txn.id)
-
-
-def _may_be_half(published: Sequence[str]) -> bool:
-    return len(published) == 1 and isinstance(parse_directory_name(published[0]), DeltaName)
-
-
-def _has_lock(transaction: CompactionTransaction, deadline_monotonic: float) -> bool:
-    """Whether the EXCLUSIVE lock is there; it is asked for when nobody else has one, or when time is running out."""
-    if transaction.exclusive_lock_id is None:
-        if time.monotonic() < deadline_monotonic - LOCK_QUEUE_SECONDS and not transaction.is_alone():
-            return False
-        transaction.ask_exclusive()
-    return transaction.has_exclusive()

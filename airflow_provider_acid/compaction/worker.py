@@ -14,11 +14,11 @@ from dataclasses import replace
 
 from airflow_provider_acid.acid.directory import BaseDirectory
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.partition import AttemptNames, PartitionState
+from airflow_provider_acid.acid.partition import AttemptNames, MinorPublication, PartitionState
 from airflow_provider_acid.acid.plan import CompactionPlan, CompactionType
 from airflow_provider_acid.acid.planning import choose, plan_compaction
 from airflow_provider_acid.acid.result import CompactionResult
-from airflow_provider_acid.compaction.active import ActiveCompaction, AwaitsLock
+from airflow_provider_acid.compaction.active import ActiveCompaction, Waiting
 from airflow_provider_acid.compaction.attempts import worker_id
 from airflow_provider_acid.compaction.eligibility import check_entity, file_format
 from airflow_provider_acid.compaction.facts import EntityFacts, load_facts
@@ -28,8 +28,9 @@ from airflow_provider_acid.compaction.recovery import Recovery
 from airflow_provider_acid.compaction.replaced import write_replaced
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.snapshot import Snapshot, take_snapshot
-from airflow_provider_acid.compaction.staging import FinishedOutput, adopt, open_staging, remove_whole, staging_name
+from airflow_provider_acid.compaction.staging import FinishedOutput, open_staging, staging_name
 from airflow_provider_acid.compaction.steps import Step, StepListener, ignore_steps
+from airflow_provider_acid.compaction.store_rules import staging_on
 from airflow_provider_acid.exceptions import (
     AcidError,
     MetastoreError,
@@ -37,7 +38,7 @@ from airflow_provider_acid.exceptions import (
     RefusedError,
     UnsupportedTableError,
 )
-from airflow_provider_acid.filesystem import Storage, storage_for
+from airflow_provider_acid.filesystem import ObjectStorage, Storage
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.pools import RequestPool, owner_of
 from airflow_provider_acid.metastore.queue import KEEP_SECONDS, ClaimedCompaction, CompactionQueue, NotEnqueued
@@ -104,7 +105,7 @@ class Worker:
             return recovered
         made = self._queue.enqueue(due.entity, due.type, str(pool), {})
         if isinstance(made, NotEnqueued):
-            _drop(storage_for(facts.location), recovered)
+            _drop(self._settings.storages.open(facts.location), recovered)
             return Outcome(due.entity, OutcomeState.SKIPPED, made.reason)
         self._on_step(Step.ENQUEUED, due.entity)
         claim = self._queue.claim(str(pool), worker_id(pool, self._host))
@@ -179,7 +180,7 @@ class Worker:
     ) -> ActiveCompaction | Outcome:
         facts = load_facts(self._client, due.entity)
         check_entity(facts)
-        storage = storage_for(facts.location)
+        storage = self._settings.storages.open(facts.location)
         self.check_publication(storage)
         snapshot = take_snapshot(
             self._client,
@@ -217,7 +218,17 @@ class Worker:
         """Do nothing where nobody can see a part of a result.
 
         :raises UnsupportedTableError: renames publish, and this store's are not atomic.
+        :raises RefusedError: files are published one by one, and readers may not be kept away meanwhile.
         """
+        no_lock = self._policy.minor_publication is MinorPublication.NEVER
+        if no_lock and isinstance(storage, ObjectStorage):
+            raise RefusedError(
+                storage.location,
+                "lies on an object store, where results of several files take an EXCLUSIVE lock for their publication, "
+                "and minor_publish_lock is off",
+                "switch it on, or, if every reader checks a compaction's transaction as Hive 4 does (Trino does not), "
+                "readers_honour_visibility",
+            )
         if not self._queue.publishes_by_commit and not storage.publishes_atomically:
             raise UnsupportedTableError(
                 storage.location,
@@ -241,7 +252,7 @@ class Worker:
             return None
         if not plan.merges_the_same_as(finished.plan):
             _drop(storage, finished)
-        elif adopt(storage, finished, plan):
+        elif staging_on(storage).adopt(finished, plan):
             log.info("%s: adopting the finished output of a dead attempt", plan.entity)
             return replace(finished.result, attempt=plan.attempt)
         return None
@@ -253,7 +264,7 @@ class Worker:
             if not self._queue.publishes_by_commit:
                 write_replaced(storage, plan.staging, _replaced(plan, snapshot))
         except AcidError:
-            remove_whole(storage, plan.staging)
+            staging_on(storage).remove(plan.staging)
             raise
 
     def _finish_without_merge(
@@ -277,8 +288,8 @@ class Worker:
         """Verify, fence and publish what the job made; see :meth:`~.finishing.Finisher.finish`."""
         return self._finisher.finish(active, result)
 
-    def resume(self, waiting: AwaitsLock) -> Finished:
-        """Publish what waited for a lock; see :meth:`~.finishing.Finisher.resume`."""
+    def resume(self, waiting: Waiting) -> Finished:
+        """Publish what waited; see :meth:`~.finishing.Finisher.resume`."""
         return self._finisher.resume(waiting)
 
     def keep(self, active: ActiveCompaction) -> None:
@@ -303,12 +314,12 @@ class Worker:
 
 def _drop(storage: Storage, finished: FinishedOutput | None) -> None:
     if finished is not None:
-        remove_whole(storage, finished.staging)
+        staging_on(storage).remove(finished.staging)
 
 
 def _replaced(plan: CompactionPlan, snapshot: Snapshot) -> set[str]:
     """Names that the Cleaner may delete once the plan's result is published."""
-    originals = {file.path.partition("/")[0] for file in snapshot.directory.originals if plan.replaces_originals}
+    originals = {file.path.partition("/")[0] for file in snapshot.directory.originals if plan.makes_first_base}
     return {*plan.directories, *originals, *_left_over(snapshot)}
 
 

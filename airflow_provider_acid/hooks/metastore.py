@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,9 @@ from airflow.providers.common.compat.sdk import BaseHook
 from sqlalchemy.engine import URL
 
 from airflow_provider_acid.exceptions import AcidError, ConfigurationError
+from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.hooks.database_url import database_url
+from airflow_provider_acid.hooks.s3_key import s3_credentials
 from airflow_provider_acid.metastore.client import AcidMetastoreClient, MetastoreFacts
 from airflow_provider_acid.metastore.connection import DEFAULT_TIMEOUT_SECONDS
 from airflow_provider_acid.metastore.database import MetastoreDatabase
@@ -37,6 +39,7 @@ class MetastoreEndpoint:
 
     :param database_url: of the metastore's own database; None where none is configured. Holds a password.
     :param housekeeping_elsewhere: whether another instance of the same metastore aborts dead transactions.
+    :param storages: opens the locations of the metastore's tables.
     """
 
     addresses: tuple[MetastoreAddress, ...]
@@ -44,6 +47,7 @@ class MetastoreEndpoint:
     user: str | None
     database_url: URL | None = field(default=None, repr=False)
     housekeeping_elsewhere: bool = False
+    storages: Storages = field(default_factory=Storages)
 
     def open(self) -> AcidMetastoreClient:
         """A client for the calling thread; nothing is sent yet."""
@@ -74,7 +78,8 @@ class AcidMetastoreHook(BaseHook):
 
     :param hive_acid_conn_id: a connection of type ``hive_acid``: host (several, separated by commas, each with an
         optional ``:port``, for failover), port, and in extra ``timeout_seconds``, ``user``, ``metastore_db_conn_id``
-        (the id of a connection to the metastore's own database) and ``housekeeping_elsewhere``.
+        (the id of a connection to the metastore's own database), ``housekeeping_elsewhere`` and ``storage`` (see
+        ``docs/storage.md``).
     """
 
     conn_name_attr = "hive_acid_conn_id"
@@ -102,11 +107,17 @@ class AcidMetastoreHook(BaseHook):
     def endpoint(self) -> MetastoreEndpoint:
         """Where the metastore is and how to talk to it.
 
-        :raises ConfigurationError: the connection names no host, or an address or time-out that cannot be used.
+        :raises ConfigurationError: the connection names no host, or an address or time-out that cannot be used, or
+            the one that its S3 options name holds no key.
         """
         connection = self.get_connection(self.hive_acid_conn_id)
         database_id = connection.extra_dejson.get("metastore_db_conn_id")
-        return endpoint_of(connection, self.get_connection(str(database_id)) if database_id else None)
+        endpoint = endpoint_of(connection, self.get_connection(str(database_id)) if database_id else None)
+        key_id = endpoint.storages.s3.connection_id
+        if key_id is None:
+            return endpoint
+        key = s3_credentials(self.get_connection(key_id))
+        return replace(endpoint, storages=replace(endpoint.storages, s3_credentials=key))
 
     def get_conn(self) -> AcidMetastoreClient:
         """A client for the calling thread; a context manager that closes its connection."""
@@ -145,7 +156,15 @@ def endpoint_of(connection: Connection, database: Connection | None = None) -> M
         extra.get("user") or None,
         None if database is None else database_url(database),
         _flag(subject, "housekeeping_elsewhere", extra.get("housekeeping_elsewhere")),
+        _storages(extra.get("storage")),
     )
+
+
+def _storages(options: object) -> Storages:
+    """From an object in extra, or from the text of one, as Airflow's form gives it."""
+    if isinstance(options, str):
+        return Storages.from_json(options or "{}")
+    return Storages.from_options(options or {})
 
 
 def _flag(subject: str, name: str, value: object) -> bool:

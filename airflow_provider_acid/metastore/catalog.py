@@ -70,14 +70,13 @@ class CatalogCalls(MetastoreConnection):
 
         :raises ObjectNotFoundError: one of them, or the table, does not exist.
         """
-        keys = [key.name for key in self.get_table(database, table).partition_keys]
         found: dict[str, PartitionInfo] = {}
         for batch in _batches(names, PARTITIONS_PER_CALL):
             partitions = self._partitions(database.lower(), table.lower(), batch)
             by_values = {tuple(partition.values): partition for partition in partitions}
             for name in batch:
                 values = partition_values(name)
-                if len(values) == len(keys) and values in by_values:
+                if values in by_values:
                     found[name] = _partition(name, by_values[values])
         missing = [name for name in names if name not in found]
         if missing:
@@ -111,8 +110,8 @@ def _columns(fields: Iterable[ttypes.FieldSchema] | None) -> tuple[ColumnInfo, .
     return tuple(ColumnInfo(field.name, field.type) for field in fields or ())
 
 
-def _parameters(parameters: Mapping[str, str] | None) -> dict[str, str]:
-    return dict(parameters or {})
+def _parameters(parameters: Mapping[str, str] | None) -> Mapping[str, str]:
+    return parameters or {}
 
 
 def _serde(storage: ttypes.StorageDescriptor) -> SerdeInfo:
@@ -149,8 +148,6 @@ def _partition(name: str, partition: ttypes.Partition) -> PartitionInfo:
         values=tuple(partition.values),
         location=storage.location or "",
         parameters=_parameters(partition.parameters),
-        columns=_columns(storage.cols),
-        bucket_count=storage.numBuckets if storage.numBuckets is not None else -1,
         sort_columns=tuple(order.col for order in storage.sortCols or ()),
         input_format=storage.inputFormat or "",
         serde=_serde(storage),

@@ -71,9 +71,13 @@ def acquire_shared_read(
     )
 
 
-def describe_blockers(client: BlockedClient, txn_id: int, lock_id: int, entity: Entity) -> str:
-    """Which locks an EXCLUSIVE one waits for: all that others asked for before it, with owner and age."""
-    locks = [lock for lock in client.show_locks(entity) if lock.txn_id != txn_id and lock.lock_id < lock_id]
+def describe_blockers(client: BlockedClient, txn_id: int, lock_id: int | None, entity: Entity) -> str:
+    """Which locks an EXCLUSIVE one waits for: all that others asked for before it, with owner and age.
+
+    :param lock_id: None where it was not even asked for, because of them.
+    """
+    others = [lock for lock in client.show_locks(entity) if lock.txn_id != txn_id]
+    locks = [lock for lock in others if lock_id is None or lock.lock_id < lock_id]
     if not locks:
         return "nobody any more"
     now_ms = client.server_now_ms()

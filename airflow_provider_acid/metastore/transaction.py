@@ -17,7 +17,7 @@ from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.heartbeat import Heartbeat
 from airflow_provider_acid.metastore.locks import LOCK_WAIT_SECONDS, acquire_shared_read, describe_blockers
 from airflow_provider_acid.metastore.txns import AGENT
-from airflow_provider_acid.metastore.values import LockState, TxnState
+from airflow_provider_acid.metastore.values import LockInfo, LockState, TxnState
 
 log = logging.getLogger(__name__)
 
@@ -130,13 +130,12 @@ class CompactionTransaction:
     def others_hold_locks(self, newest_txn_id: int) -> bool:
         """Whether another transaction that is not newer than ``newest_txn_id`` has a lock that touches the entity."""
         self.check()
-        held = {lock.txn_id for lock in self._client.show_locks(self.entity)} - {self.txn_id}
-        return any(txn_id is None or txn_id <= newest_txn_id for txn_id in held)
+        return any(lock.txn_id is None or lock.txn_id <= newest_txn_id for lock in self._others_locks())
 
     def is_alone(self) -> bool:
         """Whether nobody else has, or waits for, a lock that touches the entity."""
         self.check()
-        return all(lock.txn_id == self.txn_id for lock in self._client.show_locks(self.entity))
+        return not self._others_locks()
 
     def ask_exclusive(self) -> None:
         """Ask for an exclusive lock on the same entity; it is withdrawn by ending the transaction only.
@@ -154,11 +153,18 @@ class CompactionTransaction:
         self.check()
         if self._exclusive_lock_id is None:
             raise self._misused("did not ask for an exclusive lock")
-        return self._client.check_lock(self._exclusive_lock_id, self.txn_id).state is LockState.ACQUIRED
+        if self._client.check_lock(self._exclusive_lock_id, self.txn_id).state is not LockState.ACQUIRED:
+            return False
+        # Hive 3.1 passes over every lock that is older than the transaction's own shared one.
+        return all(lock.state is not LockState.ACQUIRED for lock in self._others_locks())
+
+    def _others_locks(self) -> list[LockInfo]:
+        """Locks that others hold or wait for, and that touch the entity."""
+        return [lock for lock in self._client.show_locks(self.entity) if lock.txn_id != self.txn_id]
 
     def blockers(self) -> str:
         """The locks that the exclusive one waits for, with owner and age."""
-        return describe_blockers(self._client, self.txn_id, self._exclusive_lock_id or 0, self.entity)
+        return describe_blockers(self._client, self.txn_id, self._exclusive_lock_id, self.entity)
 
     def check(self) -> None:
         """Do nothing while transaction and lock are ours, as far as the heartbeats know.
@@ -176,12 +182,14 @@ class CompactionTransaction:
         """
         self.check()
         self._client.heartbeat(self.txn_id)
-        for lock_id in filter(None, (self.lock_id, self._exclusive_lock_id)):
-            answer = self._client.check_lock(lock_id, self.txn_id)
-            if answer.state is not LockState.ACQUIRED:
-                raise OwnershipLostError(
-                    f"lock {lock_id} on {self.entity}", f"is {answer.state.value}", "start the attempt again"
-                )
+        shared = self._client.check_lock(self.lock_id, self.txn_id)
+        if shared.state is not LockState.ACQUIRED:
+            raise self._lost(self.lock_id, f"is {shared.state.value}")
+        if self._exclusive_lock_id is not None and not self.has_exclusive():
+            raise self._lost(self._exclusive_lock_id, "is waiting")
+
+    def _lost(self, lock_id: int, reason: str) -> OwnershipLostError:
+        return OwnershipLostError(f"lock {lock_id} on {self.entity}", reason, "start the attempt again")
 
     def commit(self) -> None:
         """Stop beating and commit.

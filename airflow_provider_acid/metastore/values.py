@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 from urllib.parse import unquote
 
 from airflow_provider_acid.acid.entity import Entity
@@ -124,7 +125,7 @@ class TableInfo:
         """Whether the table is ACID, full or insert-only (Hive's ``AcidUtils.isTransactionalTable``)."""
         return self._parameter("transactional") == "true"
 
-    @property
+    @cached_property
     def is_insert_only(self) -> bool:
         """Whether the table is an insert-only ACID table."""
         return self.is_transactional and self._parameter("transactional_properties") == INSERT_ONLY
@@ -150,8 +151,6 @@ class PartitionInfo:
     values: tuple[str, ...]
     location: str
     parameters: Mapping[str, str]
-    columns: tuple[ColumnInfo, ...]
-    bucket_count: int
     sort_columns: tuple[str, ...]
     input_format: str = ""
     serde: SerdeInfo = SerdeInfo()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -126,8 +126,8 @@ class AcidCleanerOperator(BaseOperator):
         )
 
     def _clean(self, entities: Sequence[Entity]) -> tuple[Cleaning, ...]:
-        settings = cleaning_settings(self._retention_seconds())
         endpoint = AcidMetastoreHook(self.hive_acid_conn_id).endpoint()
+        settings = replace(cleaning_settings(self._retention_seconds()), storages=endpoint.storages)
         with endpoint.open() as client:
             cleanings = Cleaner(client, endpoint.open_queue(client), settings).clean(entities)
         for item in cleanings:

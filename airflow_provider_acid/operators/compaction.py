@@ -23,6 +23,7 @@ from airflow_provider_acid.compaction.run_directory import IDLE_TIMEOUT_SECONDS,
 from airflow_provider_acid.compaction.settings import CompactionSettings, LockTimeoutAction
 from airflow_provider_acid.compaction.worker import Worker
 from airflow_provider_acid.config import configured_settings, job_queue
+from airflow_provider_acid.deploy_mode import check_deploy_mode
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook, MetastoreEndpoint
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
 from airflow_provider_acid.parameters import as_boolean, as_due_partitions, as_integer, as_number, as_word
@@ -39,7 +40,8 @@ class AcidCompactionOperator(SparkSubmitOperator):
     """Compacts partitions of Hive ACID tables, as Hive's Worker does, with one Spark application for all of them.
 
     Each partition is claimed in the metastore's queue, protected by a transaction with heartbeats and a lock,
-    merged by Spark, verified, and published by one rename, or two under an EXCLUSIVE lock, independent of the others.
+    merged by Spark, verified, and published by one rename, or in several steps under an EXCLUSIVE lock, independent of
+    the others.
 
     :param partitions: what to compact: objects with ``database``, ``table``, and ``partition`` where the table has
         partitions, as the sensor returns them. (templated)
@@ -53,12 +55,13 @@ class AcidCompactionOperator(SparkSubmitOperator):
     :param rewrite_single_delta: rewrite also a partition that is a single delta into a base, as Hive 3 does.
     :param max_num_delta: directories that one minor compaction merges at most; default of this and the following:
         ``[hive_acid]``. (templated)
-    :param minor_publish_lock: publish a minor compaction of inserts and deletes under an EXCLUSIVE lock; without it,
-        it is done as a major. (templated)
+    :param minor_publish_lock: publish a minor compaction of inserts and deletes, and on object stores any result of
+        several files, under an EXCLUSIVE lock; without it, minors are done as majors, and on object stores nothing.
+        (templated)
     :param minor_lock_wait_seconds: longest wait for that lock; new queries wait behind it. (templated)
     :param minor_lock_timeout_action: ``major`` or ``refuse``: what follows when it is not granted by then. (templated)
-    :param readers_honour_visibility: publish such a minor without a lock, which only readers of Hive 4's kind see
-        right at all times. (templated)
+    :param readers_honour_visibility: publish without a lock, which only readers of Hive 4's kind see right at all
+        times. (templated)
     :param ship_package: send this package's pure part along with the application, so that executors need only
         pyarrow, pyorc and protobuf.
 
@@ -117,14 +120,17 @@ class AcidCompactionOperator(SparkSubmitOperator):
     def execute(self, context: Context) -> Any:
         """Compact all partitions; the outcomes as a list of small objects.
 
-        :raises ConfigurationError: a parameter cannot be used.
+        :raises ConfigurationError: a parameter cannot be used, or Spark has no such deploy mode there.
         :raises AirflowFailException: partitions were refused, and trying again would change nothing.
         :raises AirflowException: partitions failed.
         """
         items = as_due_partitions("partitions", self.partitions)
         if not items:
             return []
-        self._batch = self._make_batch(items, task_identity(context))
+        batch = self._make_batch(items, task_identity(context))
+        connection = self._get_hook()._connection
+        check_deploy_mode(connection["master"], connection["deploy_mode"])
+        self._batch = batch
         self._batch.start()
         spark_error: Exception | None = None
         try:
@@ -156,7 +162,7 @@ class AcidCompactionOperator(SparkSubmitOperator):
     def _submit(self, context: Context, items: Sequence[DuePartition], run: RunDirectory) -> Exception | None:
         """Run the application to its end; its error is returned, because only the outcomes tell what it is worth."""
         self.application = str(compaction_script())
-        self.application_args = ["--run-directory", run.location]
+        self.application_args = ["--run-directory", run.location, "--storage-options", run.storages.to_json()]
         self.name = application_name([item.entity for item in items])
         self._yarn_queue = self._yarn_queue or job_queue()
         self.conf = {"spark.log.level": "WARN", **(self.conf or {})}
@@ -180,7 +186,7 @@ class AcidCompactionOperator(SparkSubmitOperator):
 
     def _make_batch(self, items: Sequence[DuePartition], identity: str) -> CompactionBatch:
         endpoint = AcidMetastoreHook(self.hive_acid_conn_id).endpoint()
-        settings = self._settings()
+        settings = replace(self._settings(), storages=endpoint.storages)
 
         @contextmanager
         def open_worker() -> Iterator[Worker]:
@@ -189,7 +195,7 @@ class AcidCompactionOperator(SparkSubmitOperator):
 
         def make_run_directory(first: ActiveCompaction, count: int) -> RunDirectory:
             parent = settings.run_directory or first.table_location
-            return RunDirectory(parent, uuid4().hex, count, self.idle_timeout_seconds)
+            return RunDirectory(settings.storages, parent, uuid4().hex, count, self.idle_timeout_seconds)
 
         return CompactionBatch(
             items,

@@ -84,8 +84,8 @@ class AcidHousekeepingOperator(BaseOperator):
     def _sweep(self, selection: TableSelection) -> HousekeepingReport:
         forgotten_seconds = as_number("forgotten_after_seconds", self.forgotten_after_seconds)
         max_partitions = as_integer("max_partitions", self.max_partitions)
-        settings = self._settings()
         endpoint = AcidMetastoreHook(self.hive_acid_conn_id).endpoint()
+        settings = replace(self._settings(), storages=endpoint.storages)
         with endpoint.open() as client:
             housekeeper = Housekeeper(
                 client,

@@ -99,10 +99,10 @@ class AcidCompactionSensor(BaseSensorOperator):
         :raises AirflowSkipException: nothing is due and the sensor was told not to wait.
         """
         selection = TableSelection.of(as_names("tables", self.tables), as_names("exclude", self.exclude))
-        settings = self._settings()
         most, size = self._number("max_partitions"), self._number("batch_partitions")
         skip = as_boolean("skip_when_nothing_due", self.skip_when_nothing_due)
         endpoint = AcidMetastoreHook(self.hive_acid_conn_id).endpoint()
+        settings = replace(self._settings(), storages=endpoint.storages)
         with endpoint.open() as client:
             evaluation = Initiator(client, endpoint.open_queue(client), settings).evaluate(selection)
         self._report(evaluation, most)

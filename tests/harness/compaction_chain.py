@@ -18,9 +18,10 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.exchange import RESULT_FILE
 from airflow_provider_acid.acid.plan import CompactionPlan, CompactionType
 from airflow_provider_acid.acid.result import CompactionResult
-from airflow_provider_acid.compaction.active import AwaitsLock
+from airflow_provider_acid.compaction.active import Waiting
 from airflow_provider_acid.compaction.cleaner import Cleaner, Cleaning
 from airflow_provider_acid.compaction.finishing import Finished
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome
@@ -37,7 +38,7 @@ from tests.harness.metastore_database import ServerDatabase
 from tests.harness.metastore_server import MetastoreServer
 from tests.harness.plain_job import run_plainly
 
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 180
 HEARTBEAT_SECONDS = 0.5
 """Often, so that on a busy machine nobody is taken for dead by metastores that wait for a few seconds only."""
 
@@ -68,7 +69,7 @@ def compact_with(worker: Worker, due: DuePartition, job: Job = run_plainly) -> C
         return Compacted(begun, merged=False)
     merged = begun.adopted is None
     finished = worker.finish(begun, begun.adopted or job(begun.plan))
-    while isinstance(finished, AwaitsLock):
+    while isinstance(finished, Waiting):
         time.sleep(0.02)
         finished = worker.resume(finished)
     return Compacted(finished, merged) if isinstance(finished, Outcome) else compact_with(worker, finished, job)
@@ -134,11 +135,15 @@ class Chain:
         """The metastore's compaction queue."""
         return open_queue(client, None if self.database_url is None else _database(self.database_url))
 
-    def compact(self, on_step: StepListener = ignore_steps, job: Job = run_plainly) -> Compacted:
-        """What the operator does about one partition."""
+    def compact(self, on_step: StepListener = ignore_steps, job: Job | None = None) -> Compacted:
+        """What the operator does about one partition; the merge in plain Python where nothing else is given."""
         with self.client() as client:
             due = DuePartition(self.entity, self.type, "crash test", self.request_id)
-            return compact_with(self._worker(client, on_step), due, job)
+            return compact_with(self._worker(client, on_step), due, job or self.merge)
+
+    def merge(self, plan: CompactionPlan) -> CompactionResult:
+        """The merge in plain Python, on the site's storages."""
+        return run_plainly(plan, self.settings.storages)
 
     def clean(self, on_step: StepListener = ignore_steps) -> tuple[Cleaning, ...]:
         """What the cleaning operator does once about one partition."""
@@ -223,9 +228,9 @@ def _run_chain(chain: Chain, step: str, how: signal.Signals, sender: Connection)
             os.kill(os.getpid(), how)
 
     def job(plan: CompactionPlan) -> CompactionResult:
-        result = run_plainly(plan)
+        result = chain.merge(plan)
         if step == MERGED:
-            Path(plan.location.removeprefix("file:"), plan.staging, "result.json").unlink()
+            chain.settings.storages.open(plan.location).delete([f"{plan.staging}/{RESULT_FILE}"])
             os.kill(os.getpid(), how)
         return result
 

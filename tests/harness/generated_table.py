@@ -34,7 +34,7 @@ COLUMNS = {
 }
 PARTITION_KEYS = {"day": "string"}
 
-_ROW_TYPE = pa.struct(
+ROW_TYPE = pa.struct(
     [
         ("order_id", pa.int64()),
         ("customer", pa.string()),
@@ -44,14 +44,14 @@ _ROW_TYPE = pa.struct(
         ("note", pa.string()),
     ]
 )
-_ACID_TYPES = (pa.int32(), pa.int64(), pa.int32(), pa.int64(), pa.int64(), _ROW_TYPE)
-_ORC_SCHEMA = acid_schema([Column(name, kind) for name, kind in COLUMNS.items()])
-_INSERT, _DELETE = 0, 2
+_ACID_TYPES = (pa.int32(), pa.int64(), pa.int32(), pa.int64(), pa.int64(), ROW_TYPE)
+ORC_SCHEMA = acid_schema([Column(name, kind) for name, kind in COLUMNS.items()])
+INSERT, DELETE = 0, 2
 _INSERT_STATEMENT, _DELETE_STATEMENT = 0, 1
 _BUCKET = 1 << 29 | _INSERT_STATEMENT
 _DELETED_EVERY = 120
 """A MERGE of write id w deletes, of every earlier delta, the rows whose number is w modulo this."""
-_PROLEPTIC_CALENDAR = 2
+PROLEPTIC_CALENDAR = 2
 _MICROSECONDS_A_DAY = 86_400_000_000
 _STATUSES = ["placed", "paid", "packed", "shipped", "delivered", "returned"]
 _CUSTOMERS = [f"customer-{number:05d}" for number in range(50_000)]
@@ -123,15 +123,15 @@ def _write_merge(table: GeneratedTable, folder: Path, partition_number: int, wri
     """The directories of the last of the given write ids in one partition."""
     *earlier, write_id = write_ids
     first_order = (partition_number * table.merges + len(earlier)) * table.rows_per_delta
-    rows = _orders(table.days[partition_number], first_order, table.rows_per_delta)
+    rows = orders(table.days[partition_number], first_order, table.rows_per_delta)
     numbers = np.arange(table.rows_per_delta, dtype=np.int64)
-    inserts = _events(_INSERT, np.full(len(numbers), write_id), numbers, write_id, rows)
+    inserts = acid_events(INSERT, np.full(len(numbers), write_id), numbers, write_id, rows)
     _write_directory(folder / _directory_name("delta", write_id, _INSERT_STATEMENT), inserts)
     deleted = numbers[numbers % _DELETED_EVERY == write_id]
     if earlier and len(deleted):
         victims = np.repeat(np.array(earlier, dtype=np.int64), len(deleted))
-        no_rows = pa.nulls(len(victims), _ROW_TYPE)
-        deletes = _events(_DELETE, victims, np.tile(deleted, len(earlier)), write_id, no_rows)
+        no_rows = pa.nulls(len(victims), ROW_TYPE)
+        deletes = acid_events(DELETE, victims, np.tile(deleted, len(earlier)), write_id, no_rows)
         _write_directory(folder / _directory_name("delete_delta", write_id, _DELETE_STATEMENT), deletes)
 
 
@@ -139,14 +139,24 @@ def _directory_name(kind: str, write_id: int, statement: int) -> str:
     return f"{kind}_{write_id:07d}_{write_id:07d}_{statement:04d}"
 
 
-def _events(
-    operation: int, original_write_ids: Integers, numbers: Integers, write_id: int, rows: pa.Array[Any]
+def acid_events(
+    operation: int,
+    original_write_ids: Integers,
+    numbers: Integers,
+    write_id: int,
+    rows: pa.Array[Any],
+    bucket_property: int = _BUCKET,
 ) -> pa.Table:
+    """Rows, or delete events, as an ACID file holds them.
+
+    :param numbers: row ids.
+    :param rows: of type ``ROW_TYPE``; NULLs in delete events.
+    """
     count = len(numbers)
     columns = (
         np.full(count, operation),
         original_write_ids,
-        np.full(count, _BUCKET),
+        np.full(count, bucket_property),
         numbers,
         np.full(count, write_id),
     )
@@ -159,7 +169,7 @@ def _write_directory(directory: Path, events: pa.Table) -> None:
     file = io.BytesIO()
     orc.write_table(events, file, compression="ZLIB", stripe_size=1 << 28)
     last = events.slice(events.num_rows - 1).to_pylist()[0]
-    deletes = events.num_rows if last["operation"] == _DELETE else 0
+    deletes = events.num_rows if last["operation"] == DELETE else 0
     footer = {
         KEY_INDEX: key_index_text([(last["originalTransaction"], last["bucket"], last["rowId"])]).encode(),
         STATS: f"{events.num_rows - deletes},0,{deletes}".encode(),
@@ -167,11 +177,12 @@ def _write_directory(directory: Path, events: pa.Table) -> None:
     }
     directory.mkdir(parents=True)
     (directory / "_orc_acid_version").write_bytes(b"2")
-    content = reseal(file.getvalue(), _ORC_SCHEMA, footer, _PROLEPTIC_CALENDAR)
+    content = reseal(file.getvalue(), ORC_SCHEMA, footer, PROLEPTIC_CALENDAR)
     (directory / "bucket_00000_0").write_bytes(content)
 
 
-def _orders(day: str, first_order: int, count: int) -> pa.StructArray:
+def orders(day: str, first_order: int, count: int) -> pa.StructArray:
+    """Rows that look like a shop's; the same ones for the same arguments."""
     random = np.random.default_rng(first_order)
     moments = np.datetime64(day, "ns") + np.sort(random.integers(0, _MICROSECONDS_A_DAY, count)) * 1000
     return pa.StructArray.from_arrays(
@@ -183,7 +194,7 @@ def _orders(day: str, first_order: int, count: int) -> pa.StructArray:
             pa.array(moments),
             _any_of(_NOTES, random, count),
         ],
-        fields=list(_ROW_TYPE),
+        fields=list(ROW_TYPE),
     )
 
 

@@ -9,7 +9,7 @@ import base64
 import signal
 import subprocess
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -30,9 +30,9 @@ from tests.harness.metastore_server import MetastoreServer
 from tests.harness.process_group import ProcessGroup, start_group
 
 STATEMENT_SECONDS = 120
-"""After so long without an answer the engine is killed."""
+"""After so long without an answer the engine is killed, unless told otherwise."""
 
-_JVM_OPTIONS = (
+JVM_OPTIONS = (
     *("-Xmx1500m", "-Xss8m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"),
     *("-Duser.timezone=UTC", "-Dlog4j2.disable.jmx=true"),
 )
@@ -51,13 +51,25 @@ class HiveEngine:
     :param work_dir: folder of everything that belongs to them.
     :param metastore: of the same version, runs already and is left running; None for one of the engine's own. On
         Hive 4 its program must be :func:`~tests.harness.hive_engine_program.hive_4_metastore_program`.
+    :param jvm_options: of the engine; the default is made for a quick start and little memory.
+    :param statement_seconds: after so long without an answer the engine is killed.
     """
 
-    def __init__(self, version: str, work_dir: Path, metastore: MetastoreServer | None = None) -> None:
+    def __init__(
+        self,
+        version: str,
+        work_dir: Path,
+        metastore: MetastoreServer | None = None,
+        *,
+        jvm_options: Sequence[str] = JVM_OPTIONS,
+        statement_seconds: float = STATEMENT_SECONDS,
+    ) -> None:
         self.version = version
         self.work_dir = work_dir.resolve()
         self._group: ProcessGroup | None = None
         self._program: EngineProgram = engine_program(version, self.work_dir)
+        self._jvm_options = jvm_options
+        self._statement_seconds = statement_seconds
         self._own_metastore = metastore is None
         self.metastore = metastore or self._new_metastore()
 
@@ -137,7 +149,7 @@ class HiveEngine:
         settings = self.work_dir / "conf"
         write_engine_settings(self.version, settings, self.work_dir, self.metastore)
         command = [
-            *(str(find_java()), *_JVM_OPTIONS, f"-Djava.io.tmpdir={self.work_dir / 'tmp'}"),
+            *(str(find_java()), *self._jvm_options, f"-Djava.io.tmpdir={self.work_dir / 'tmp'}"),
             *(f"-Dlog4j.configurationFile={settings / 'hive-log4j2.properties'}",),
             *(*self._program.arguments(settings), "HiveEngine"),
         ]
@@ -160,7 +172,7 @@ class HiveEngine:
 
     def _answer(self, statement: str) -> list[str]:
         _, answers = self._streams()
-        watchdog = threading.Timer(STATEMENT_SECONDS, self._kill)
+        watchdog = threading.Timer(self._statement_seconds, self._kill)
         watchdog.start()
         try:
             kind, _, content = answers.readline().decode().strip().partition(" ")
@@ -171,7 +183,9 @@ class HiveEngine:
         if kind == "error":
             raise HiveStatementError(f"{statement}\n{base64.b64decode(content).decode()}")
         tail = (self.work_dir / "engine.out").read_text(errors="replace")[-1000:]
-        raise HiveStatementError(f"{statement}\nthe engine ended, or gave no answer in {STATEMENT_SECONDS} s: {tail}")
+        raise HiveStatementError(
+            f"{statement}\nthe engine ended, or gave no answer in {self._statement_seconds} s: {tail}"
+        )
 
     def _streams(self) -> tuple[IO[bytes], IO[bytes]]:
         assert self._group is not None, "the engine does not run"

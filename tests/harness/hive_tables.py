@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-import tarfile
+import subprocess
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TypedDict
+from typing import Protocol, TypedDict
 
 from tests.harness.metastore_server import MetastoreServer
 from tests.harness.thrift_admin import TableDefinition, ThriftAdmin
@@ -46,16 +46,30 @@ class HiveFixture:
 
     def unpack(self, folder: Path) -> Path:
         """Unpacks the table into ``folder/name`` and returns that."""
-        with tarfile.open(FIXTURES / f"hive-{self.version}" / "tables" / f"{self.name}.tar.gz") as archive:
-            archive.extractall(folder, filter="data")
+        archive = FIXTURES / f"hive-{self.version}" / "tables" / f"{self.name}.tar.gz"
+        folder.mkdir(parents=True, exist_ok=True)
+        # Python's own tarfile wants another argument in every other version.
+        subprocess.run(["tar", "-xzf", archive, "-C", folder, "--no-same-owner"], check=True)
         return folder / self.name
+
+
+class Place(Protocol):
+    """A storage other than the metastore's own warehouse."""
+
+    @property
+    def uri(self) -> str:
+        """Of a directory for databases."""
+
+    def put(self, folder: Path, uri: str) -> None:
+        """Copies a local folder to a URI, which exists, with all below it."""
 
 
 @dataclass(frozen=True)
 class FixtureTable:
     """A fixture that is registered in a metastore.
 
-    :param location: the table's folder in the metastore's warehouse.
+    :param location: the table's folder in the metastore's warehouse; in another place, a copy of what was put there.
+    :param uri: the table's location as the metastore keeps it.
     :param rows: what every reader must see, before and after any compaction; as in :class:`HiveFixture`.
     :param open_transactions: the transactions that still hold the open write ids, by write id.
     """
@@ -67,6 +81,7 @@ class FixtureTable:
     fixture: HiveFixture
     partitions: tuple[str, ...]
     open_transactions: Mapping[int, int]
+    uri: str
 
 
 def fixture_names(version: str) -> list[str]:
@@ -90,7 +105,12 @@ def load_fixture(version: str, name: str) -> HiveFixture:
 
 
 def register(
-    server: MetastoreServer, name: str, version: str, database: str, properties: Mapping[str, str] | None = None
+    server: MetastoreServer,
+    name: str,
+    version: str,
+    database: str,
+    properties: Mapping[str, str] | None = None,
+    place: tuple[Place, Path] | None = None,
 ) -> FixtureTable:
     """Creates a fixture's table in a database (made where missing) with its files, partitions and write ids.
 
@@ -99,18 +119,22 @@ def register(
     Open ones stay open until the metastore's reaper, where it is on, finds them dead.
 
     :param properties: TBLPROPERTIES beside the fixture's own.
+    :param place: where the database lies, and a local folder for the copy; None for the metastore's warehouse.
     """
     fixture = load_fixture(version, name)
     all_properties = {**fixture.definition.properties, **(properties or {})}
     with ThriftAdmin(server.host, server.port) as admin:
-        admin.create_database(database)
+        admin.create_database(database, uri=place and f"{place[0].uri}/{database}.db")
         location = admin.create_table(replace(fixture.definition, database=database, properties=all_properties))
-        fixture.unpack(location.parent)
+        uri = admin.table_uri(database, name)
+        location = fixture.unpack(place[1] if place else location.parent)
+        if place:
+            place[0].put(location, uri)
         partitions = _partitions(location, len(fixture.definition.partition_keys))
         admin.add_partitions(database, name, partitions)
         seed = partial(_seed_write_id, server, admin, database, name)
         open_transactions = _replay_transactions(admin, fixture, database, location, partitions, seed)
-    return FixtureTable(database, name, location, fixture.rows, fixture, tuple(partitions), open_transactions)
+    return FixtureTable(database, name, location, fixture.rows, fixture, tuple(partitions), open_transactions, uri)
 
 
 def parse_ddl(ddl: str) -> TableDefinition:

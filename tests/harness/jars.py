@@ -105,9 +105,13 @@ def listed_files(list_file: Path | None = None) -> list[ListedFile]:
 def cache_folder(wanted: JarList | None = None) -> Path:
     """The folder this version of a list (by default the metastore's) is cached in; it exists only when complete."""
     wanted = wanted or metastore_list()
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     digest = hashlib.sha256(wanted.file.read_bytes()).hexdigest()[:12]
-    return base / "airflow-provider-acid" / f"{wanted.name}-{digest}"
+    return cache_base() / f"{wanted.name}-{digest}"
+
+
+def cache_base() -> Path:
+    """The folder of all that the harness caches."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "airflow-provider-acid"
 
 
 def metastore_distribution() -> Path:

@@ -42,7 +42,7 @@ class OperatorProcess:
         database = {}
         if isinstance(server.database, ServerDatabase):
             connection["extra"] = json.dumps({"metastore_db_conn_id": "metastore_db"})
-            database = {"AIRFLOW_CONN_METASTORE_DB": json.dumps(_airflow_connection(server.database.url))}
+            database = {"AIRFLOW_CONN_METASTORE_DB": json.dumps(airflow_connection(server.database.url))}
         environment = {
             **os.environ,
             **database,
@@ -93,7 +93,8 @@ class OperatorProcess:
         return self._log.read_text(errors="replace")
 
 
-def _airflow_connection(url: str) -> dict[str, object]:
+def airflow_connection(url: str) -> dict[str, object]:
+    """An Airflow connection to a database, in the JSON form of AIRFLOW_CONN_…."""
     parsed = make_url(url)
     return {
         "conn_type": "postgres" if parsed.get_backend_name() == "postgresql" else "mysql",

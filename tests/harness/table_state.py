@@ -13,12 +13,12 @@ from unittest import mock
 
 from thrift.transport.TTransport import TTransportException
 
-from airflow_provider_acid import filesystem
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.attempts import pool_of_txn
-from airflow_provider_acid.filesystem import LocalStorage
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.values import CompactionRow, LockState, TxnInfo, TxnState
+from airflow_provider_acid.storages import local
+from airflow_provider_acid.storages.local import LocalStorage
 from tests.harness.acid_reader import Snapshot, as_hive_prints, read_table
 from tests.harness.compaction_chain import Chain
 from tests.harness.current_rows import comparable, snapshot_of
@@ -122,7 +122,7 @@ class TableState:
             if promised:
                 self.check_rows_without_lock()
 
-        publish, remove = LocalStorage.publish, filesystem._remove
+        publish, remove = LocalStorage.publish, local._remove
 
         def publish_watched(storage: LocalStorage, source: str, target: str) -> None:
             publish(storage, source, target)
@@ -134,7 +134,7 @@ class TableState:
 
         with ExitStack() as stack:
             stack.enter_context(mock.patch.object(LocalStorage, "publish", publish_watched))
-            stack.enter_context(mock.patch.object(filesystem, "_remove", remove_watched))
+            stack.enter_context(mock.patch.object(local, "_remove", remove_watched))
             yield
         assert promised, "readers that need a lock never saw the right rows"
 

@@ -129,10 +129,13 @@ class ThriftAdmin:
 
     # --- databases, tables, partitions
 
-    def create_database(self, name: str, *, properties: Mapping[str, str] | None = None) -> None:
-        """Creates a database in the warehouse; one that exists stays as it is."""
+    def create_database(
+        self, name: str, *, properties: Mapping[str, str] | None = None, uri: str | None = None
+    ) -> None:
+        """Creates a database in the warehouse, or at a URI; one that exists stays as it is."""
         if name not in self._client.get_all_databases():
-            self._client.create_database(ttypes.Database(name=name, parameters=dict(properties or {})))
+            parameters = dict(properties or {})
+            self._client.create_database(ttypes.Database(name=name, parameters=parameters, locationUri=uri))
 
     def create_table(self, table: TableDefinition) -> Path:
         """Creates a managed table and returns the folder it lies in."""
@@ -165,6 +168,10 @@ class ThriftAdmin:
         else:
             self._calls.call("create_table_req", request, "request", None)
         return self.table_location(table.database, table.name)
+
+    def table_uri(self, database: str, name: str) -> str:
+        """Where a table lies, as the metastore keeps it."""
+        return str(self._table(database, name).sd.location)
 
     def table_location(self, database: str, name: str) -> Path:
         """The folder a table on the local disk lies in."""

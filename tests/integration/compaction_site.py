@@ -19,7 +19,7 @@ from airflow_provider_acid.compaction.cleaner import Cleaner, Cleaning
 from airflow_provider_acid.compaction.initiator import Evaluation, Initiator
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome
 from airflow_provider_acid.compaction.selection import TableSelection
-from airflow_provider_acid.compaction.settings import CompactionSettings
+from airflow_provider_acid.compaction.settings import CleaningLockAction, CompactionSettings
 from airflow_provider_acid.compaction.steps import Step, StepListener, ignore_steps
 from airflow_provider_acid.compaction.worker import Worker
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
@@ -215,6 +215,12 @@ class Site:
         self.open_txns.add(txn)
         self.admin.lock_as_reader(txn, self.database, table.name, partition)
         return txn
+
+    def clean_beside_readers(self) -> None:
+        """Let the cleaner do without the EXCLUSIVE lock where it is not to be had at once."""
+        self.settings = replace(
+            self.settings, cleaning_lock_wait_seconds=0.0, cleaning_lock_timeout_action=CleaningLockAction.DELETE
+        )
 
     def end(self, txn: int, how: Callable[[int], None]) -> None:
         how(txn)

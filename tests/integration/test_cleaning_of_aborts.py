@@ -47,6 +47,7 @@ def test_c14_an_aborted_directory_with_nothing_to_merge_beside_it_still_goes_to_
 
 @ON_BOTH_METASTORES
 def test_a13_a_write_that_is_aborted_between_the_deletion_and_the_bookkeeping_stays_known(site: Site) -> None:
+    site.clean_beside_readers()
     table = inserts(site)
     compacted = site.compact(table.entity())
     writer = table.write().insert(666)

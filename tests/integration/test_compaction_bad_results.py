@@ -12,8 +12,8 @@ from airflow_provider_acid.acid.plan import CompactionPlan, OutputKind
 from airflow_provider_acid.acid.result import CompactionResult
 from airflow_provider_acid.compaction.active import ActiveCompaction
 from airflow_provider_acid.compaction.outcomes import OutcomeState
-from airflow_provider_acid.filesystem import storage_for
 from airflow_provider_acid.metastore.values import CompactionState
+from airflow_provider_acid.storages.local import LocalStorage
 from tests.harness.compaction_chain import outcome_of
 from tests.harness.plain_job import run_plainly
 from tests.integration.clear_refusals import assert_clear, inserts
@@ -100,19 +100,19 @@ def of_wrong_counts(plan: CompactionPlan) -> CompactionResult:
 
 def with_a_file_missing(plan: CompactionPlan) -> CompactionResult:
     result = run_plainly(plan)
-    storage_for(plan.location).delete([f"{plan.staged(OutputKind.ROWS)}/bucket_00000"])
+    LocalStorage(plan.location).delete([f"{plan.staged(OutputKind.ROWS)}/bucket_00000"])
     return result
 
 
 def with_a_file_too_many(plan: CompactionPlan) -> CompactionResult:
     result = run_plainly(plan)
-    storage_for(plan.location).write_new(f"{plan.staged(OutputKind.ROWS)}/bucket_00007", b"x")
+    LocalStorage(plan.location).write_new(f"{plan.staged(OutputKind.ROWS)}/bucket_00007", b"x")
     return result
 
 
 def with_a_directory_too_many(plan: CompactionPlan) -> CompactionResult:
     result = run_plainly(plan)
-    storage_for(plan.location).make_directory(f"{plan.staged(OutputKind.ROWS)}/bucket_00007")
+    LocalStorage(plan.location).make_directory(f"{plan.staged(OutputKind.ROWS)}/bucket_00007")
     return result
 
 
@@ -128,7 +128,7 @@ def with_a_bucket_said_to_be_empty(plan: CompactionPlan) -> CompactionResult:
 
 def without_markers(plan: CompactionPlan) -> CompactionResult:
     result = run_plainly(plan)
-    storage_for(plan.location).delete([f"{plan.staged(OutputKind.ROWS)}/_metadata_acid"])
+    LocalStorage(plan.location).delete([f"{plan.staged(OutputKind.ROWS)}/_metadata_acid"])
     return result
 
 

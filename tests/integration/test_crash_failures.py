@@ -12,12 +12,12 @@ from airflow_provider_acid.compaction.cleaner import CleaningState
 from airflow_provider_acid.compaction.outcomes import OutcomeState
 from airflow_provider_acid.compaction.steps import Step
 from airflow_provider_acid.exceptions import AcidError, StorageError
-from airflow_provider_acid.filesystem import LocalStorage
 from airflow_provider_acid.metastore.values import CompactionState
+from airflow_provider_acid.storages.local import LocalStorage
 from tests.harness.compaction_chain import Chain
 from tests.harness.metastore_server import MetastoreServer
+from tests.harness.network_proxy import NetworkProxy
 from tests.integration.compaction_site import AcidTable, Site
-from tests.integration.thrift_proxy import ThriftProxy
 
 WORKER_STEPS = [step for step in Step if list(Step).index(step) <= list(Step).index(Step.STAGING_REMOVED)]
 
@@ -31,12 +31,12 @@ def table(site: Site) -> AcidTable:
 
 
 @pytest.fixture
-def proxy(metastore: MetastoreServer) -> Iterator[ThriftProxy]:
-    with ThriftProxy(metastore.host, metastore.port) as proxy:
+def proxy(metastore: MetastoreServer) -> Iterator[NetworkProxy]:
+    with NetworkProxy(metastore.host, metastore.port) as proxy:
         yield proxy
 
 
-def chain_of(table: AcidTable, proxy: ThriftProxy | None = None) -> Chain:
+def chain_of(table: AcidTable, proxy: NetworkProxy | None = None) -> Chain:
     at = proxy or table.site.server
     return Chain(at.host, at.port, table.entity(), "dag/run/task")
 
@@ -51,7 +51,7 @@ def check_finished(table: AcidTable) -> None:
 
 
 @pytest.mark.parametrize("step", WORKER_STEPS)
-def test_an_answer_that_gets_lost_after_any_step(table: AcidTable, proxy: ThriftProxy, step: Step) -> None:
+def test_an_answer_that_gets_lost_after_any_step(table: AcidTable, proxy: NetworkProxy, step: Step) -> None:
     """The outcome may be a failure, never a wrong table; the next try ends it."""
 
     def lose_answer(passed: Step, _: Entity) -> None:
@@ -65,7 +65,7 @@ def test_an_answer_that_gets_lost_after_any_step(table: AcidTable, proxy: Thrift
     check_finished(table)
 
 
-def test_a_commit_whose_answer_got_lost_is_known_to_be_done(table: AcidTable, proxy: ThriftProxy) -> None:
+def test_a_commit_whose_answer_got_lost_is_known_to_be_done(table: AcidTable, proxy: NetworkProxy) -> None:
     def lose_answer(passed: Step, _: Entity) -> None:
         if passed is Step.MARKED_COMPACTED:
             proxy.lose_answer()
@@ -75,7 +75,7 @@ def test_a_commit_whose_answer_got_lost_is_known_to_be_done(table: AcidTable, pr
 
 
 @pytest.mark.parametrize("step", [Step.STAGED, Step.FENCED, Step.PUBLISHED, Step.MARKED_COMPACTED])
-def test_a_network_that_stays_away_after_a_step(table: AcidTable, proxy: ThriftProxy, step: Step) -> None:
+def test_a_network_that_stays_away_after_a_step(table: AcidTable, proxy: NetworkProxy, step: Step) -> None:
     def cut(passed: Step, _: Entity) -> None:
         if passed is step:
             proxy.refuse(True)

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -146,12 +147,12 @@ def test_nobody_ever_finds_half_of_what_a_successor_removes(
     remove = shutil.rmtree
     removed: list[str] = []
 
-    def remove_slowly(victim: Path) -> None:
+    def remove_slowly(victim: Path, **options: Any) -> None:
         removed.append(victim.name)
         next(file for file in victim.rglob("*") if file.is_file()).unlink()
         for check_visibility in (True, False):
             assert sorted(table.rows(check_visibility=check_visibility).values()) == [1, 2, 3, 4, 5]
-        remove(victim)
+        remove(victim, **options)
 
     with monkeypatch.context() as patch:
         patch.setattr(shutil, "rmtree", remove_slowly)

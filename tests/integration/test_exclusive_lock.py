@@ -1,4 +1,4 @@
-"""The EXCLUSIVE lock of a compaction's own transaction, as a real Hive 4 metastore sees it."""
+"""The EXCLUSIVE lock of a compaction's own transaction, as real metastores see it."""
 
 from __future__ import annotations
 
@@ -20,15 +20,21 @@ from tests.harness.thrift_admin import FULL_ACID, LockNotAcquiredError, TableDef
 NUMBERS = itertools.count(1)
 
 
+@pytest.fixture(params=["reaping_metastore", "reaping_hive_3_metastore"])
+def server(request: pytest.FixtureRequest) -> MetastoreServer:
+    found: MetastoreServer = request.getfixturevalue(request.param)
+    return found
+
+
 @pytest.fixture
-def client(reaping_metastore: MetastoreServer) -> Iterator[AcidMetastoreClient]:
-    with AcidMetastoreClient([MetastoreAddress(reaping_metastore.host, reaping_metastore.port)]) as client:
+def client(server: MetastoreServer) -> Iterator[AcidMetastoreClient]:
+    with AcidMetastoreClient([MetastoreAddress(server.host, server.port)]) as client:
         yield client
 
 
 @pytest.fixture
-def admin(reaping_metastore: MetastoreServer) -> Iterator[ThriftAdmin]:
-    with ThriftAdmin(reaping_metastore.host, reaping_metastore.port) as admin:
+def admin(server: MetastoreServer) -> Iterator[ThriftAdmin]:
+    with ThriftAdmin(server.host, server.port) as admin:
         yield admin
 
 
@@ -55,12 +61,17 @@ def test_it_does_not_wait_for_the_transactions_own_shared_lock(client: AcidMetas
     assert client.show_locks(table) == []
 
 
-def test_a_transaction_whose_exclusive_lock_still_waits_is_not_verified(
-    client: AcidMetastoreClient, admin: ThriftAdmin, table: Entity
+@pytest.mark.parametrize("is_older", [True, False], ids=["older", "newer"])
+def test_beside_a_reader_with_an_older_or_newer_lock_than_the_shared_one_it_is_neither_held_nor_verified(
+    client: AcidMetastoreClient, admin: ThriftAdmin, table: Entity, is_older: bool
 ) -> None:
+    """Hive 3.1.3 grants it past an older one all the same."""
     (reader,) = admin.open_transactions()
-    admin.lock_as_reader(reader, table.database, table.table)
+    if is_older:
+        admin.lock_as_reader(reader, table.database, table.table)
     with CompactionTransaction(client, table) as transaction:
+        if not is_older:
+            admin.lock_as_reader(reader, table.database, table.table)
         transaction.ask_exclusive()
         assert not transaction.has_exclusive()
         assert f"SHARED_READ, acquired, txn {reader}, " in transaction.blockers()

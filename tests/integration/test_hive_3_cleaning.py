@@ -102,7 +102,8 @@ def test_a_lock_without_a_transaction_holds_the_cleaner_back_by_name(site: Site,
     assert table.directories("p=A") == ["base_0000002"]
 
 
-def test_readers_that_began_after_the_publication_do_not_hold_the_cleaner_back(site: Site) -> None:
+def test_readers_that_began_after_the_publication_need_nothing_that_is_deleted(site: Site) -> None:
+    site.clean_beside_readers()
     table = inserts(site)
     compact(site, table.entity())
     site.reader(table)

@@ -23,9 +23,9 @@ from airflow_provider_acid.compaction.outcomes import OutcomeState
 from airflow_provider_acid.compaction.recovery import Recovery
 from airflow_provider_acid.compaction.scene import DIED
 from airflow_provider_acid.compaction.staging import STAGING_PREFIX, FinishedOutput
-from airflow_provider_acid.filesystem import LocalStorage
 from airflow_provider_acid.metastore.pools import RequestPool, owner_of
 from airflow_provider_acid.metastore.values import CompactionState, TxnState
+from airflow_provider_acid.storages.local import LocalStorage
 from tests.harness.compaction_chain import Chain, ChainProcess, run_until_killed
 from tests.integration.compaction_site import AcidTable, Site
 

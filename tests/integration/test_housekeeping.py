@@ -16,6 +16,7 @@ from airflow_provider_acid.compaction.outcomes import OutcomeState
 from airflow_provider_acid.compaction.run_directory import RUNS_DIRECTORY, RunDirectory
 from airflow_provider_acid.compaction.selection import TableSelection
 from airflow_provider_acid.compaction.staging import REMOVED_PREFIX, STAGING_PREFIX
+from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.metastore.values import CompactionRow, CompactionState
 from tests.harness.compaction_chain import Chain, ChainProcess, run_until_killed
 from tests.integration.compaction_site import AcidTable, Site
@@ -171,7 +172,7 @@ def test_other_databases_are_none_of_its_business(table: AcidTable) -> None:
 
 def test_run_directories_go_once_their_operator_is_dead(table: AcidTable) -> None:
     active = table.site.begin(table.entity())
-    RunDirectory(f"file:{table.location}", "run", 1).put_plan(0, active.plan)
+    RunDirectory(Storages(), f"file:{table.location}", "run", 1).put_plan(0, active.plan)
     sweep(table, worker_timeout=3600, dead_after=300)
     assert (table.location / RUNS_DIRECTORY).exists()
     table.site.worker().abandon(active, "killed")

@@ -167,6 +167,7 @@ def test_an_aborted_write_id_that_a_streaming_delta_still_holds_is_not_forgotten
     """The range of the minor ends below the open write id, whose delta stays and holds the aborted one's rows."""
     # The writer's lock would be waited for, for the sake of readers that do not honour visibility.
     site.settings = replace(site.settings, readers_honour_visibility=True)
+    site.clean_beside_readers()
     table = site.table()
     table.insert(1)
     table.insert(2)

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import shutil
 import signal
+import time
 from contextlib import closing
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from airflow_provider_acid.acid.exchange import JOURNAL_FILE
 from airflow_provider_acid.acid.plan import CompactionType
+from airflow_provider_acid.compaction import exclusive_lock
 from airflow_provider_acid.compaction.cleaner import CleaningState
 from airflow_provider_acid.compaction.outcomes import OutcomeState
 from airflow_provider_acid.compaction.recovery import Recovery
 from airflow_provider_acid.compaction.staging import STAGING_PREFIX
-from airflow_provider_acid.filesystem import LocalStorage
 from airflow_provider_acid.metastore.pools import RequestPool, owner_of
 from airflow_provider_acid.metastore.values import CompactionInfo, CompactionRow, CompactionState, TxnState
+from airflow_provider_acid.storages.local import LocalStorage
 from tests.harness.compaction_chain import Chain, ChainProcess, run_until_killed
 from tests.harness.crash_case import AROUND_THE_PAIR, LOCK_WAIT_SECONDS
 from tests.integration.compaction_site import AcidTable, Site
@@ -212,7 +215,7 @@ def test_a_base_of_an_aborted_transaction_stays_until_nobody_reads(table: AcidTa
     abort_the_only_attempt(table)
     outcome = major.compact().outcome
     assert outcome.state is OutcomeState.SKIPPED, outcome
-    assert "waits for the EXCLUSIVE lock under which it is removed (held by lock" in outcome.message
+    assert "waits for the EXCLUSIVE lock (held by lock" in outcome.message
     assert look_of_the_cleaner(table) is not None
     assert published(table) == [base]
     check_both_kinds_see(table, ROWS)
@@ -224,6 +227,30 @@ def test_a_base_of_an_aborted_transaction_stays_until_nobody_reads(table: AcidTa
     check_both_kinds_see(table, ROWS)
 
 
+def test_who_loses_the_lock_under_which_it_is_removed_tries_again_later(
+    table: AcidTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that overslept its time-out, say."""
+    major = replace(chain(table, lock_wait_seconds=0.2), type=CompactionType.MAJOR)
+    run_until_killed(major, "published")
+    [base] = published(table)
+    reader = table.site.reader(table)
+    abort_the_only_attempt(table)
+
+    def oversleep(seconds: float) -> None:
+        for txn in {*table.site.client.open_transactions().open} - {reader}:
+            table.site.admin.abort(txn)
+
+    monkeypatch.setattr(exclusive_lock, "time", SimpleNamespace(monotonic=time.monotonic, sleep=oversleep))
+    outcome = major.compact().outcome
+    assert outcome.state is OutcomeState.SKIPPED, outcome
+    assert "waits for a look with a lock that is not lost meanwhile" in outcome.message
+    assert published(table) == [base]
+    monkeypatch.undo()
+    table.site.end(reader, table.site.admin.commit)
+    assert major.compact().outcome.state is OutcomeState.COMPACTED
+
+
 def test_a_pair_of_an_aborted_transaction_stays_until_nobody_reads(table: AcidTable) -> None:
     """Both are as good as their sources for readers that ignore transactions; half of them would not be."""
     die_and_be_aborted(table, "published")
@@ -231,7 +258,7 @@ def test_a_pair_of_an_aborted_transaction_stays_until_nobody_reads(table: AcidTa
     reader = table.site.reader(table)
     outcome = chain(table, lock_wait_seconds=0.2).compact().outcome
     assert outcome.state is OutcomeState.SKIPPED, outcome
-    assert "waits for the EXCLUSIVE lock under which it is removed (held by lock" in outcome.message
+    assert "waits for the EXCLUSIVE lock (held by lock" in outcome.message
     assert f"txn {reader}, " in outcome.message
     assert published(table) == pair
     check_both_kinds_see(table, ROWS)

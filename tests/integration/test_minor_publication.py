@@ -12,8 +12,8 @@ from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, Out
 from airflow_provider_acid.compaction.settings import LOCK_QUEUE_SECONDS, LockTimeoutAction
 from airflow_provider_acid.compaction.steps import Step
 from airflow_provider_acid.exceptions import StorageError
-from airflow_provider_acid.filesystem import LocalStorage
 from airflow_provider_acid.metastore.values import CompactionState, LockState
+from airflow_provider_acid.storages.local import LocalStorage
 from tests.harness.compaction_chain import outcome_of
 from tests.harness.plain_job import run_plainly
 from tests.harness.thrift_admin import LockNotAcquiredError

@@ -32,6 +32,7 @@ from airflow_provider_acid.operators.cleaner import AcidCleanerOperator
 from airflow_provider_acid.operators.compaction import AcidCompactionOperator
 from airflow_provider_acid.sensors.compaction import AcidCompactionSensor
 from airflow_provider_acid.triggers.cleaner import CleaningTrigger
+from tests.harness.spark_submits import reap
 from tests.integration.compaction_site import AcidTable, Site
 
 START_SECONDS = 60
@@ -179,14 +180,6 @@ class TimeOut(BaseException):
 def kill_it(operator: AcidCompactionOperator) -> None:
     """What Airflow does when it gets SIGTERM."""
     operator.on_kill()
-
-
-def reap(operator: AcidCompactionOperator) -> None:
-    """Airflow's hook kills the process it started and does not wait for its end."""
-    hook = operator._hook
-    if hook is not None and hook._submit_sp is not None:
-        hook._submit_sp.wait()
-        hook._submit_sp.stdout.close()
 
 
 def time_out(operator: AcidCompactionOperator) -> None:

@@ -23,8 +23,8 @@ from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.transport import MetastoreAddress
 from airflow_provider_acid.metastore.values import ColumnInfo, TxnState
 from tests.harness.metastore_server import MetastoreServer
+from tests.harness.network_proxy import NetworkProxy
 from tests.harness.thrift_admin import TableDefinition, ThriftAdmin
-from tests.integration.thrift_proxy import ThriftProxy
 
 DATABASE = "client_tests"
 PARTITIONS = ["ds=2024-01-01/h=0", "ds=A%2Fb c%25/h=1", "ds=MixedCase/h=2"]
@@ -208,7 +208,7 @@ def test_a_connection_that_breaks_fails_over_to_the_other_address(
     metastore: MetastoreServer, address: MetastoreAddress
 ) -> None:
     with (
-        ThriftProxy(metastore.host, metastore.port) as proxy,
+        NetworkProxy(metastore.host, metastore.port) as proxy,
         AcidMetastoreClient([MetastoreAddress(proxy.host, proxy.port), address]) as client,
     ):
         client.databases()
@@ -221,7 +221,7 @@ def test_a_read_is_repeated_when_its_answer_got_lost_and_a_new_transaction_is_no
     metastore: MetastoreServer, client: AcidMetastoreClient
 ) -> None:
     with (
-        ThriftProxy(metastore.host, metastore.port) as proxy,
+        NetworkProxy(metastore.host, metastore.port) as proxy,
         AcidMetastoreClient([MetastoreAddress(proxy.host, proxy.port)], timeout_seconds=20) as shaky,
     ):
         shaky.databases()

@@ -26,7 +26,7 @@ from airflow_provider_acid.metastore.transport import MetastoreAddress
 from airflow_provider_acid.metastore.values import LockState, TxnState
 from tests.harness.compaction_chain import wait_until
 from tests.harness.metastore_server import REAPER_SECONDS, MetastoreServer
-from tests.integration.thrift_proxy import ThriftProxy
+from tests.harness.network_proxy import NetworkProxy
 
 PATIENCE_SECONDS = 60
 NUMBERS = itertools.count(1)
@@ -50,13 +50,13 @@ def client(server: MetastoreServer) -> Iterator[AcidMetastoreClient]:
 
 
 @pytest.fixture
-def proxy(server: MetastoreServer) -> Iterator[ThriftProxy]:
-    with ThriftProxy(server.host, server.port) as proxy:
+def proxy(server: MetastoreServer) -> Iterator[NetworkProxy]:
+    with NetworkProxy(server.host, server.port) as proxy:
         yield proxy
 
 
 @pytest.fixture
-def shaky_client(proxy: ThriftProxy) -> Iterator[AcidMetastoreClient]:
+def shaky_client(proxy: NetworkProxy) -> Iterator[AcidMetastoreClient]:
     """A client behind a network that can break."""
     with AcidMetastoreClient([MetastoreAddress(proxy.host, proxy.port)], timeout_seconds=20) as client:
         yield client
@@ -205,7 +205,7 @@ def test_an_aborted_transaction_is_noticed_by_asking(client: AcidMetastoreClient
 
 @ON_BOTH_METASTORES
 def test_a_transaction_that_outlived_the_network_is_lost(
-    shaky_client: AcidMetastoreClient, proxy: ThriftProxy, client: AcidMetastoreClient, entity: Entity
+    shaky_client: AcidMetastoreClient, proxy: NetworkProxy, client: AcidMetastoreClient, entity: Entity
 ) -> None:
     with CompactionTransaction(shaky_client, entity, heartbeat_seconds=0.1) as transaction:
         transaction.verify()
@@ -218,7 +218,7 @@ def test_a_transaction_that_outlived_the_network_is_lost(
 
 @ON_BOTH_METASTORES
 def test_k13_a_blip_of_the_network_is_survived_with_a_new_connection(
-    shaky_client: AcidMetastoreClient, proxy: ThriftProxy, entity: Entity
+    shaky_client: AcidMetastoreClient, proxy: NetworkProxy, entity: Entity
 ) -> None:
     with CompactionTransaction(
         shaky_client, entity, heartbeat_seconds=0.1, txn_timeout_seconds=PATIENCE_SECONDS
@@ -266,7 +266,7 @@ def test_a_lock_that_comes_late_is_waited_for(
 
 
 def test_a_commit_whose_answer_got_lost_is_settled_by_committing_again(
-    shaky_client: AcidMetastoreClient, proxy: ThriftProxy, client: AcidMetastoreClient, entity: Entity
+    shaky_client: AcidMetastoreClient, proxy: NetworkProxy, client: AcidMetastoreClient, entity: Entity
 ) -> None:
     with CompactionTransaction(shaky_client, entity, heartbeat_seconds=2) as transaction:
         transaction.verify()
@@ -277,7 +277,7 @@ def test_a_commit_whose_answer_got_lost_is_settled_by_committing_again(
 
 
 def test_a_commit_that_cannot_be_settled_is_reported_as_unknown(
-    shaky_client: AcidMetastoreClient, proxy: ThriftProxy, entity: Entity
+    shaky_client: AcidMetastoreClient, proxy: NetworkProxy, entity: Entity
 ) -> None:
     with CompactionTransaction(shaky_client, entity) as transaction:
         proxy.refuse(True)

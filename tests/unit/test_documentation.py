@@ -23,6 +23,8 @@ PARSE_DAG_FILES = Path(__file__).with_name("parse_dag_files.py")
 NOT_EXECUTABLE = {"text", "json", "ini", "yaml", "mermaid", "sql"}
 
 TESTED_ELSEWHERE = {
+    "./benchmark": "tests/integration/test_benchmark.py",
+    "./benchmark --quick": "tests/integration/test_benchmark.py",
     "./quickstart": "tests/integration/test_quickstart.py",
     "./quickstart --ui": "tests/integration/test_quickstart.py",
     "./run-tests": ".ci/run",

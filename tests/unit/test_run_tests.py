@@ -20,7 +20,7 @@ def test_an_unknown_group_is_an_error_that_names_the_known_ones() -> None:
     assert answer.returncode == 2
     assert answer.stdout == ""
     assert "unknown group 'unti'" in answer.stderr
-    assert all(group in answer.stderr for group in ("lint", "types", "unit", "property", "integration", "crash"))
+    assert all(group in answer.stderr for group in ("lint", "types", "unit", "property", "storage", "integration"))
 
 
 @pytest.fixture

@@ -20,9 +20,11 @@ from airflow_provider_acid.metastore.transport import MetastoreAddress
 from airflow_provider_acid.metastore.values import CompactionRow
 from tests.harness.metastore_database import ServerDatabase
 from tests.harness.metastore_server import MetastoreServer
+from tests.harness.thrift_admin import FULL_ACID, TableDefinition, ThriftAdmin
 from tests.integration.compaction_queue.rows import WORKER, the_row
 from tests.integration.compaction_queue.running import running_server
 from tests.integration.compaction_queue.shaky import Shaky, open_shaky
+from tests.integration.compaction_queue.writes import Writes
 
 OWNER = owner_of("dag", "compact", "run", "0")
 NUMBERS = itertools.count(1)
@@ -97,3 +99,14 @@ def ready(client: AcidMetastoreClient, queue: CompactionQueue, claim: ClaimedCom
         queue.complete(queue.record(claim, 5, transaction.txn_id, "hive"))
         transaction.commit()
     return the_row(queue, claim.id)
+
+
+@pytest.fixture
+def writes(server: MetastoreServer, entity: Entity) -> Iterator[Writes]:
+    with ThriftAdmin(server.host, server.port) as admin:
+        database = f"forget_{entity.table}"
+        admin.create_database(database)
+        admin.create_table(
+            TableDefinition(database, "t", {"v": "bigint"}, partition_keys={"p": "string"}, properties=FULL_ACID)
+        )
+        yield Writes(server, admin, Entity(database, "t", "p=b"))

@@ -15,7 +15,7 @@ from airflow_provider_acid.metastore.queues import open_queue
 from airflow_provider_acid.metastore.transport import MetastoreAddress
 from tests.harness.metastore_database import ServerDatabase
 from tests.harness.metastore_server import MetastoreServer
-from tests.integration.thrift_proxy import ThriftProxy
+from tests.harness.network_proxy import NetworkProxy
 
 PATIENCE_SECONDS = 3.0
 
@@ -28,8 +28,8 @@ class Shaky:
     """
 
     queue: CompactionQueue
-    thrift: ThriftProxy
-    database: ThriftProxy | None
+    thrift: NetworkProxy
+    database: NetworkProxy | None
 
     def lose_answer_to_request(self) -> None:
         """The next answer of the metastore itself gets lost."""
@@ -54,14 +54,14 @@ class Shaky:
 def open_shaky(server: MetastoreServer) -> Iterator[Shaky]:
     """The queue of a metastore behind such networks."""
     with ExitStack() as stack:
-        thrift = stack.enter_context(ThriftProxy(server.host, server.port))
+        thrift = stack.enter_context(NetworkProxy(server.host, server.port))
         address = MetastoreAddress(thrift.host, thrift.port)
         client = stack.enter_context(AcidMetastoreClient([address], timeout_seconds=20))
         if not isinstance(server.database, ServerDatabase):
             yield Shaky(open_queue(client), thrift, None)
             return
         url = make_url(server.database.url)
-        proxy = stack.enter_context(ThriftProxy(url.host or "", url.port or 0))
+        proxy = stack.enter_context(NetworkProxy(url.host or "", url.port or 0))
         behind = url.set(host=proxy.host, port=proxy.port)
         database = MetastoreDatabase(behind, patience_seconds=PATIENCE_SECONDS)
         yield Shaky(open_queue(client, database), thrift, proxy)

@@ -26,9 +26,20 @@ from airflow_provider_acid.metastore.values import CompactionState
 from tests.harness.metastore_server import MetastoreServer
 from tests.harness.thrift_admin import ThriftAdmin
 from tests.integration.compaction_queue.rows import WORKER, the_row
+from tests.integration.compaction_queue.writes import Writes
 
 DOCS = Path(airflow_provider_acid.__file__).parents[1] / "docs"
 GRANTS = {"hive-3-postgresql": "grants-postgresql.sql", "hive-3-mariadb": "grants-mysql.sql"}
+
+RIGHTS = {
+    "COMPACTION_QUEUE": ("SELECT", "UPDATE", "DELETE"),
+    "COMPLETED_COMPACTIONS": ("SELECT", "INSERT"),
+    "COMPLETED_TXN_COMPONENTS": ("SELECT", "DELETE"),
+    "TXN_COMPONENTS": ("SELECT", "DELETE"),
+    "TXNS": ("SELECT",),
+    # Together, for MariaDB locks rows for who may only read them; MySQL does not.
+    "AUX_TABLE": ("SELECT, UPDATE",),
+}
 
 pytestmark = pytest.mark.parametrize("server", GRANTS, indirect=True)
 
@@ -137,7 +148,7 @@ def login(server: MetastoreServer, request: pytest.FixtureRequest) -> Iterator[M
     url = make_url(server.server_database.url)
     engine = sqlalchemy.create_engine(url, future=True, poolclass=NullPool, isolation_level="AUTOCOMMIT")
     is_postgres = url.get_backend_name() == "postgresql"
-    name = "airflow_acid" if is_postgres else "airflow_acid@'%'"
+    name = login_name(is_mysql=not is_postgres)
     password = "PASSWORD 'sesame'" if is_postgres else "BY 'sesame'"
     script = (DOCS / ("grants-postgresql.sql" if is_postgres else "grants-mysql.sql")).read_text()
     script = "\n".join(line for line in script.splitlines() if not line.startswith("--"))
@@ -153,14 +164,41 @@ def login(server: MetastoreServer, request: pytest.FixtureRequest) -> Iterator[M
                 connection.exec_driver_sql(end.replace("%", "%%"))
 
 
-def test_the_grants_are_enough_and_none_is_more_than_needed(
-    server: MetastoreServer, client: AcidMetastoreClient, login: MetastoreDatabase, entity: Entity
-) -> None:
+def test_the_grants_are_enough(client: AcidMetastoreClient, login: MetastoreDatabase, writes: Writes) -> None:
     assert missing_rights(login) == []
+    use_every_right(client, login, writes)
+    for sql in ("DELETE FROM TXNS", "UPDATE TXN_COMPONENTS SET TC_WRITEID = 1", "SELECT * FROM HIVE_LOCKS"):
+        statement = sqlalchemy.text(sql)
+        with pytest.raises(MetastoreError, match="lacks a right"):
+            login.read("more", partial(Connection.execute, statement=statement))
+
+
+@pytest.mark.parametrize(("table", "right"), [(table, right) for table, rights in RIGHTS.items() for right in rights])
+def test_none_of_the_grants_is_more_than_needed(
+    server: MetastoreServer,
+    client: AcidMetastoreClient,
+    login: MetastoreDatabase,
+    writes: Writes,
+    table: str,
+    right: str,
+) -> None:
+    name = login_name(login.is_mysql)
+    server.server_database.query(f"REVOKE {right} ON {table} FROM {name}")
+    try:
+        assert missing_rights(login) != []
+        with pytest.raises(MetastoreError, match="lacks a right"):
+            use_every_right(client, login, writes)
+    finally:
+        server.server_database.query(f"GRANT {right} ON {table} TO {name}")
+
+
+def use_every_right(client: AcidMetastoreClient, login: MetastoreDatabase, writes: Writes) -> None:
+    """A compaction that fails and one that is cleaned, each after a claim that was given back."""
+    writes.write(["p=b"], aborted=True)
     queue = open_queue(client, login)
     for end in ("fail", "clean"):
         pool = str(RequestPool.new(owner_of("grants")))
-        made = queue.enqueue(entity, CompactionType.MAJOR, pool)
+        made = queue.enqueue(writes.entity, CompactionType.MAJOR, pool)
         assert isinstance(made, Enqueued)
         assert queue.claim(pool, WORKER) is not None
         queue.give_back(the_row(queue, made.id), "silent")
@@ -175,15 +213,14 @@ def test_the_grants_are_enough_and_none_is_more_than_needed(
         queue.complete(claim)
         queue.cleaned(the_row(queue, claim.id), 5)
         assert the_row(queue, claim.id).state is CompactionState.SUCCEEDED
-    for sql in ("DELETE FROM TXNS", "UPDATE TXN_COMPONENTS SET TC_WRITEID = 1", "SELECT * FROM HIVE_LOCKS"):
-        statement = sqlalchemy.text(sql)
-        with pytest.raises(MetastoreError, match="lacks a right"):
-            login.read("more", partial(Connection.execute, statement=statement))
+
+
+def login_name(is_mysql: bool) -> str:
+    return "airflow_acid@'%'" if is_mysql else "airflow_acid"
 
 
 def test_a_missing_grant_is_named_with_its_remedy(server: MetastoreServer, login: MetastoreDatabase) -> None:
-    name = "airflow_acid" if not login.is_mysql else "airflow_acid@'%'"
-    server.server_database.query(f"REVOKE DELETE ON TXN_COMPONENTS FROM {name}")
+    server.server_database.query(f"REVOKE DELETE ON TXN_COMPONENTS FROM {login_name(login.is_mysql)}")
     assert missing_rights(login) == ["DELETE on TXN_COMPONENTS"]
     with pytest.raises(MetastoreError, match="(?i)denied.*txn_components.*Remedy: run docs/grants-") as error:
         login.write("components", lambda connection: connection.execute(sqlalchemy.text("DELETE FROM TXN_COMPONENTS")))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -16,14 +16,11 @@ from airflow_provider_acid.metastore.queue import ClaimedCompaction, CompactionQ
 from airflow_provider_acid.metastore.sql_mutex import InitiatorMutex
 from airflow_provider_acid.metastore.values import CompactionRow, CompactionState
 from tests.harness.metastore_server import MetastoreServer
-from tests.harness.thrift_admin import FULL_ACID, TableDefinition, ThriftAdmin
+from tests.harness.thrift_admin import ThriftAdmin
 from tests.integration.compaction_queue.rows import OTHER_WORKER, WORKER, the_row
+from tests.integration.compaction_queue.writes import Writes, execute
 
 pytestmark = pytest.mark.parametrize("server", ["hive-3-postgresql", "hive-3-mariadb"], indirect=True)
-
-
-def execute(server: MetastoreServer, sql: str) -> list[tuple[object, ...]]:
-    return [tuple(row) for row in server.server_database.query(sql)]
 
 
 def stored(server: MetastoreServer, id: int) -> list[tuple[object, ...]]:
@@ -155,49 +152,6 @@ def test_a_claim_is_not_given_back_while_an_initiator_works(
 
 
 # What is forgotten after the cleaning
-
-
-@dataclass(frozen=True)
-class Writes:
-    """A table with partitions, and transactions that wrote to it."""
-
-    server: MetastoreServer
-    admin: ThriftAdmin
-    entity: Entity
-
-    def write(self, partitions: Sequence[str | None], *, aborted: bool = False) -> int:
-        """Writes to these partitions, spelled so; the write id."""
-        [txn] = self.admin.open_transactions()
-        write_id = self.admin.allocate_write_ids(self.entity.database, self.entity.table, [txn])[txn]
-        for partition in partitions:
-            name = "NULL" if partition is None else f"'{partition}'"
-            execute(
-                self.server,
-                "INSERT INTO TXN_COMPONENTS (TC_TXNID, TC_DATABASE, TC_TABLE, TC_PARTITION, TC_OPERATION_TYPE, "
-                f"TC_WRITEID) VALUES ({txn}, '{self.entity.database}', '{self.entity.table}', {name}, 'i', {write_id})",
-            )
-        (self.admin.abort if aborted else self.admin.commit)(txn)
-        return write_id
-
-    def remembered(self) -> dict[str, set[tuple[object, ...]]]:
-        """Write id and partition of what is known as aborted and as committed."""
-        found = {}
-        for table, p in (("TXN_COMPONENTS", "TC_"), ("COMPLETED_TXN_COMPONENTS", "CTC_")):
-            names = f"{p}DATABASE = '{self.entity.database}' AND {p}TABLE = '{self.entity.table}'"
-            rows = execute(self.server, f"SELECT {p}WRITEID, {p}PARTITION FROM {table} WHERE {names}")
-            found[table] = set(rows)
-        return found
-
-
-@pytest.fixture
-def writes(server: MetastoreServer, entity: Entity) -> Iterator[Writes]:
-    with ThriftAdmin(server.host, server.port) as admin:
-        database = f"forget_{entity.table}"
-        admin.create_database(database)
-        admin.create_table(
-            TableDefinition(database, "t", {"v": "bigint"}, partition_keys={"p": "string"}, properties=FULL_ACID)
-        )
-        yield Writes(server, admin, Entity(database, "t", "p=b"))
 
 
 def publish(queue: CompactionQueue, entity: Entity, pool: str, highest_write_id: int) -> CompactionRow:

@@ -17,6 +17,7 @@ from airflow_provider_acid.acid.plan import (
     Column,
     CompactionPlan,
     CompactionType,
+    CopiedStripes,
     FileFormat,
     OrcOptions,
     OutputDirectory,
@@ -51,7 +52,16 @@ plans = st.builds(
     directories=st.lists(texts, max_size=3).map(tuple),
     side_files=files,
     bucketed=st.booleans(),
-    orc=st.builds(OrcOptions, texts, counts, counts, counts, st.lists(texts, max_size=2).map(tuple)),
+    orc=st.builds(
+        OrcOptions,
+        texts,
+        counts,
+        counts,
+        counts,
+        st.lists(texts, max_size=2).map(tuple),
+        st.sampled_from(CopiedStripes),
+        st.floats(0, 1),
+    ),
     buckets=st.lists(st.builds(BucketPlan, kinds, st.integers(0, 4095), files, files), max_size=3).map(tuple),
 )
 results = st.builds(
@@ -122,6 +132,7 @@ def test_each_count_of_an_output_file_keeps_its_place() -> None:
         "rows_deleted": 2,
         "rows_repeated": 0,
         "rows_out": 7,
+        "attempt": None,
     }
 
 
@@ -163,6 +174,19 @@ def test_what_is_no_whole_document_is_refused(document: str) -> None:
         CompactionPlan.from_json(document)
     with pytest.raises(ConfigurationError):
         CompactionResult.from_json(document)
+
+
+def test_a_plan_of_a_release_that_copied_no_stripes_is_carried_out_without_copies() -> None:
+    document = json.loads(PLAN.to_json())
+    del document["orc"]["stripe_copy"], document["orc"]["small_stripe_share"]
+    older = CompactionPlan.from_json(json.dumps(document))
+    assert older == replace(PLAN, orc=replace(PLAN.orc, stripe_copy=CopiedStripes.NEVER))
+
+
+@pytest.mark.parametrize(("copies", "small_bytes"), [("auto", 250), ("always", 0), ("never", 0)])
+def test_only_auto_knows_small_stripes(copies: str, small_bytes: int) -> None:
+    options = OrcOptions(stripe_bytes=1000, stripe_copy=CopiedStripes(copies), small_stripe_share=0.25)
+    assert options.small_stripe_bytes == small_bytes
 
 
 def test_a_file_used_by_several_buckets_is_counted_once() -> None:

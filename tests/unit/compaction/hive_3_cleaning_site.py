@@ -10,12 +10,12 @@ from typing import Any, cast
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.write_ids import TableWriteIds
 from airflow_provider_acid.compaction.cleaner import Cleaner, Cleaning
+from airflow_provider_acid.compaction.discard import DISCARD_PREFIX
 from airflow_provider_acid.compaction.replaced import write_replaced
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.staging import staging_name
 from airflow_provider_acid.compaction.steps import StepListener, ignore_steps
-from airflow_provider_acid.exceptions import ObjectNotFoundError
-from airflow_provider_acid.filesystem import LocalStorage
+from airflow_provider_acid.exceptions import ObjectNotFoundError, OwnershipLostError, RefusedError
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.pools import RequestPool
 from airflow_provider_acid.metastore.queue import CompactionQueue
@@ -29,6 +29,7 @@ from airflow_provider_acid.metastore.values import (
     TxnInfo,
     TxnState,
 )
+from airflow_provider_acid.storages.local import LocalStorage
 
 NOW_MS = 10_000_000
 TABLE = Entity("d", "t")
@@ -127,11 +128,79 @@ class FakeQueue:
         self.waiting.remove(row)
 
 
+class CleaningLock:
+    """The partition's locks, as far as a cleaning's transaction has to do with them.
+
+    :param refusal: why not even the shared lock is granted.
+    :param checks_until_lost: after so many looks the transaction is aborted.
+    :param seen: what happened, with how many inputs were in the table then, and how many lay in the discard.
+    """
+
+    def __init__(self) -> None:
+        self.is_granted = True
+        self.refusal: str | None = None
+        self.checks_until_lost: int | None = None
+        self.is_lost_at_commit = False
+        self.seen: list[tuple[str, int, int]] = []
+        self.folder = Path()
+
+    def transaction(self, client: object, entity: Entity, **limits: object) -> CleaningTransaction:
+        return CleaningTransaction(self)
+
+    def note(self, what: str) -> None:
+        discarded = list(self.folder.glob(f"{DISCARD_PREFIX}*/*"))
+        self.seen.append((what, sum((self.folder / name).exists() for name in INPUTS), len(discarded)))
+
+
+class CleaningTransaction:
+    """Stands for a :class:`~airflow_provider_acid.metastore.transaction.CompactionTransaction`."""
+
+    def __init__(self, lock: CleaningLock) -> None:
+        self._lock = lock
+        self._checks = 0
+        self._is_over = False
+        self.exclusive_lock_id: int | None = None
+
+    def start(self) -> None:
+        if self._lock.refusal is not None:
+            raise RefusedError("d.t", self._lock.refusal, "-")
+
+    def is_alone(self) -> bool:
+        return self._lock.is_granted
+
+    def ask_exclusive(self) -> None:
+        self._lock.note("asked")
+        self.exclusive_lock_id = 8
+
+    def has_exclusive(self) -> bool:
+        if self._lock.is_granted:
+            self._lock.note("held")
+        return self._lock.is_granted
+
+    def blockers(self) -> str:
+        return "eve"
+
+    def check(self) -> None:
+        if self._checks == self._lock.checks_until_lost:
+            raise OwnershipLostError("transaction 9", "was aborted", "-")
+        self._checks += 1
+
+    def commit(self) -> None:
+        self._lock.note("given back")
+        self._is_over = True
+        if self._lock.is_lost_at_commit:
+            raise OwnershipLostError("transaction 9", "was aborted", "-")
+
+    def close(self) -> None:
+        if not self._is_over:
+            self._lock.note("withdrawn")
+
+
 class Site:
     """A table in a folder after a major compaction of three deltas, and its cleaner."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, lock: CleaningLock) -> None:
+        self.folder = lock.folder = folder
         self.client = FakeClient(folder)
         self.row = CompactionRow(
             7,

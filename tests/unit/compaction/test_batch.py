@@ -20,8 +20,9 @@ from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, Out
 from airflow_provider_acid.compaction.run_directory import RunDirectory
 from airflow_provider_acid.compaction.worker import Worker
 from airflow_provider_acid.exceptions import MetastoreUnavailableError, OwnershipLostError
-from airflow_provider_acid.filesystem import storage_for
+from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.spark_jobs import run_directory as job
+from airflow_provider_acid.storages.local import LocalStorage
 from tests.unit.spark_jobs.acid_files import Partition, insert
 
 PATIENCE_SECONDS = 30.0
@@ -65,7 +66,7 @@ class FakeWorker:
         plan = CompactionPlan(**{**vars(self._plan), "entity": due.entity, "type": due.type})
         adopted = result_of(plan) if due.entity.table in self.adopted and due.type is CompactionType.MINOR else None
         no_claim: Any = None
-        storage = storage_for(plan.location)
+        storage = LocalStorage(plan.location)
         return ActiveCompaction(no_claim, cast(Any, transaction), storage, plan, plan.location, adopted, 0)
 
     def finish(self, active: ActiveCompaction, result: CompactionResult) -> Finished:
@@ -116,7 +117,7 @@ class Setting:
             yield cast(Worker, self.worker)
 
         def make_run_directory(first: ActiveCompaction, count: int) -> RunDirectory:
-            self.run = RunDirectory(str(self.path), "run", count)
+            self.run = RunDirectory(Storages(), str(self.path), "run", count)
             return self.run
 
         batch = CompactionBatch(
@@ -140,7 +141,7 @@ class Setting:
 
     def answer(self, run: RunDirectory, answer: Callable[[CompactionPlan], CompactionResult]) -> None:
         """Be the application until every item has a word on it."""
-        application = job.RunDirectory(storage_for(run.location))
+        application = job.RunDirectory(LocalStorage(run.location))
         items = application.batch().partitions
         done: set[int] = set()
         patience = threading.Event()
@@ -334,3 +335,43 @@ def test_an_error_that_is_no_partitions_own_is_raised_after_everything_was_given
     with pytest.raises(MetastoreUnavailableError, match="does not answer"):
         batch.join()
     assert setting.worker.ended == ["a"]
+
+
+def test_a_sign_of_life_goes_before_each_step_that_may_take_minutes(
+    setting: Setting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But before there is a run directory."""
+    told: list[str] = []
+    answered = threading.Event()
+    setting.worker.adopted = {"d"}
+    setting.worker.looks_at_lock = {"a": 2, "b": 2}
+
+    def tell(owner: Any, name: str) -> None:
+        original = getattr(owner, name)
+
+        def told_before(*args: Any) -> Any:
+            told.append(name)
+            return original(*args)
+
+        monkeypatch.setattr(owner, name, told_before)
+
+    def poll(run: RunDirectory, original: Any = RunDirectory.poll) -> Any:
+        assert answered.wait(PATIENCE_SECONDS)
+        return original(run)
+
+    tell(RunDirectory, "beat")
+    for name in ("begin", "finish", "resume"):
+        tell(setting.worker, name)
+    monkeypatch.setattr(RunDirectory, "poll", poll)
+    batch = setting.batch("a", "b", "c", "d", max_active=4)
+    run = batch.wait_until_planned()
+    assert run is not None
+    application = job.RunDirectory(LocalStorage(run.location))
+    for item in range(3):
+        application.write_result(item, result_of(application.plan(item)))
+    answered.set()
+    batch.application_ended()
+    assert messages(batch) == dict.fromkeys("abcd", "merged (minor)")
+    steps = [(before, step) for before, step in zip(told, told[1:], strict=False) if step != "beat"]
+    # The fake worker finishes what it resumes itself.
+    assert set(steps) == {("beat", "begin"), ("beat", "finish"), ("beat", "resume"), ("resume", "finish")}

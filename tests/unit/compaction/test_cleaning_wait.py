@@ -69,9 +69,14 @@ def lock(id: int = 100, entity: Entity | None = PARTITION, **changes: object) ->
 
 
 def waits(
-    client: FakeClient, row: CompactionRow = ROW, *, locks_count: bool = True, retention: float = 0
+    client: FakeClient,
+    row: CompactionRow = ROW,
+    *,
+    locks_count: bool = True,
+    retention: float = 0,
+    queue_seconds: float | None = None,
 ) -> str | None:
-    return Readers(client, retention, locks_count=locks_count).waits_for(row)
+    return Readers(client, retention, locks_count=locks_count, queue_seconds=queue_seconds).waits_for(row)
 
 
 @pytest.mark.parametrize("locks_count", [True, False], ids=["Hive 3", "Hive 4"])
@@ -93,6 +98,26 @@ def test_it_waits_for_transactions_up_to_the_one_of_the_publication(
 def test_without_open_transactions_the_next_one_is_the_lowest_that_may_begin() -> None:
     assert waits(FakeClient(high_water_mark=20)) is None
     assert waits(FakeClient(high_water_mark=19)) == "waits for transaction 20"
+
+
+@pytest.mark.parametrize("locks_count", [True, False], ids=["Hive 3", "Hive 4"])
+@pytest.mark.parametrize(
+    ("found", "queue_seconds", "waits_for"),
+    [
+        (lock(101), 6, "waits for lock 101 of eve@there, held for 7 s, beside which nothing is deleted"),
+        (lock(101, None), 6, "waits for lock 101 of eve@there, held for 7 s, beside which nothing is deleted"),
+        (lock(101), 7, None),
+        (lock(101), None, None),
+        (lock(101, Entity("d", "t", "p=other")), 6, None),
+        (lock(101, state=LockState.WAITING, acquired_ms=None), 6, None),
+    ],
+    ids=["one that stays", "on the database", "one that may end", "no lock wanted", "elsewhere", "waits itself"],
+)
+def test_beside_a_newer_lock_that_is_held_for_longer_than_others_may_be_made_to_wait_nothing_is_deleted(
+    found: LockInfo, queue_seconds: float | None, waits_for: str | None, locks_count: bool
+) -> None:
+    client = FakeClient(locks=(found,))
+    assert waits(client, locks_count=locks_count, queue_seconds=queue_seconds) == waits_for
 
 
 @pytest.mark.parametrize("missing", ["next_txn_id", "commit_ms"])
@@ -188,14 +213,14 @@ def test_readers_that_nobody_knows_have_the_retention_time(retention: float, wai
 
 
 def test_a_transaction_that_was_just_being_opened_is_found_by_the_second_look() -> None:
-    readers = Readers(FakeClient((), (20,), high_water_mark=20), 0, locks_count=True)
+    readers = Readers(FakeClient((), (20,), high_water_mark=20), 0, locks_count=True, queue_seconds=None)
     assert readers.waits_for(ROW) is None
     readers.look_again()
     assert readers.waits_for(ROW) == "waits for transaction 20 of eve@there, open for 42 s"
 
 
 def test_the_second_look_forgets_nobody_whom_the_first_one_saw() -> None:
-    readers = Readers(FakeClient((20,), ()), 0, locks_count=True)
+    readers = Readers(FakeClient((20,), ()), 0, locks_count=True, queue_seconds=None)
     readers.look_again()
     assert readers.waits_for(ROW) == "waits for transaction 20"
     assert readers.min_open_txn == 20
@@ -203,7 +228,7 @@ def test_the_second_look_forgets_nobody_whom_the_first_one_saw() -> None:
 
 def test_one_look_is_one_question_each_however_many_rows_there_are() -> None:
     client = FakeClient((15,), locks=(lock(),))
-    readers = Readers(client, 3600, locks_count=True)
+    readers = Readers(client, 3600, locks_count=True, queue_seconds=None)
     rows = [replace(ROW, id=number, next_txn_id=10 + number) for number in range(10)]
     assert len({readers.waits_for(row) for row in rows}) == 2
     assert client.asked == {"open_transactions": 1, "show_locks": 1, "transactions": 1, "server_now_ms": 1}

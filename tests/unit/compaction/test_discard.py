@@ -9,7 +9,7 @@ import pytest
 
 from airflow_provider_acid.compaction.discard import DISCARD_PREFIX, Discard, remove_discards
 from airflow_provider_acid.exceptions import OwnershipLostError, StorageError
-from airflow_provider_acid.filesystem import LocalStorage
+from airflow_provider_acid.storages.local import LocalStorage
 
 
 @pytest.fixture
@@ -21,13 +21,19 @@ def storage(tmp_path: Path) -> LocalStorage:
     return LocalStorage(str(tmp_path))
 
 
+def ignore() -> None:
+    """The lock is there."""
+
+
 def names(storage: LocalStorage) -> list[str]:
     return sorted(path.name for path in Path(storage.location).iterdir())
 
 
 def test_directories_and_files_are_deleted_and_missing_ones_are_no_error(storage: LocalStorage) -> None:
     with Discard(storage) as discard:
-        discard.delete(["delta_0000001_0000001", "delta_0000009_0000009", "000000_0"])
+        discard.take(["delta_0000001_0000001", "delta_0000009_0000009", "000000_0"], ignore)
+        assert names(storage) == [discard.name, "base_0000002", "delta_0000002_0000002"]
+        discard.empty()
         assert names(storage) == ["base_0000002", "delta_0000002_0000002"]
     assert names(storage) == ["base_0000002", "delta_0000002_0000002"]
 
@@ -45,7 +51,7 @@ def test_what_has_the_same_name_in_a_table_made_anew_stays(storage: LocalStorage
         shutil.rmtree(location)
         (location / "delta_0000001_0000001").mkdir(parents=True)
         with pytest.raises(OwnershipLostError, match="was dropped and made again, or is cleaned by somebody else"):
-            discard.delete(["delta_0000001_0000001"])
+            discard.take(["delta_0000001_0000001"], ignore)
     assert names(storage) == ["delta_0000001_0000001"]
 
 
@@ -56,7 +62,7 @@ def test_what_cannot_be_moved_is_an_error(storage: LocalStorage, monkeypatch: py
     with Discard(storage) as discard:
         monkeypatch.setattr(storage, "publish", refuse)
         with pytest.raises(StorageError, match="may not be renamed"):
-            discard.delete(["delta_0000001_0000001"])
+            discard.take(["delta_0000001_0000001"], ignore)
 
 
 def test_a_dead_cleaners_directory_is_removed_by_the_next_one(storage: LocalStorage) -> None:
@@ -66,23 +72,36 @@ def test_a_dead_cleaners_directory_is_removed_by_the_next_one(storage: LocalStor
     with Discard(storage) as discard:
         assert remove_discards(storage, storage.list(), discard) == (dead,)
         assert dead not in names(storage)
-        discard.delete(["delta_0000001_0000001"])
+        discard.take(["delta_0000001_0000001"], ignore)
     assert names(storage) == ["000000_0", "base_0000002", "delta_0000002_0000002"]
 
 
 def test_of_two_cleaners_of_one_partition_at_most_one_loses_its_directory(storage: LocalStorage) -> None:
     with Discard(storage) as one:
-        one.delete([])
+        one.empty()
         with Discard(storage) as other:
-            other.delete(["delta_0000001_0000001"])
+            other.take(["delta_0000001_0000001"], ignore)
             with pytest.raises(OwnershipLostError):
-                one.delete(["delta_0000002_0000002"])
+                one.take(["delta_0000002_0000002"], ignore)
     assert names(storage) == ["000000_0", "base_0000002", "delta_0000002_0000002"]
 
 
 def test_what_two_cleaners_delete_at_once_is_deleted_once(storage: LocalStorage) -> None:
     doomed = ["delta_0000001_0000001", "delta_0000002_0000002", "000000_0"]
     with Discard(storage) as one, Discard(storage) as other:
-        one.delete(doomed[:2])
-        other.delete(doomed)
+        one.take(doomed[:2], ignore)
+        other.take(doomed, ignore)
     assert names(storage) == ["base_0000002"]
+
+
+def test_nothing_more_is_taken_once_the_lock_is_lost(storage: LocalStorage) -> None:
+    taken: list[str] = []
+
+    def check() -> None:
+        if taken:
+            raise OwnershipLostError("transaction 7", "was aborted", "look again")
+        taken.append("one")
+
+    with Discard(storage) as discard, pytest.raises(OwnershipLostError):
+        discard.take(["delta_0000001_0000001", "delta_0000002_0000002"], check)
+    assert names(storage) == ["000000_0", "base_0000002", "delta_0000002_0000002"]

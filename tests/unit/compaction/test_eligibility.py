@@ -12,24 +12,17 @@ from airflow_provider_acid.compaction.eligibility import ORC_INPUT_FORMAT, check
 from airflow_provider_acid.compaction.facts import EntityFacts
 from airflow_provider_acid.exceptions import UnsupportedTableError
 from airflow_provider_acid.metastore.values import ColumnInfo, DatabaseInfo, PartitionInfo, SerdeInfo, TableInfo
+from tests.unit.compaction.managed_tables import managed_table
 
 DATABASE = DatabaseInfo("db", {}, "file:/w/db.db")
-TABLE = TableInfo(
-    database="db",
-    name="t",
-    location="file:/w/db.db/t",
-    columns=(ColumnInfo("V", "BIGINT"),),
-    partition_keys=(ColumnInfo("p", "string"),),
-    parameters={"transactional": "true", "transactional_properties": "default"},
-    bucket_count=-1,
-    bucket_columns=(),
-    sort_columns=(),
-    table_type="MANAGED_TABLE",
-    input_format=ORC_INPUT_FORMAT,
-    output_format="",
-    owner="hive",
+TABLE = managed_table(
+    "db",
+    "t",
+    "file:/w/db.db/t",
+    {"transactional": "true", "transactional_properties": "default"},
+    column=ColumnInfo("V", "BIGINT"),
 )
-PARTITION = PartitionInfo("p=1", ("1",), "file:/w/db.db/t/p=1", {}, (), -1, ())
+PARTITION = PartitionInfo("p=1", ("1",), "file:/w/db.db/t/p=1", {}, ())
 HIVE = "org.apache.hadoop.hive."
 PARQUET = HIVE + "ql.io.parquet.MapredParquetInputFormat"
 TEXT = "org.apache.hadoop.mapred.TextInputFormat"

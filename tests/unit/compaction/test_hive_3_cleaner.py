@@ -10,17 +10,100 @@ import pytest
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.write_ids import TableWriteIds
+from airflow_provider_acid.compaction import deletion
 from airflow_provider_acid.compaction.cleaner import CleaningState
+from airflow_provider_acid.compaction.settings import CleaningLockAction, CompactionSettings
 from airflow_provider_acid.compaction.staging import staging_name
 from airflow_provider_acid.compaction.steps import Step
 from airflow_provider_acid.exceptions import MetastoreError, MetastoreUnavailableError, OwnershipLostError
 from airflow_provider_acid.metastore.queue import KEEP_SECONDS
-from tests.unit.compaction.hive_3_cleaning_site import INPUTS, NOW_MS, POOL, STAGING, FakeQueue, Site
+from tests.unit.compaction.hive_3_cleaning_site import INPUTS, NOW_MS, POOL, STAGING, CleaningLock, FakeQueue, Site
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Site:
-    return Site(tmp_path / "t")
+def lock(monkeypatch: pytest.MonkeyPatch) -> CleaningLock:
+    lock = CleaningLock()
+    monkeypatch.setattr(deletion, "CompactionTransaction", lock.transaction)
+    return lock
+
+
+@pytest.fixture
+def site(tmp_path: Path, lock: CleaningLock) -> Site:
+    return Site(tmp_path / "t", lock)
+
+
+def test_directories_go_under_the_exclusive_lock_and_what_they_hold_after_it(site: Site, lock: CleaningLock) -> None:
+    site.clean()
+    assert lock.seen == [("asked", 3, 0), ("held", 3, 0), ("given back", 0, 3)]
+
+
+def test_where_somebody_reads_all_the_time_nothing_is_deleted_and_the_row_waits(site: Site, lock: CleaningLock) -> None:
+    site.settings = CompactionSettings(
+        cleaning_lock_wait_seconds=0.1, cleaning_lock_timeout_action=CleaningLockAction.WAIT
+    )
+    lock.is_granted = False
+    cleaning = site.clean()
+    assert (cleaning.state, cleaning.deleted) == (CleaningState.WAITING, ())
+    assert cleaning.message == "waits for the EXCLUSIVE lock (held by eve)"
+    assert site.names() == {*INPUTS, "base_0000003", STAGING}
+    assert lock.seen[-1] == ("withdrawn", 3, 0)
+    assert (site.queue.forgotten, site.queue.waiting) == ([], [site.row])
+
+
+def test_while_somebody_has_an_exclusive_lock_there_nothing_is_deleted(site: Site, lock: CleaningLock) -> None:
+    lock.refusal = "its shared read lock was not granted within 30 s"
+    cleaning = site.clean()
+    assert (cleaning.state, cleaning.message) == (CleaningState.WAITING, f"waits for {lock.refusal}")
+    assert site.names() == {*INPUTS, "base_0000003", STAGING}
+
+
+@pytest.mark.parametrize("action", [CleaningLockAction.DELETE, CleaningLockAction.BY_VERSION])
+def test_beside_who_has_read_for_long_it_deletes_while_the_lock_is_asked_for(
+    site: Site, lock: CleaningLock, action: CleaningLockAction
+) -> None:
+    site.settings = CompactionSettings(cleaning_lock_wait_seconds=0.1, cleaning_lock_timeout_action=action)
+    lock.is_granted = False
+    assert site.clean().message == "3 deleted"
+    assert lock.seen == [("asked", 3, 0), ("given back", 0, 3)]
+    assert site.names() == {"base_0000003"}
+
+
+def test_of_several_requests_of_a_partition_one_alone_waits_for_the_lock(site: Site, lock: CleaningLock) -> None:
+    site.settings = CompactionSettings(
+        cleaning_lock_wait_seconds=0.1, cleaning_lock_timeout_action=CleaningLockAction.WAIT
+    )
+    lock.is_granted = False
+    site.queue.waiting = [site.row, replace(site.row, id=8)]
+    cleaner = site.cleaner()
+    for run in (1, 2):
+        assert [item.state for item in cleaner.clean([site.row.entity])] == [CleaningState.WAITING] * 2
+        assert [what for what, *_ in lock.seen].count("asked") == run
+
+
+@pytest.mark.parametrize("action", CleaningLockAction)
+def test_once_the_lock_is_lost_nothing_more_is_deleted(
+    site: Site, lock: CleaningLock, action: CleaningLockAction
+) -> None:
+    site.settings = CompactionSettings(cleaning_lock_timeout_action=action)
+    lock.checks_until_lost = 1
+    cleaning = site.clean()
+    assert (cleaning.state, cleaning.message) == (CleaningState.WAITING, "is looked at again, for was aborted")
+    assert site.names() == {*INPUTS[1:], "base_0000003", STAGING}
+    lock.checks_until_lost = None
+    assert site.clean().state is CleaningState.CLEANED
+    assert site.names() == {"base_0000003"}
+
+
+def test_a_lock_that_is_lost_after_the_last_directory_went_has_served(site: Site, lock: CleaningLock) -> None:
+    lock.is_lost_at_commit = True
+    assert site.clean().state is CleaningState.CLEANED
+
+
+def test_a_claim_that_waits_for_the_lock_is_kept(site: Site, lock: CleaningLock) -> None:
+    site.queue.waiting = [replace(site.row, start_ms=NOW_MS - int(KEEP_SECONDS * 1000))]
+    lock.refusal = "somebody drops it"
+    site.clean()
+    assert site.queue.kept == [site.row.id]
 
 
 def test_files_go_first_then_the_row_then_the_list(site: Site) -> None:

@@ -17,6 +17,7 @@ def test_the_archive_holds_all_that_the_executors_import_and_nothing_of_airflow(
         "filesystem.py",
         "acid",
         "spark_jobs",
+        "storages",
     }
     script = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"

@@ -14,7 +14,8 @@ from airflow_provider_acid.acid.result import CompactionResult, OutputFile
 from airflow_provider_acid.compaction.publication import check_inputs, verify_output
 from airflow_provider_acid.compaction.staging import open_staging
 from airflow_provider_acid.exceptions import NameTakenError, OwnershipLostError, VerificationError
-from airflow_provider_acid.filesystem import Storage, storage_for
+from airflow_provider_acid.filesystem import Storage
+from airflow_provider_acid.storages.local import LocalStorage
 from tests.harness.plain_job import run_plainly
 from tests.unit.spark_jobs.acid_files import Partition, delete, insert
 
@@ -34,7 +35,7 @@ def made(tmp_path: Path) -> Made:
         attempt="0123456789abcdef",
         directories=("delta_0000001_0000001", "delete_delta_0000002_0000002"),
     )
-    storage = storage_for(str(partition.path))
+    storage = LocalStorage(str(partition.path))
     open_staging(storage, plan)
     result = run_plainly(plan)
     assert result.error is None

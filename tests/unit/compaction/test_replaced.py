@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
 from airflow_provider_acid.compaction.replaced import read_replaced, write_replaced
 from airflow_provider_acid.exceptions import StorageError
-from airflow_provider_acid.filesystem import LocalStorage
+from airflow_provider_acid.storages.local import LocalStorage
 
 STAGING = "_acid_compaction_0123456789abcdef"
 
@@ -42,6 +43,20 @@ def test_an_attempt_whose_staging_directory_was_removed_notes_nothing(storage: L
 def test_without_a_list_or_a_staging_directory_there_is_none(storage: LocalStorage) -> None:
     assert read_replaced(storage, STAGING) is None
     assert read_replaced(storage, "_acid_compaction_fedcba9876543210") is None
+
+
+def test_a_list_that_another_cleaner_removes_just_now_is_none(
+    storage: LocalStorage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = LocalStorage.read
+
+    def read_too_late(self: LocalStorage, path: str) -> bytes:
+        shutil.rmtree(tmp_path / STAGING)
+        return read(self, path)
+
+    write_replaced(storage, STAGING, ["delta_0000001_0000001"])
+    monkeypatch.setattr(LocalStorage, "read", read_too_late)
+    assert read_replaced(storage, STAGING) is None
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,8 +14,10 @@ from airflow_provider_acid.acid.result import CompactionResult
 from airflow_provider_acid.compaction.run_directory import RUNS_DIRECTORY, RunDirectory, remove_dead_runs
 from airflow_provider_acid.compaction.staging import staging_tokens
 from airflow_provider_acid.exceptions import ConfigurationError, NameTakenError
-from airflow_provider_acid.filesystem import storage_for
+from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.spark_jobs import run_directory as job
+from airflow_provider_acid.storages.local import LocalStorage
+from tests.unit.compaction.copying_storage import CopyingStorage, CopyingStorages
 from tests.unit.spark_jobs.acid_files import Partition, insert
 
 RESULT = CompactionResult("attempt", Entity("db", "t"), "no luck", (), 1.5)
@@ -22,12 +25,12 @@ RESULT = CompactionResult("attempt", Entity("db", "t"), "no luck", (), 1.5)
 
 @pytest.fixture
 def run(tmp_path: Path) -> RunDirectory:
-    return RunDirectory(str(tmp_path), "run-1", 3, 42.0)
+    return RunDirectory(Storages(), str(tmp_path), "run-1", 3, 42.0)
 
 
 @pytest.fixture
 def application(run: RunDirectory) -> job.RunDirectory:
-    return job.RunDirectory(storage_for(run.location))
+    return job.RunDirectory(LocalStorage(run.location))
 
 
 def test_the_application_reads_what_the_operator_wrote(
@@ -74,16 +77,34 @@ def test_a_result_of_another_version_is_refused(run: RunDirectory) -> None:
 
 
 def test_the_last_run_takes_the_directory_of_all_runs_away(tmp_path: Path) -> None:
-    first, second = (RunDirectory(str(tmp_path), name, 1) for name in ("a", "b"))
+    first, second = (RunDirectory(Storages(), str(tmp_path), name, 1) for name in ("a", "b"))
     first.remove()
     assert [path.name for path in (tmp_path / RUNS_DIRECTORY).iterdir()] == ["b"]
     second.remove()
     assert list(tmp_path.iterdir()) == []
 
 
+def test_where_the_directory_of_all_runs_went_with_the_last_nothing_is_deleted_by_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next run may just begin in it."""
+    (tmp_path / RUNS_DIRECTORY / "a").mkdir(parents=True)
+    run = RunDirectory(CopyingStorages(), str(tmp_path), "a", 1)
+    named: list[str] = []
+
+    def delete(self: CopyingStorage, paths: Iterable[str]) -> None:
+        names = list(paths)
+        named.extend(names)
+        LocalStorage.delete(self, names)
+
+    monkeypatch.setattr(CopyingStorage, "delete", delete)
+    run.remove()
+    assert named == [f"{RUNS_DIRECTORY}/a"]
+
+
 def test_a_run_directory_is_hidden_and_never_taken_for_staging(run: RunDirectory, tmp_path: Path) -> None:
     assert RUNS_DIRECTORY.startswith("_")
-    assert staging_tokens(storage_for(str(tmp_path)).list()) == ()
+    assert staging_tokens(LocalStorage(str(tmp_path)).list()) == ()
 
 
 def runs_of(tmp_path: Path) -> list[str]:
@@ -122,11 +143,11 @@ def test_a_run_is_removed_when_it_has_unfinished_plans_and_none_of_their_attempt
     for item, token in enumerate(plans):
         run.put_plan(item, replace(partition.plan(), attempt=token))
     for item in results:
-        job.RunDirectory(storage_for(run.location)).write_result(item, RESULT)
-    remove_dead_runs(str(tmp_path), lambda: alive.__contains__)
+        job.RunDirectory(LocalStorage(run.location)).write_result(item, RESULT)
+    remove_dead_runs(Storages(), str(tmp_path), lambda: alive.__contains__)
     assert runs_of(tmp_path) == left
 
 
 def test_where_no_run_ever_was_nothing_is_removed_and_nothing_fails(tmp_path: Path) -> None:
-    remove_dead_runs(str(tmp_path), lambda: lambda token: False)
+    remove_dead_runs(Storages(), str(tmp_path), lambda: lambda token: False)
     assert runs_of(tmp_path) == []

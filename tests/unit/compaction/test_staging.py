@@ -9,15 +9,9 @@ import pytest
 from airflow_provider_acid.acid.exchange import JOURNAL_FILE, OUTPUTS_DIRECTORY
 from airflow_provider_acid.compaction.half_pairs import take_back_half
 from airflow_provider_acid.compaction.journal import PublicationJournal
-from airflow_provider_acid.compaction.staging import (
-    REMOVED_PREFIX,
-    finish_removals,
-    remove_whole,
-    staging_name,
-    staging_tokens,
-    take_over,
-)
-from airflow_provider_acid.filesystem import LocalStorage
+from airflow_provider_acid.compaction.staging import REMOVED_PREFIX, finish_removals, staging_name, staging_tokens
+from airflow_provider_acid.compaction.staging_by_rename import StagingByRename
+from airflow_provider_acid.storages.local import LocalStorage
 
 TOKEN = "0123456789abcdef"
 STAGING = staging_name(TOKEN)
@@ -49,18 +43,18 @@ def targets(storage: LocalStorage) -> list[str]:
 
 def test_a_directory_that_is_taken_over_has_a_name_that_nobody_had(storage: LocalStorage) -> None:
     staged(storage)
-    moved = take_over(storage, TOKEN)
+    moved = StagingByRename(storage).take_over(TOKEN)
     assert moved is not None
     (token,) = staging_tokens(storage.list())
     assert moved == staging_name(token)
-    again = take_over(storage, token)
+    again = StagingByRename(storage).take_over(token)
     assert len({STAGING, moved, again}) == 3
 
 
 def test_of_two_that_take_over_at_once_one_gets_it(storage: LocalStorage) -> None:
     staged(storage)
-    assert take_over(storage, TOKEN) is not None
-    assert take_over(storage, TOKEN) is None
+    assert StagingByRename(storage).take_over(TOKEN) is not None
+    assert StagingByRename(storage).take_over(TOKEN) is None
 
 
 def test_one_half_goes_back_to_where_it_came_from(storage: LocalStorage) -> None:
@@ -88,7 +82,7 @@ def test_nothing_is_taken_back_by_one_whose_directory_somebody_else_took_over(
 
     def after_somebody_else(storage: LocalStorage, source: str, target: str) -> None:
         monkeypatch.setattr(LocalStorage, "publish", publish)
-        assert take_over(storage, TOKEN) is not None
+        assert StagingByRename(storage).take_over(TOKEN) is not None
         publish(storage, source, target)
 
     monkeypatch.setattr(LocalStorage, "publish", after_somebody_else)
@@ -104,11 +98,11 @@ def test_a_removal_that_somebody_else_makes_at_the_same_time_is_no_error(
 
     def after_somebody_else(storage: LocalStorage, source: str, target: str) -> None:
         monkeypatch.setattr(LocalStorage, "publish", publish)
-        remove_whole(storage, STAGING)
+        StagingByRename(storage).remove(STAGING)
         publish(storage, source, target)
 
     monkeypatch.setattr(LocalStorage, "publish", after_somebody_else)
-    remove_whole(storage, STAGING)
+    StagingByRename(storage).remove(STAGING)
     assert storage.list().directories == ()
 
 

@@ -24,14 +24,17 @@ from airflow_provider_acid.compaction.batch import CompactionBatch
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
 from airflow_provider_acid.compaction.settings import CompactionSettings, LockTimeoutAction
 from airflow_provider_acid.exceptions import ConfigurationError, MetastoreUnavailableError
+from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.operators import compaction
 from airflow_provider_acid.operators.compaction import AcidCompactionOperator, application_name
+from airflow_provider_acid.storages.options import HdfsOptions
 
 # Airflow's hook leaves the pipe to spark-submit to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 
 PARTITION = {"database": "d", "table": "t", "partition": "p=1"}
 RUN = "file:/warehouse/d.db/t/_acid_compaction_runs/run1"
+STORAGES = Storages(HdfsOptions(web_addresses=("namenode:9870",)))
 OK, FAILED, REFUSED = OutcomeState.COMPACTED, OutcomeState.FAILED, OutcomeState.REFUSED
 
 
@@ -48,7 +51,7 @@ class FakeBatch:
         self.made.append(self)
 
     def wait_until_planned(self) -> SimpleNamespace | None:
-        return SimpleNamespace(location=RUN) if self.needs_application else None
+        return SimpleNamespace(location=RUN, storages=STORAGES) if self.needs_application else None
 
     def join(self) -> tuple[Outcome, ...]:
         self.told.append("join")
@@ -204,11 +207,11 @@ def test_the_application_is_named_like_hives_jobs(spark: FakeSpark) -> None:
     assert application_name(many) == f"{socket.gethostname()}-compactor-d.t.p=0 and 2 more"
 
 
-def test_the_application_is_told_its_run_directory_and_nothing_else(spark: FakeSpark) -> None:
+def test_the_application_is_told_its_run_directory_and_its_storages_and_nothing_else(spark: FakeSpark) -> None:
     operator().execute({})
     (call,) = spark.calls()
-    assert call[-2:] == ["--run-directory", RUN]
-    assert call[-3].endswith("spark_jobs/compact.py")
+    assert call[-4:] == ["--run-directory", RUN, "--storage-options", STORAGES.to_json()]
+    assert call[-5].endswith("spark_jobs/compact.py")
 
 
 def test_no_secret_of_a_connection_reaches_the_command_line(spark: FakeSpark, monkeypatch: pytest.MonkeyPatch) -> None:

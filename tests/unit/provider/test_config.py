@@ -8,7 +8,8 @@ import pytest
 from airflow.providers_manager import ProvidersManager
 
 from airflow_provider_acid.acid.partition import MinorPublication
-from airflow_provider_acid.compaction.settings import CompactionSettings, LockTimeoutAction
+from airflow_provider_acid.acid.plan import CopiedStripes
+from airflow_provider_acid.compaction.settings import CleaningLockAction, CompactionSettings, LockTimeoutAction
 from airflow_provider_acid.config import check_interval_seconds, configured_settings, job_queue, task_retries
 from airflow_provider_acid.exceptions import ConfigurationError
 from airflow_provider_acid.options import DEFAULTS, OPTIONS
@@ -19,8 +20,17 @@ READ: dict[str, tuple[str, Callable[[], object], object]] = {
     "aborted_txn_threshold": ("7", lambda: configured_settings().thresholds.aborted_transactions, 7),
     "aborted_txn_time_threshold": ("-1", lambda: configured_settings().thresholds.aborted_age_seconds, -1),
     "check_interval": ("7.5", check_interval_seconds, 7.5),
+    "listing_threads": ("7", lambda: configured_settings().listing_threads, 7),
+    "stripe_copy": ("never", lambda: configured_settings().policy().stripe_copy, CopiedStripes.NEVER),
+    "small_stripe_share": ("0.25", lambda: configured_settings().policy().small_stripe_share, 0.25),
     "worker_timeout": ("7", lambda: configured_settings().worker_timeout_seconds, 7.0),
     "cleaner_retention_time": ("7", lambda: configured_settings().retention_seconds, 7.0),
+    "cleaner_lock_wait_seconds": ("7", lambda: configured_settings().cleaning_lock_wait_seconds, 7.0),
+    "cleaner_lock_timeout_action": (
+        "delete",
+        lambda: configured_settings().cleaning_lock_timeout_action,
+        CleaningLockAction.DELETE,
+    ),
     "serve_foreign_requests": ("True", lambda: configured_settings().serve_foreign_requests, True),
     "max_num_delta": ("7", lambda: configured_settings().policy().max_deltas, 7),
     "minor_publish_lock": ("False", lambda: configured_settings().policy().minor_publication, MinorPublication.NEVER),
@@ -60,7 +70,14 @@ def test_an_option_is_read_when_it_is_needed(name: str, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize(
     ("name", "text"),
-    [("minor_lock_timeout_action", "wait"), ("minor_lock_wait_seconds", "-1"), ("max_num_delta", "0")],
+    [
+        ("minor_lock_timeout_action", "wait"),
+        ("minor_lock_wait_seconds", "-1"),
+        ("max_num_delta", "0"),
+        ("listing_threads", "0"),
+        ("stripe_copy", "sometimes"),
+        ("small_stripe_share", "-0.1"),
+    ],
 )
 def test_a_value_that_cannot_be_used_is_refused_by_its_options_name(
     name: str, text: str, monkeypatch: pytest.MonkeyPatch

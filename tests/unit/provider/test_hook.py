@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -10,9 +11,11 @@ import pytest
 from airflow.providers.common.compat.sdk import Connection
 
 from airflow_provider_acid.exceptions import ConfigurationError, MetastoreUnavailableError
+from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.get_provider_info import get_provider_info
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook, MetastoreEndpoint
 from airflow_provider_acid.metastore.client import AcidMetastoreClient, MetastoreFacts
+from airflow_provider_acid.storages.s3_options import S3Credentials
 
 SetConnection = Callable[..., None]
 
@@ -217,7 +220,7 @@ def test_the_form_belongs_to_the_hook() -> None:
 
 def test_every_field_of_the_form_has_label_description_and_schema() -> None:
     fields = connection_type()["conn-fields"]
-    assert fields.keys() == {"timeout_seconds", "user", "metastore_db_conn_id", "housekeeping_elsewhere"}
+    assert fields.keys() == {"timeout_seconds", "user", "metastore_db_conn_id", "housekeeping_elsewhere", "storage"}
     for field in fields.values():
         assert field.keys() == {"label", "description", "schema"}
         assert "null" in field["schema"]["type"]
@@ -246,3 +249,44 @@ def test_making_a_hook_asks_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_the_connection_is_an_ordinary_airflow_connection() -> None:
     assert Connection(conn_id="c", conn_type="hive_acid", host="ms").conn_type == AcidMetastoreHook.conn_type
+
+
+S3_STORAGE = {"s3": {"endpoint": "https://minio.example.com:9000", "connection_id": "minio"}}
+
+
+def test_the_key_to_an_s3_store_comes_from_a_connection_and_goes_nowhere_else(
+    set_connection: SetConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_connection(host="ms", extra={"storage": S3_STORAGE})
+    key = {"conn_type": "aws", "login": "an-id", "password": "a-secret", "extra": {"aws_session_token": "a-token"}}
+    monkeypatch.setenv("AIRFLOW_CONN_MINIO", json.dumps(key))
+    made = endpoint()
+    assert made.storages.s3_credentials == S3Credentials("an-id", "a-secret", "a-token")
+    for text in (repr(made), made.storages.to_json()):
+        assert not any(secret in text for secret in ("an-id", "a-secret", "a-token"))
+    assert json.loads(made.storages.to_json()) == S3_STORAGE
+    assert Storages.from_json(made.storages.to_json()).s3_credentials is None
+    with pytest.raises(ConfigurationError, match="are not sent to other processes"):
+        pickle.dumps(made.storages)
+
+
+def test_without_a_connection_for_it_the_machines_own_key_is_used(set_connection: SetConnection) -> None:
+    set_connection(host="ms", extra={"storage": {"s3": {"region": "eu-central-1"}}})
+    assert endpoint().storages.s3_credentials is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({}, "connection minio: holds no access key and secret key. Remedy: enter them as login and password"),
+        ({"login": "an-id"}, "holds no access key and secret key. Remedy: "),
+        ({"extra": {"role_arn": "arn:aws:iam::1:role/r"}}, "but role_arn, which is not followed"),
+    ],
+)
+def test_a_connection_without_a_key_is_named(
+    set_connection: SetConnection, monkeypatch: pytest.MonkeyPatch, fields: dict[str, Any], reason: str
+) -> None:
+    set_connection(host="ms", extra={"storage": S3_STORAGE})
+    monkeypatch.setenv("AIRFLOW_CONN_MINIO", json.dumps({"conn_type": "aws", **fields}))
+    with pytest.raises(ConfigurationError, match=reason):
+        endpoint()

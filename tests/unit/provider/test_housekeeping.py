@@ -20,9 +20,11 @@ from airflow_provider_acid.compaction.selection import TableSelection
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.example_dags.acid_housekeeping import PARAMS, dag
 from airflow_provider_acid.exceptions import ConfigurationError
+from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
 from airflow_provider_acid.operators import housekeeping as operator_module
 from airflow_provider_acid.operators.housekeeping import AcidHousekeepingOperator
+from airflow_provider_acid.storages.options import HdfsOptions
 
 ENTITY = Entity("sales", "orders", "p=1")
 REPORT = HousekeepingReport((Deed(ENTITY, Chore.REMOVED, "_acid_compaction_1"),), (), (ENTITY,))
@@ -44,6 +46,8 @@ class FakeHousekeeper:
 
 class FakeEndpoint:
     """A metastore whose queue is a word."""
+
+    storages = Storages(HdfsOptions(web_addresses=("namenode:9870",)))
 
     @contextmanager
     def open(self) -> Iterator[object]:
@@ -72,10 +76,11 @@ def test_the_report_is_logged_and_returned(capsys: pytest.CaptureFixture[str]) -
         assert line.strip() in log
 
 
-def test_its_limits_are_hives_and_the_metastores_own_queue_is_used(told: dict[str, Any]) -> None:
+def test_its_limits_are_hives_and_the_metastores_own_queue_and_storages_are_used(told: dict[str, Any]) -> None:
     operator().execute({})
     assert told["settings"].worker_timeout_seconds == 86_400
     assert told["queue"] == "the metastore's queue"
+    assert told["settings"].storages == FakeEndpoint.storages
     assert (told["forgotten_seconds"], told["max_partitions"]) == (21_600, 1000)
 
 

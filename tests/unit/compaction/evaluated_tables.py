@@ -1,0 +1,218 @@
+"""A metastore and a storage without servers, with as many tables and partitions as a test of the Initiator wants."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field, replace
+from typing import cast
+from unittest.mock import patch
+
+from typing_extensions import Self
+
+from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.listing import FileEntry, Listing
+from airflow_provider_acid.acid.thresholds import Thresholds
+from airflow_provider_acid.acid.write_ids import TableWriteIds
+from airflow_provider_acid.compaction import looking
+from airflow_provider_acid.compaction.initiator import Evaluation, Initiator
+from airflow_provider_acid.compaction.selection import TableSelection
+from airflow_provider_acid.compaction.settings import CompactionSettings
+from airflow_provider_acid.exceptions import ObjectNotFoundError
+from airflow_provider_acid.filesystem import Storage, Storages
+from airflow_provider_acid.metastore.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.queue import CompactionQueue
+from airflow_provider_acid.metastore.values import (
+    CompactionRow,
+    DatabaseInfo,
+    OpenTxns,
+    PartitionInfo,
+    TableInfo,
+    TxnInfo,
+)
+from tests.unit.compaction.managed_tables import managed_table
+
+WAREHOUSE = "file:/warehouse"
+NEWEST = 9
+"""High-water mark of every table and of the transactions."""
+
+
+def deltas(count: int, entry: Callable[[str, int], FileEntry] = FileEntry) -> Listing:
+    """A partition of so many inserts."""
+    names = [f"delta_{number:07d}_{number:07d}_0000" for number in range(1, count + 1)]
+    return Listing(tuple(entry(f"{name}/bucket_00000", 100) for name in names), tuple(names))
+
+
+class FakeClient(AcidMetastoreClient):
+    """A metastore with the database ``d``; every call is noted, with the thread it was made in.
+
+    What is made for other threads notes its calls in the same list, and its threads for itself.
+    """
+
+    def __init__(
+        self, warehouse: str, partitions: Mapping[str, int | None], parameters: Mapping[str, Mapping[str, str]]
+    ) -> None:
+        self.warehouse = warehouse
+        self.partitions = partitions
+        self.parameters = parameters
+        self.aborted: Mapping[str, frozenset[int]] = {}
+        self.partition_format = ""
+        self.on_call: Callable[[str], object] = lambda name: None
+        self.calls: list[str] = []
+        self.threads: set[threading.Thread] = set()
+        self.others: list[FakeClient] = []
+        self.interrupted = threading.Event()
+
+    def for_another_thread(self) -> Self:
+        other = copy(self)
+        other.threads, other.interrupted = set(), threading.Event()
+        self.others.append(other)
+        return other
+
+    def interrupt(self) -> None:
+        self.interrupted.set()
+
+    def close(self) -> None:
+        """There is no connection."""
+
+    def databases(self) -> list[str]:
+        self._note("databases")
+        return ["d"]
+
+    def get_database(self, name: str) -> DatabaseInfo:
+        self._note("get_database")
+        return DatabaseInfo(name, {}, self.warehouse)
+
+    def tables(self, database: str, pattern: str = "*") -> list[str]:
+        self._note("tables")
+        return list(self.partitions)
+
+    def get_table(self, database: str, table: str) -> TableInfo:
+        self._note("get_table")
+        location = f"{self.warehouse}/{table}"
+        parameters = {"transactional": "true", **self.parameters.get(table, {})}
+        return managed_table("d", table, location, parameters, partitioned=self.partitions[table] is not None)
+
+    def get_partition_names(self, database: str, table: str) -> list[str]:
+        self._note("get_partition_names")
+        return [f"p={number:05d}" for number in range(self.partitions[table] or 0)]
+
+    def get_partitions(self, database: str, table: str, names: Sequence[str]) -> list[PartitionInfo]:
+        self._note("get_partitions")
+        location = f"{self.warehouse}/{table}"
+        return [PartitionInfo(name, (name[2:],), f"{location}/{name}", {}, (), self.partition_format) for name in names]
+
+    def open_transactions(self) -> OpenTxns:
+        self._note("open_transactions")
+        return OpenTxns(NEWEST, (), (), None)
+
+    def valid_write_ids(self, full_table_names: Sequence[str], valid_txn_list: str) -> list[TableWriteIds]:
+        self._note("valid_write_ids")
+        return [
+            TableWriteIds(name, NEWEST, frozenset(), self.aborted.get(name, frozenset())) for name in full_table_names
+        ]
+
+    def transactions(self) -> list[TxnInfo]:
+        self._note("transactions")
+        return []
+
+    def server_now_ms(self) -> int:
+        self._note("server_now_ms")
+        return 0
+
+    def _note(self, name: str) -> None:
+        self.calls.append(name)
+        self.threads.add(threading.current_thread())
+        self.on_call(name)
+
+
+class FakeQueue:
+    """A queue with rows and nothing else."""
+
+    def __init__(self, publishes_by_commit: bool, rows: Iterable[CompactionRow]) -> None:
+        self.publishes_by_commit = publishes_by_commit
+        self._rows = list(rows)
+
+    def rows(self) -> list[CompactionRow]:
+        return self._rows
+
+
+@dataclass
+class FakeStorage:
+    """What lies at one location, by a function of it; who used it is noted."""
+
+    location: str
+    site: FakeStorages
+    threads: set[threading.Thread] = field(default_factory=set)
+
+    def list(self, path: str = "") -> Listing:
+        assert path == ""
+        self._note()
+        return self.site.listing(self.location)
+
+    def read(self, path: str) -> bytes:
+        self._note()
+        return self.site.content(self.location, path)
+
+    def _note(self) -> None:
+        self.threads.add(threading.current_thread())
+
+
+@dataclass(frozen=True)
+class FakeStorages(Storages):
+    """Opens storages without servers.
+
+    :param listing: of a location.
+    :param content: of a file at a location.
+    """
+
+    listing: Callable[[str], Listing] = lambda location: deltas(3)
+    content: Callable[[str, str], bytes] = lambda location, path: b""
+    opened: list[tuple[FakeStorage, threading.Thread]] = field(default_factory=list)
+
+    def open(self, location: str) -> Storage:
+        storage = FakeStorage(location, self)
+        self.opened.append((storage, threading.current_thread()))
+        return cast(Storage, storage)
+
+
+class EvaluatedTables:
+    """Tables to evaluate.
+
+    :param partitions: how many each table has; None for one without partition keys.
+    :param parameters: of tables, beside ``transactional``.
+    """
+
+    def __init__(
+        self,
+        partitions: Mapping[str, int | None],
+        storages: Storages,
+        *,
+        warehouse: str = WAREHOUSE,
+        parameters: Mapping[str, Mapping[str, str]] | None = None,
+        rows: Iterable[CompactionRow] = (),
+        publishes_by_commit: bool = True,
+    ) -> None:
+        self.client = FakeClient(warehouse, partitions, parameters or {})
+        self.queue = FakeQueue(publishes_by_commit, rows)
+        self.settings = CompactionSettings(thresholds=Thresholds(delta_count=2), storages=storages)
+
+    def evaluate(self, *include: str, threads: int = 8, patience_seconds: float = 0.0) -> Evaluation:
+        """Look at the tables.
+
+        :param patience_seconds: how long is waited for listings before threads begin; from the start unless told
+            otherwise.
+        """
+        settings = replace(self.settings, listing_threads=threads)
+        initiator = Initiator(self.client, cast(CompactionQueue, self.queue), settings)
+        with patch.object(looking, "PATIENCE_SECONDS", patience_seconds):
+            return initiator.evaluate(TableSelection.of(include or ["d.*"]))
+
+
+def entity(table: str, partition: int | None = None) -> Entity:
+    return Entity("d", table, None if partition is None else f"p={partition:05d}")
+
+
+def dropped(name: str) -> ObjectNotFoundError:
+    return ObjectNotFoundError(name, "the metastore does not know it", "look who dropped it")

@@ -1,0 +1,377 @@
+"""An evaluation lists in threads, and nobody can tell but by its speed."""
+
+from __future__ import annotations
+
+import threading
+import tracemalloc
+from collections import Counter
+
+import pytest
+
+from airflow_provider_acid.acid.listing import FileEntry, Listing
+from airflow_provider_acid.compaction.initiator import Evaluation
+from airflow_provider_acid.compaction.looking import ITEMS_PER_THREAD
+from airflow_provider_acid.exceptions import (
+    ConfigurationError,
+    MetastoreUnavailableError,
+    ObjectNotFoundError,
+    StorageError,
+)
+from airflow_provider_acid.metastore.catalog import PARTITIONS_PER_CALL
+from airflow_provider_acid.metastore.values import CompactionRow, CompactionState
+from tests.unit.compaction.evaluated_tables import (
+    NEWEST,
+    WAREHOUSE,
+    EvaluatedTables,
+    FakeStorages,
+    deltas,
+    dropped,
+    entity,
+)
+from tests.unit.compaction.test_looking import PATIENCE_SECONDS, TimeOut, looking_threads, wait_for
+
+THREADS = 8
+COMPACTED = b'{"thisFileVersion":"0","dataFormat":"compacted"}'
+THRESHOLD = "compactorthreshold.hive.compactor.delta.num.threshold"
+BASE = "base_0000002"
+COMPACTED_BASE = Listing((FileEntry(f"{BASE}/_metadata_acid", 60), FileEntry(f"{BASE}/bucket_00000", 99)), (BASE,))
+
+
+def number_of(location: str) -> int:
+    return int(location.rpartition("=")[2])
+
+
+def store_of_all_sorts(location: str) -> Listing:
+    """Partitions that are due by more or less, that cannot be listed, and that hold a base or odd things."""
+    number = number_of(location) if "=" in location else 3
+    if number % 7 == 5:
+        raise StorageError(location, "cannot be listed (permission denied)", "ask")
+    if number % 7 == 6:
+        return Listing((), ("delta_odd",))
+    if number % 7 == 0:
+        return COMPACTED_BASE
+    return deltas(number % 7)
+
+
+def tables_of_all_sorts() -> EvaluatedTables:
+    storages = FakeStorages(listing=store_of_all_sorts, content=lambda location, path: COMPACTED)
+    rows = [
+        CompactionRow(1, entity("big", 3), "minor", CompactionState.FAILED),
+        CompactionRow(2, entity("big", 3), "minor", CompactionState.FAILED),
+        CompactionRow(3, entity("big", 10), "major", CompactionState.INITIATED),
+        CompactionRow(4, entity("big", 45), "major", CompactionState.READY_FOR_CLEANING),
+    ]
+    return EvaluatedTables(
+        {"big": 70, "odd": None, "plain": None, "tail": 9},
+        storages,
+        rows=rows,
+        parameters={"odd": {THRESHOLD: "ten"}},
+        publishes_by_commit=False,
+    )
+
+
+def test_what_is_found_and_its_order_do_not_depend_on_the_number_of_threads() -> None:
+    one_by_one = tables_of_all_sorts().evaluate(threads=1)
+    at_once = tables_of_all_sorts().evaluate(threads=THREADS)
+    assert at_once == one_by_one
+    assert len(one_by_one.due) > 10
+    assert len(one_by_one.evaluated) > 40
+    reasons = "\n".join(one_by_one.skipped)
+    for part in ("permission denied", "delta_odd", "the last 2 compactions failed", "waits to be cleaned", "'ten'"):
+        assert part in reasons
+    assert [found.entity for found in at_once.evaluated] == sorted(found.entity for found in at_once.evaluated)
+
+
+def test_the_metastore_is_asked_in_batches_by_the_calling_thread_and_for_many_partitions_by_one_more() -> None:
+    site = EvaluatedTables({"t": 1500, "u": None, "v": 1}, FakeStorages())
+    found = site.evaluate(threads=THREADS)
+    assert len(found.evaluated) == 1502
+    assert site.client.threads == {threading.current_thread()}
+    (fetching,) = site.client.others
+    assert [thread.name for thread in fetching.threads] == ["fetching_0"]
+    assert Counter(site.client.calls) == {
+        **dict.fromkeys(["databases", "get_database", "tables", "open_transactions", "valid_write_ids"], 1),
+        "get_table": 3,
+        "get_partition_names": 2,
+        "get_partitions": -(-1500 // PARTITIONS_PER_CALL) + 1,
+    }
+    one_by_one = EvaluatedTables({"t": 1500, "u": None, "v": 1}, FakeStorages())
+    one_by_one.evaluate(threads=1)
+    assert one_by_one.client.calls == site.client.calls
+
+
+@pytest.mark.parametrize("partitions", [10_000, 100_000])
+def test_of_many_partitions_a_thousand_come_by_one_call_and_each_is_listed_once(partitions: int) -> None:
+    listed: Counter[str] = Counter()
+    inserts = deltas(3)
+
+    def listing(location: str) -> Listing:
+        listed[location] += 1
+        return inserts
+
+    site = EvaluatedTables({"t": partitions}, FakeStorages(listing=listing))
+    assert len(site.evaluate(threads=1).evaluated) == partitions
+    assert len(site.client.calls) <= partitions / 1000 + 10
+    assert (len(listed), set(listed.values())) == (partitions, {1})
+
+
+def test_whoever_leaves_early_does_not_wait_for_the_partitions_that_are_being_fetched() -> None:
+    asked = threading.Event()
+
+    def never_answer(name: str) -> None:
+        if site.client.calls.count("get_partitions") == 2:
+            asked.set()
+            wait_for(site.client.others[0].interrupted)
+
+    def time_out(location: str) -> Listing:
+        wait_for(asked)
+        raise TimeOut
+
+    site = EvaluatedTables({"t": 2500}, FakeStorages(listing=time_out))
+    site.client.on_call = never_answer
+    with pytest.raises(TimeOut):
+        site.evaluate(threads=1)
+    assert site.client.others[0].interrupted.is_set()
+    assert [thread.name for thread in threading.enumerate() if thread.name.startswith("fetching")] == []
+
+
+@pytest.mark.parametrize("threads", [1, THREADS])
+def test_memory_does_not_grow_with_the_listings(threads: int) -> None:
+    partitions, directory = 3000, "d" * 3000
+
+    def listing(location: str) -> Listing:
+        files = tuple(FileEntry(f"_{number}/{directory}", 1) for number in range(10))
+        return Listing((*deltas(3).files, *files), deltas(3).directories)
+
+    site = EvaluatedTables({"t": partitions}, FakeStorages(listing=listing))
+    tracemalloc.start()
+    try:
+        assert len(site.evaluate(threads=threads).due) == partitions
+        _, most_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    listings_bytes = partitions * 10 * len(directory)
+    assert most_bytes < listings_bytes / 4
+
+
+def test_each_storage_is_opened_listed_and_read_by_one_thread_that_is_not_the_metastores() -> None:
+    site = tables_of_all_sorts()
+    site.evaluate(threads=THREADS)
+    assert isinstance(site.settings.storages, FakeStorages)
+    opened = site.settings.storages.opened
+    assert Counter(storage.location for storage, _ in opened).most_common(1)[0][1] == 1
+    for storage, opener in opened:
+        assert storage.threads == {opener}
+        assert opener.name.startswith("looking")
+
+
+def test_partitions_are_listed_at_the_same_time_also_those_of_different_tables() -> None:
+    meeting = threading.Barrier(THREADS)
+
+    def meet(location: str) -> Listing:
+        meeting.wait(PATIENCE_SECONDS)
+        return deltas(3)
+
+    site = EvaluatedTables(
+        {"t": THREADS + 3, **{f"u{number}": None for number in range(THREADS - 3)}}, FakeStorages(listing=meet)
+    )
+    assert len(site.evaluate(threads=THREADS).due) == 2 * THREADS
+
+
+def test_of_ten_thousand_partitions_few_are_held_at_a_time() -> None:
+    lock = threading.Lock()
+    live = most = 0
+
+    class CountedEntry(FileEntry):
+        def __init__(self, path: str, size_bytes: int) -> None:
+            nonlocal live, most
+            super().__init__(path, size_bytes)
+            with lock:
+                live += 1
+                most = max(most, live)
+
+        def __del__(self) -> None:
+            nonlocal live
+            with lock:
+                live -= 1
+
+    site = EvaluatedTables({"t": 10_000}, FakeStorages(listing=lambda location: deltas(1, CountedEntry)))
+    assert len(site.evaluate(threads=4).evaluated) == 10_000
+    assert live == 0
+    # The one whose result is being handled is no longer under way.
+    assert most <= 4 * ITEMS_PER_THREAD + 1
+
+
+def fail_together(failing: range) -> FakeStorages:
+    meeting = threading.Barrier(len(failing))
+
+    def fail(location: str) -> Listing:
+        if number_of(location) in failing:
+            meeting.wait(PATIENCE_SECONDS)
+            raise StorageError(location, "cannot be listed", "look at it")
+        return deltas(3)
+
+    return FakeStorages(listing=fail)
+
+
+@pytest.mark.parametrize("include", ["d.*", "d.t"])
+def test_partitions_that_cannot_be_listed_are_skipped_though_several_fail_at_once(
+    include: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    found = EvaluatedTables({"t": 20}, fail_together(range(3, 7))).evaluate(include, threads=4)
+    assert found.skipped == tuple(
+        f"{WAREHOUSE}/t/p={number:05d}: cannot be listed. Remedy: look at it." for number in range(3, 7)
+    )
+    assert len(found.due) == 16
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{entity('t', number)}: not evaluated: {reason}"
+        for number, reason in zip(range(3, 7), found.skipped, strict=True)
+    ]
+
+
+def evaluate_with_an_error_at_the_second_batch(error: BaseException, *include: str) -> Evaluation:
+    site = EvaluatedTables({"t": PARTITIONS_PER_CALL + 5, "u": 2}, FakeStorages())
+
+    def fail(name: str) -> None:
+        if site.client.calls.count("get_partitions") == 2 and name == "get_partitions":
+            raise error
+
+    site.client.on_call = fail
+    return site.evaluate(*include)
+
+
+@pytest.mark.parametrize("error", [MetastoreUnavailableError("metastore", "is gone", "start it"), TimeOut()])
+def test_an_error_of_the_metastore_ends_the_evaluation_and_its_threads(error: BaseException) -> None:
+    with pytest.raises(type(error)):
+        evaluate_with_an_error_at_the_second_batch(error)
+    assert looking_threads() == []
+
+
+def test_a_table_dropped_meanwhile_is_skipped_unless_it_is_named() -> None:
+    found = evaluate_with_an_error_at_the_second_batch(dropped("table d.t"))
+    assert found.skipped == (str(dropped("table d.t")),)
+    assert len(found.evaluated) == PARTITIONS_PER_CALL + 2
+    with pytest.raises(ObjectNotFoundError, match=r"table d\.t"):
+        evaluate_with_an_error_at_the_second_batch(dropped("table d.t"), "d.t", "d.u")
+    assert looking_threads() == []
+
+
+def with_an_aborted_write(error: BaseException) -> EvaluatedTables:
+    """Its age is asked for when the first partition's result is handled, and that fails."""
+    site = EvaluatedTables({"t": 200}, FakeStorages())
+    site.client.aborted = {"d.t": frozenset({2})}
+
+    def fail(name: str) -> None:
+        if name == "transactions":
+            raise error
+
+    site.client.on_call = fail
+    return site
+
+
+def test_a_time_out_while_a_result_is_handled_leaves_no_thread() -> None:
+    with pytest.raises(TimeOut) as caught:
+        with_an_aborted_write(TimeOut()).evaluate()
+    # Whoever keeps the error keeps the frames, and with them all that is not closed.
+    assert caught.tb is not None
+    assert looking_threads() == []
+
+
+def test_a_metastore_that_is_gone_while_a_result_is_handled_is_no_reason_to_skip() -> None:
+    with pytest.raises(MetastoreUnavailableError):
+        with_an_aborted_write(MetastoreUnavailableError("metastore", "is gone", "start it")).evaluate()
+    assert looking_threads() == []
+
+
+def test_a_table_whose_figures_cannot_be_had_is_skipped_unless_it_is_named() -> None:
+    error = dropped("table d.t")
+    assert set(with_an_aborted_write(error).evaluate().skipped) == {str(error)}
+    with pytest.raises(ObjectNotFoundError):
+        with_an_aborted_write(error).evaluate("d.t")
+
+
+def test_a_table_with_a_threshold_that_is_no_number_is_skipped_unless_it_is_named() -> None:
+    site = EvaluatedTables({"t": 3, "u": 3}, FakeStorages(), parameters={"t": {THRESHOLD: "ten"}})
+    found = site.evaluate()
+    assert [item.entity.table for item in found.due] == ["u"] * 3
+    assert len(found.skipped) == 1
+    with pytest.raises(ConfigurationError, match="is not a whole number"):
+        site.evaluate("d.t")
+
+
+def test_a_defect_in_a_thread_is_not_taken_for_an_odd_partition() -> None:
+    def fail(location: str) -> Listing:
+        raise ZeroDivisionError
+
+    site = EvaluatedTables({"t": 50}, FakeStorages(listing=fail))
+    with pytest.raises(ZeroDivisionError):
+        site.evaluate()
+    assert looking_threads() == []
+
+
+def test_what_was_asked_for_or_failed_twice_or_waits_is_not_looked_at(caplog: pytest.LogCaptureFixture) -> None:
+    rows = [
+        CompactionRow(1, entity("t", 1), "minor", CompactionState.FAILED),
+        CompactionRow(2, entity("t", 1), "minor", CompactionState.FAILED),
+        CompactionRow(3, entity("t", 2), "major", CompactionState.INITIATED),
+        CompactionRow(4, entity("t", 3), "major", CompactionState.READY_FOR_CLEANING),
+    ]
+    storages = FakeStorages()
+    found = EvaluatedTables({"t": 5}, storages, rows=rows, publishes_by_commit=False).evaluate()
+    assert [item.entity for item in found.evaluated] == [entity("t", 0), entity("t", 4)]
+    assert sorted(number_of(storage.location) for storage, _ in storages.opened) == [0, 4]
+    assert caplog.records == []
+
+
+def test_what_an_open_compaction_wrote_is_not_part_of_the_table() -> None:
+    def with_a_base_of_an_open_compaction(location: str) -> Listing:
+        base = f"base_{NEWEST:07d}_v{NEWEST + 1:07d}"
+        listing = deltas(3)
+        return Listing((FileEntry(f"{base}/bucket_00000", 300), *listing.files), (base, *listing.directories))
+
+    storages = FakeStorages(listing=with_a_base_of_an_open_compaction)
+    (due,) = EvaluatedTables({"t": None}, storages).evaluate().due
+    assert due.reason.startswith("major: 3 deltas > 2;")
+    hive_3 = EvaluatedTables({"t": None}, storages, publishes_by_commit=False).evaluate()
+    assert hive_3.due == ()
+    assert "which no reader of Hive 3 understands" in hive_3.skipped[0]
+
+
+def test_a_compacted_base_is_known_by_what_it_says_of_itself() -> None:
+    def with_a_base(location: str) -> Listing:
+        listing = deltas(4)
+        return Listing((*COMPACTED_BASE.files, *listing.files), (BASE, *listing.directories))
+
+    storages = FakeStorages(listing=with_a_base, content=lambda location, path: COMPACTED)
+    (evaluated,) = EvaluatedTables({"t": None}, storages, publishes_by_commit=False).evaluate().evaluated
+    assert (evaluated.decision.delta_count, evaluated.decision.delete_delta_count) == (2, 0)
+
+
+@pytest.mark.parametrize(("parameters", "count"), [({}, 3), ({"transactional_properties": "insert_only"}, 2)])
+def test_hive_3_merges_aborted_deltas_where_rows_have_ids_and_passes_over_others(
+    parameters: dict[str, str], count: int
+) -> None:
+    site = EvaluatedTables({"t": None}, FakeStorages(), parameters={"t": parameters}, publishes_by_commit=False)
+    site.client.aborted = {"d.t": frozenset({2})}
+    (evaluated,) = site.evaluate().evaluated
+    assert evaluated.decision.delta_count == count
+
+
+def test_a_partition_is_judged_by_its_own_format() -> None:
+    site = EvaluatedTables({"t": 2}, FakeStorages())
+    site.client.partition_format = "org.apache.hadoop.mapred.TextInputFormat"
+    found = site.evaluate()
+    assert found.due == ()
+    assert ["TextInputFormat" in reason for reason in found.skipped] == [True, True]
+
+
+def test_where_listings_take_no_waiting_there_are_no_threads() -> None:
+    threads: set[threading.Thread] = set()
+
+    def listing(location: str) -> Listing:
+        threads.add(threading.current_thread())
+        return deltas(3)
+
+    site = EvaluatedTables({"t": 300}, FakeStorages(listing=listing))
+    assert len(site.evaluate(threads=THREADS, patience_seconds=PATIENCE_SECONDS).due) == 300
+    assert threads == {threading.current_thread()}
