@@ -298,7 +298,8 @@ class Worker:
         :raises OwnershipLostError: its claim is lost.
         """
         now = time.monotonic()
-        if now - max(active.begun_monotonic, self._kept.get(active.claim.id, 0.0)) < KEEP_SECONDS:
+        kept_monotonic = self._kept.get(active.claim.id, active.begun_monotonic)
+        if now - max(active.begun_monotonic, kept_monotonic) < KEEP_SECONDS:
             return
         try:
             self._queue.keep(active.claim)
