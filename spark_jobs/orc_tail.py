@@ -141,7 +141,7 @@ def stripe_rows(end: bytes) -> tuple[int, ...]:
 
 def tail_bytes(end: bytes) -> int:
     """Length of the tail in the last bytes of a file just written."""
-    postscript: Any = message_class("PostScript").FromString(end[-1 - end[-1] : -1])
+    postscript = _postscript(end)
     return int(1 + end[-1] + postscript.footerLength + postscript.metadataLength)
 
 
@@ -158,8 +158,12 @@ def _parameters(parameters: Mapping[str, int]) -> dict[str, int]:
     return {names[name]: value for name, value in parameters.items()}
 
 
+def _postscript(end: bytes) -> Any:
+    return message_class("PostScript").FromString(end[-1 - end[-1] : -1])
+
+
 def _sections(end: bytes) -> tuple[Any, bytes, Any, CompressionKind]:
-    postscript: Any = message_class("PostScript").FromString(end[-1 - end[-1] : -1])
+    postscript = _postscript(end)
     kind = CompressionKind(postscript.compression)
     footer_start = len(end) - 1 - end[-1] - postscript.footerLength
     packed = end[footer_start : footer_start + postscript.footerLength]
@@ -180,10 +184,9 @@ def read_tail_section(file: BinaryIO, size: int) -> bytes:
     if file.read(len(MAGIC)) != MAGIC:
         raise ValueError("it does not begin with ORC")
     end = _last(file, size, min(size, _FIRST_READ_BYTES))
-    postscript: Any = message_class("PostScript").FromString(end[-1 - end[-1] : -1])
-    if postscript.magic != MAGIC.decode():
+    if _postscript(end).magic != MAGIC.decode():
         raise ValueError("it does not end with an ORC postscript")
-    wanted = 1 + end[-1] + postscript.footerLength + postscript.metadataLength
+    wanted = tail_bytes(end)
     if wanted > size:
         raise ValueError(f"its tail should have {wanted} bytes, the file has {size}")
     return end[-wanted:] if wanted <= len(end) else _last(file, size, wanted)

@@ -7,6 +7,7 @@ open transaction holds back every cleaner of the metastore.
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections import deque
@@ -25,6 +26,9 @@ from airflow_provider_acid.exceptions import AcidError, SparkJobError
 
 log = logging.getLogger(__name__)
 
+BEATS_IN_IDLE_TIMEOUT = 100
+"""What takes long may begin one interval after the last sign of life; that must be next to nothing of the time-out."""
+
 WorkerFactory = Callable[[], AbstractContextManager[Worker]]
 """Opens a worker (and its metastore connection) in the thread that calls it."""
 
@@ -41,7 +45,8 @@ class CompactionBatch:
     :param max_active: how many partitions may be claimed and in a transaction at the same time.
     :param worker_timeout_seconds: a partition that takes longer is abandoned, before the metastore takes its claim
         back (``hive.compactor.worker.timeout``).
-    :param poll_seconds: time between two looks at the run directory.
+    :param poll_seconds: time between two looks at the run directory, and the least between two signs of life; a sign
+        comes sooner where this is more than a hundredth of the application's idle time-out.
     """
 
     def __init__(
@@ -67,6 +72,7 @@ class CompactionBatch:
         self._skipped: set[int] = set()
         self._outcomes: dict[int, Outcome] = {}
         self._run: RunDirectory | None = None
+        self._last_beat_monotonic = -math.inf
         self._progress = Progress()
         self._planned = threading.Event()
         self._application_ended = threading.Event()
@@ -207,7 +213,7 @@ class CompactionBatch:
     def _collect(self, worker: Worker) -> None:
         if self._run is None:
             return
-        self._run.beat()
+        self._beat()
         results, bytes_done = self._run.poll()
         for item, done in bytes_done.items():
             if item in self._active:
@@ -228,12 +234,19 @@ class CompactionBatch:
         self._settle(item, worker.finish(self._active.pop(item), result))
 
     def _beat(self) -> None:
-        """Leave a sign of life before what may take minutes: a publication on S3, or a take-over.
+        """Leave a sign of life, if one is due, before what may take minutes: a publication on S3, or a take-over.
 
         What it is about is still listed then, and so given back should the storage fail.
         """
-        if self._run is not None:
+        if self._run is None:
+            return
+        # Each is two calls to the storage, and hundreds of partitions may wait for their locks.
+        interval_seconds = min(self._poll_seconds, self._run.idle_timeout_seconds / BEATS_IN_IDLE_TIMEOUT)
+        # Before it is written, so that it is never older than this says.
+        now = time.monotonic()
+        if now - self._last_beat_monotonic >= interval_seconds:
             self._run.beat()
+            self._last_beat_monotonic = now
 
     def _resume_waiting(self, worker: Worker) -> None:
         for item in list(self._waiting):

@@ -27,9 +27,21 @@ def wait_for_exclusive(transaction: CompactionTransaction, wait_seconds: float, 
     return None
 
 
+def ask_when_due(transaction: CompactionTransaction, ask_monotonic: float) -> bool:
+    """Ask for the EXCLUSIVE lock where nobody else has a lock there, or it may be waited for in the queue by now.
+
+    :param ask_monotonic: from when on it is asked for whoever has a lock, in seconds of this process's monotonic clock.
+    :returns: whether it asked just now; ``exclusive_lock_id`` tells whether it was asked for at all.
+    :raises OwnershipLostError: the transaction is lost.
+    """
+    if transaction.exclusive_lock_id is not None:
+        return False
+    if time.monotonic() < ask_monotonic and not transaction.is_alone():
+        return False
+    transaction.ask_exclusive()
+    return True
+
+
 def _has_lock(transaction: CompactionTransaction, ask_monotonic: float) -> bool:
-    if transaction.exclusive_lock_id is None:
-        if time.monotonic() < ask_monotonic and not transaction.is_alone():
-            return False
-        transaction.ask_exclusive()
-    return transaction.has_exclusive()
+    ask_when_due(transaction, ask_monotonic)
+    return transaction.exclusive_lock_id is not None and transaction.has_exclusive()

@@ -16,6 +16,7 @@ from airflow_provider_acid.acid.partition import MinorPublication
 from airflow_provider_acid.acid.plan import CompactionType
 from airflow_provider_acid.acid.result import CompactionResult
 from airflow_provider_acid.compaction.active import ActiveCompaction, AwaitsLock, AwaitsReaders, Waiting
+from airflow_provider_acid.compaction.exclusive_lock import ask_when_due
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
 from airflow_provider_acid.compaction.publication import check_inputs, verify_output
 from airflow_provider_acid.compaction.settings import LOCK_QUEUE_SECONDS, CompactionSettings, LockTimeoutAction
@@ -89,12 +90,11 @@ class Finisher:
 
     def _wait_for_lock(self, waiting: AwaitsLock) -> Finished | None:
         active = waiting.active
-        if active.transaction.exclusive_lock_id is None:
-            if time.monotonic() < waiting.ask_monotonic and not active.transaction.is_alone():
-                return waiting
-            active.transaction.ask_exclusive()
+        if ask_when_due(active.transaction, waiting.ask_monotonic):
             self._on_step(Step.EXCLUSIVE_LOCK_ASKED, active.entity)
             waiting = _in_the_queue(waiting)
+        if active.transaction.exclusive_lock_id is None:
+            return waiting
         if not active.transaction.has_exclusive():
             return waiting if time.monotonic() < waiting.deadline_monotonic else self._end_of_waiting(waiting)
         self._on_step(Step.EXCLUSIVE_LOCK_HELD, active.entity)

@@ -35,6 +35,7 @@ class RunDirectory:
         self, storages: Storages, parent: str, name: str, items: int, idle_timeout_seconds: float = IDLE_TIMEOUT_SECONDS
     ) -> None:
         self.storages = storages
+        self.idle_timeout_seconds = idle_timeout_seconds
         self._parent = storages.open(parent)
         self._path = f"{RUNS_DIRECTORY}/{name}"
         self._parent.make_directory(self._path)

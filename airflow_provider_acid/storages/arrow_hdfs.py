@@ -130,21 +130,17 @@ class ArrowHdfsStorage:
         self._changes().delete(paths)
 
     def _changes(self) -> WebHdfsStorage:
-        if self._web is None:
-            raise ConfigurationError(
-                self.location,
-                "can only be read, for libhdfs can neither create nor rename without risk to what is there",
-                "set web_addresses of the HDFS options to the NameNodes' dfs.namenode.http-address",
-            )
-        return self._web
+        return self._web_in_its_place(
+            "can only be read, for libhdfs can neither create nor rename without risk to what is there"
+        )
 
     def _over_http(self) -> WebHdfsStorage:
+        return self._web_in_its_place("holds names with characters beyond U+FFFF, which libhdfs garbles")
+
+    def _web_in_its_place(self, reason: str) -> WebHdfsStorage:
         if self._web is None:
-            raise ConfigurationError(
-                self.location,
-                "holds names with characters beyond U+FFFF, which libhdfs garbles",
-                "set web_addresses of the HDFS options to the NameNodes' dfs.namenode.http-address",
-            )
+            remedy = "set web_addresses of the HDFS options to the NameNodes' dfs.namenode.http-address"
+            raise ConfigurationError(self.location, reason, remedy)
         return self._web
 
     def _type_of(self, parts: tuple[str, ...]) -> fs.FileType:

@@ -11,13 +11,13 @@ import time
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from xml.sax.saxutils import escape
 
 from tests.harness.database_server import free_port
 from tests.harness.jars import JarList, distribution
 from tests.harness.java import find_java
 from tests.harness.process_group import ProcessGroup, start_group
+from tests.harness.startable import Startable
 
 HADOOP_VERSION = "3.4.3"
 START_SECONDS = 90
@@ -46,7 +46,7 @@ log4j.appender.console.layout.ConversionPattern=%d{{ISO8601}} %p %c{{2}}: %m%n
 """
 
 
-class HdfsServer:
+class HdfsServer(Startable):
     """One NameNode and one DataNode with their data, settings and logs below ``folder``.
 
     As a context manager it is started on entry and stopped on exit, and it never outlives this Python process.
@@ -167,15 +167,6 @@ class HdfsServer:
             if ended or time.monotonic() > deadline:
                 raise RuntimeError(f"HDFS at {self.uri} is not ready: {self._last_words()}")
             time.sleep(0.1)
-
-    def __enter__(self) -> HdfsServer:
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.stop()
 
     @property
     def _name_folder(self) -> Path:

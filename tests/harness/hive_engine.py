@@ -12,7 +12,6 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import IO
 
 import psutil
@@ -28,6 +27,7 @@ from tests.harness.hive_engine_settings import write_engine_settings
 from tests.harness.java import find_java
 from tests.harness.metastore_server import MetastoreServer
 from tests.harness.process_group import ProcessGroup, start_group
+from tests.harness.startable import Startable
 
 STATEMENT_SECONDS = 120
 """After so long without an answer the engine is killed, unless told otherwise."""
@@ -42,7 +42,7 @@ class HiveStatementError(Exception):
     """Hive refused a statement or failed in it; the message is Hive's stack trace."""
 
 
-class HiveEngine:
+class HiveEngine(Startable):
     """A session with Hive, and the metastore it works with.
 
     As a context manager both are started on entry and stopped on exit. They never outlive this Python process.
@@ -73,20 +73,15 @@ class HiveEngine:
         self._own_metastore = metastore is None
         self.metastore = metastore or self._new_metastore()
 
-    def __enter__(self) -> HiveEngine:
+    def start(self) -> None:
+        """Starts the metastore where it is its own, and the engine; nothing is left running where that fails."""
         try:
             if self._own_metastore:
                 self.metastore.start()
-            self._start()
+            self._start_engine()
         except BaseException:
             self.stop()
             raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.stop()
 
     def stop(self) -> None:
         """Ends the engine, and the metastore where it is its own, whatever they are doing."""
@@ -145,7 +140,7 @@ class HiveEngine:
         program = hive_3_metastore_program(self._program) if self.version == HIVE_3 else hive_4_metastore_program()
         return MetastoreServer(self.work_dir / "metastore", reaper=False, program=program)
 
-    def _start(self) -> None:
+    def _start_engine(self) -> None:
         settings = self.work_dir / "conf"
         write_engine_settings(self.version, settings, self.work_dir, self.metastore)
         command = [

@@ -9,7 +9,6 @@ import signal
 import socket
 import time
 from pathlib import Path
-from types import TracebackType
 
 from hmsclient.genthrift.hive_metastore.ThriftHiveMetastore import Client
 from thrift.protocol.TBinaryProtocol import TBinaryProtocol
@@ -21,6 +20,7 @@ from tests.harness.database_server import HOST, free_port
 from tests.harness.metastore_database import DerbyDatabase, MetastoreDatabase, ServerDatabase
 from tests.harness.metastore_program import HIVE_4, MetastoreProgram, write_settings
 from tests.harness.process_group import ProcessGroup, start_group
+from tests.harness.startable import Startable
 
 START_SECONDS = 90
 REAPER_SECONDS = 5
@@ -31,7 +31,7 @@ REAPER_INTERVAL_SECONDS = 1
 _EVENT_CLEANER = "org.apache.hadoop.hive.metastore.events.EventCleanerTask"
 
 
-class MetastoreServer:
+class MetastoreServer(Startable):
     """One metastore process with its database, warehouse, settings and log below ``work_dir``.
 
     As a context manager it is started on entry and stopped on exit. A server that was killed or stopped can be
@@ -131,15 +131,6 @@ class MetastoreServer:
         """Stops the server where it runs, and starts it again on the same port and data."""
         self.stop()
         self.start()
-
-    def __enter__(self) -> MetastoreServer:
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.stop()
 
     @property
     def _settings_folder(self) -> Path:

@@ -19,14 +19,12 @@ import urllib.request
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, cast
-
-from typing_extensions import Self
 
 from airflow_provider_acid.exceptions import ConfigurationError
 from tests.harness.database_server import HOST, free_port
 from tests.harness.process_group import ProcessGroup, start_group
+from tests.harness.startable import Startable
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -54,7 +52,7 @@ class S3Key:
     session_token: str | None = None
 
 
-class S3Server:
+class S3Server(Startable):
     """One server on a free port of the loopback interface; it never outlives this Python process.
 
     :param folder: of everything that belongs to it; made where it is missing.
@@ -158,15 +156,6 @@ class S3Server:
         """Lets it go on."""
         assert self._group is not None
         os.killpg(self._group.leader.pid, signal.SIGCONT)
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.stop()
 
     @property
     def log_file(self) -> Path:

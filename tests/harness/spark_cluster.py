@@ -9,13 +9,13 @@ import time
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from tests.harness.database_server import free_port
 from tests.harness.java import find_java
 from tests.harness.process_group import ProcessGroup, start_group
 from tests.harness.spark_homes import SparkHome
+from tests.harness.startable import Startable
 
 START_SECONDS = 90
 MASTER_HOST = "127.0.0.1"
@@ -27,7 +27,7 @@ _WORKER = "org.apache.spark.deploy.worker.Worker"
 _JVM_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xshare:auto"
 
 
-class SparkCluster:
+class SparkCluster(Startable):
     """One master and two workers with one core each, on loopback, with their logs below ``folder``.
 
     As a context manager it is started on entry and stopped on exit, and it never outlives this Python process.
@@ -106,15 +106,6 @@ class SparkCluster:
         with urllib.request.urlopen(f"http://{MASTER_HOST}:{self.web_port}/json/", timeout=START_SECONDS) as answer:
             found: dict[str, Any] = json.load(answer)
         return found
-
-    def __enter__(self) -> SparkCluster:
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.stop()
 
     def _environment(self, host: str) -> dict[str, str]:
         return {

@@ -56,12 +56,11 @@ def due_items(table: AcidTable) -> list[dict[str, object]]:
 def operator(
     cluster: SparkCluster,
     partitions: Sequence[dict[str, object]],
-    faults: Sequence[Fault] = (),
-    settings: dict[str, str] | None = None,
+    fault: Fault | None = None,
     **parameters: Any,
 ) -> AcidCompactionOperator:
-    """The operator as docs/deploy.md sets it up, with executors that may have faults."""
-    conf = {**cluster.settings, **(settings_of(faults) if faults else {}), **(settings or {})}
+    """The operator as docs/deploy.md sets it up, with executors that may have a fault."""
+    conf = {**cluster.settings, **(settings_of(fault) if fault is not None else {})}
     parameters = {"total_executor_cores": 2, "executor_cores": 1, "executor_memory": "512m", **parameters}
     return AcidCompactionOperator(task_id="compact", partitions=partitions, conf=conf, **parameters)
 

@@ -32,8 +32,8 @@ def table(site: Site) -> AcidTable:
     return due_table(site)
 
 
-def first_writer_of(partition: str, bucket: int, folder: Path, moment: str, then: str = "answer") -> Fault:
-    return Fault.at(folder, f"/{partition}/.*/attempts/bucket_{bucket:05d}", moment, then)
+def first_writer_of(partition: str, bucket: int, folder: Path, moment: str) -> Fault:
+    return Fault.at(folder, f"/{partition}/.*/attempts/bucket_{bucket:05d}", moment)
 
 
 def attempts_at(table: AcidTable, partition: str, bucket: int) -> list[Path]:
@@ -60,7 +60,7 @@ def test_an_executor_that_is_killed_in_mid_task_is_made_up_for_by_another(
 ) -> None:
     before = rows_of(table)
     fault = first_writer_of(FIRST, BUCKETS[1], tmp_path / "fault", moment)
-    with running(operator(cluster, due_items(table), [fault])) as task:
+    with running(operator(cluster, due_items(table), fault)) as task:
         fault.wait_until_struck()
         killed = fault.executor()
         assert attempts_at(table, FIRST, BUCKETS[1])

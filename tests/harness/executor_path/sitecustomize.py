@@ -1,7 +1,7 @@
-"""Makes the first task that writes a certain file slow, or has it fail; Python loads it from its ``PYTHONPATH``.
+"""Makes the first task that writes a certain file wait until it is killed; Python loads it from its ``PYTHONPATH``.
 
-``ACID_FAULTS`` is a JSON list of objects, see :class:`tests.harness.executor_faults.Fault`. Only tests set it, for the
-Python workers of executors, into which nothing else reaches.
+``ACID_FAULT`` is a JSON object, see :class:`tests.harness.executor_faults.Fault`. Only tests set it, for the Python
+workers of executors, into which nothing else reaches.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import importlib.abc
 import json
 import os
 import re
-import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -18,7 +17,7 @@ from contextlib import contextmanager
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NoReturn
 
 _PATCHED = "airflow_provider_acid.storages.local"
 
@@ -47,50 +46,38 @@ class _AfterImport(importlib.abc.MetaPathFinder):
 
 def _patch(module: ModuleType) -> None:
     create = module.LocalStorage.create
+    fault: dict[str, str] = json.loads(os.environ["ACID_FAULT"])
 
     @contextmanager
     def with_faults(storage: Any, path: str) -> Iterator[BinaryIO]:
-        fault = _fault_of(f"{storage.location}/{path}")
-        if fault is None:
-            with create(storage, path) as file:
-                yield file
-            return
-        try:
-            with create(storage, path) as file:
-                yield file
-                if fault["moment"] == "writing":
-                    _wait(fault)
-            if fault["moment"] == "written":
-                _wait(fault)
-        finally:
-            Path(fault["folder"], "over").touch()
-        if fault["then"] == "fail":
-            raise module.StorageError(path, "cannot be trusted, for a test has said so", "none")
-        if fault["then"] == "die":
-            os.kill(os.getpid(), signal.SIGKILL)
+        is_struck = _is_first_of(fault, f"{storage.location}/{path}")
+        with create(storage, path) as file:
+            yield file
+            if is_struck and fault["moment"] == "writing":
+                _wait_to_be_killed(fault)
+        if is_struck and fault["moment"] == "written":
+            _wait_to_be_killed(fault)
 
     module.LocalStorage.create = with_faults
 
 
-def _fault_of(name: str) -> dict[str, str] | None:
-    """What is to happen to this file: something for the first that writes it, nothing for any other."""
-    for fault in json.loads(os.environ["ACID_FAULTS"]):
-        if re.search(fault["file"], name):
-            try:
-                with Path(fault["folder"], "first").open("x") as first:
-                    first.write(f"{os.getpid()}\n")
-            except FileExistsError:
-                continue
-            return dict(fault)
-    return None
+def _is_first_of(fault: dict[str, str], name: str) -> bool:
+    """Whether this file is the fault's, and nobody has begun to write it before."""
+    if not re.search(fault["file"], name):
+        return False
+    try:
+        with Path(fault["folder"], "first").open("x") as first:
+            first.write(f"{os.getpid()}\n")
+    except FileExistsError:
+        return False
+    return True
 
 
-def _wait(fault: dict[str, str]) -> None:
-    folder = Path(fault["folder"])
-    folder.joinpath("waits").touch()
-    while not folder.joinpath("go").exists():
-        time.sleep(0.02)
+def _wait_to_be_killed(fault: dict[str, str]) -> NoReturn:
+    Path(fault["folder"], "waits").touch()
+    while True:
+        time.sleep(1.0)
 
 
-if "ACID_FAULTS" in os.environ:
+if "ACID_FAULT" in os.environ:
     sys.meta_path.insert(0, _AfterImport())
