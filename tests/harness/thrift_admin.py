@@ -189,6 +189,12 @@ class ThriftAdmin:
         database.parameters = {**(database.parameters or {}), **properties}
         self._client.alter_database(name, database)
 
+    def rename_table(self, database: str, name: str, new_name: str) -> None:
+        """ALTER TABLE … RENAME TO."""
+        table = self._table(database, name)
+        table.tableName = new_name
+        self._client.alter_table(database, name, table)
+
     def drop_table(self, database: str, name: str) -> None:
         """Drops a table with its files."""
         self._client.drop_table(database, name, True)
@@ -340,6 +346,14 @@ class ThriftAdmin:
         lock_type = ttypes.LockType.SHARED_READ if self.is_hive_3 else ttypes.LockType.SHARED_WRITE
         return self._lock(transaction, database, name, partition, lock_type, operation)
 
+    def lock_as_dynamic_writer(self, transaction: int, database: str, name: str) -> int:
+        """The lock of an INSERT that names its partitions when it has written them (:meth:`add_dynamic_partitions`).
+
+        :raises LockNotAcquiredError: the lock has to wait.
+        """
+        operation = ttypes.DataOperationType.INSERT
+        return self._lock(transaction, database, name, None, ttypes.LockType.SHARED_READ, operation, is_dynamic=True)
+
     def lock_without_transaction(self, database: str, name: str, partition: str | None = None) -> int:
         """The shared read lock of a reader that opens no transaction, as Hive 3 allows; returns the lock's id.
 
@@ -353,7 +367,15 @@ class ThriftAdmin:
         self._client.unlock(ttypes.UnlockRequest(lockid=lock))
 
     def _lock(
-        self, transaction: int | None, database: str, name: str, partition: str | None, lock_type: int, operation: int
+        self,
+        transaction: int | None,
+        database: str,
+        name: str,
+        partition: str | None,
+        lock_type: int,
+        operation: int,
+        *,
+        is_dynamic: bool = False,
     ) -> int:
         component = ttypes.LockComponent(
             type=lock_type,
@@ -363,6 +385,7 @@ class ThriftAdmin:
             partitionname=partition,
             operationType=operation,
             isAcid=True,
+            isDynamicPartitionWrite=is_dynamic or None,
         )
         answer = self._client.lock(
             ttypes.LockRequest(component=[component], txnid=transaction, user=getpass.getuser(), hostname="localhost")
