@@ -182,7 +182,8 @@ class Initiator:
                     for entity, location, partition in found:
                         if entity in requested:
                             continue
-                        reason = self._reason_to_leave_alone(entity, rows.get(entity, []))
+                        of_entity = rows.get(entity)
+                        reason = self._reason_to_leave_alone(entity, of_entity) if of_entity else None
                         yield NotSeen(reason) if reason else Place(view, entity, location, partition)
             except (ConfigurationError, ObjectNotFoundError) as error:
                 yield NotSeen(_unless_named(error, table, selection))
