@@ -20,10 +20,10 @@ from thrift.transport.TTransport import TBufferedTransport
 from typing_extensions import Self
 
 from tests.harness import thrift_structs as structs
+from tests.harness.thrift_answers import NO_OPEN_WRITE_ID, ShownCompaction, Transactions, WriteIds
 from tests.harness.thrift_calls import ThriftCalls
 
 TIMEOUT_SECONDS = 60
-NO_OPEN_WRITE_ID = 2**63 - 1  # as Hive writes it into lists of valid write ids and transactions
 ORC_SERDE = "org.apache.hadoop.hive.ql.io.orc.OrcSerde"
 ORC_INPUT_FORMAT = "org.apache.hadoop.hive.ql.io.orc.OrcInputFormat"
 ORC_OUTPUT_FORMAT = "org.apache.hadoop.hive.ql.io.orc.OrcOutputFormat"
@@ -60,42 +60,6 @@ class TableDefinition:
     serde: str = ORC_SERDE
     input_format: str = ORC_INPUT_FORMAT
     output_format: str = ORC_OUTPUT_FORMAT
-
-
-@dataclass(frozen=True)
-class WriteIds:
-    """A table's write ids as ``get_valid_write_ids`` reports them.
-
-    :param high_water_mark: highest write id given out.
-    """
-
-    high_water_mark: int
-    open: frozenset[int]
-    aborted: frozenset[int]
-
-
-@dataclass(frozen=True)
-class Transactions:
-    """The transactions that are not committed, as ``get_open_txns_info`` reports them."""
-
-    high_water_mark: int
-    open: frozenset[int]
-    aborted: frozenset[int]
-
-    def as_valid_txn_list(self) -> str:
-        """Hive's way to write it."""
-        lists = (",".join(map(str, sorted(ids))) for ids in (self.open, self.aborted))
-        return ":".join((str(self.high_water_mark), str(min(self.open, default=NO_OPEN_WRITE_ID)), *lists))
-
-
-@dataclass(frozen=True)
-class ShownCompaction:
-    """A row of SHOW COMPACTIONS."""
-
-    id: int
-    table: str
-    partition: str | None
-    state: str
 
 
 class ThriftAdmin:
