@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from airflow.providers.common.compat.sdk import conf
 
+from airflow_provider_acid.acid.candidates import Candidates
 from airflow_provider_acid.acid.plan import CopiedStripes
 from airflow_provider_acid.acid.thresholds import Thresholds
 from airflow_provider_acid.compaction.settings import CleaningLockAction, CompactionSettings, LockTimeoutAction
@@ -27,6 +28,7 @@ def configured_settings() -> CompactionSettings:
             aborted_transactions=_integer("aborted_txn_threshold"),
             aborted_age_seconds=_integer("aborted_txn_time_threshold"),
         ),
+        candidates=as_word("[hive_acid] candidates", _text("candidates"), Candidates),
         serve_foreign_requests=_truth("serve_foreign_requests"),
         max_deltas=as_integer("[hive_acid] max_num_delta", _integer("max_num_delta")),
         publish_lock=_truth("minor_publish_lock"),

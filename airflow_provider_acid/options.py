@@ -37,6 +37,14 @@ OPTIONS = (
         "integer",
         "43200",
     ),
+    Option(
+        "candidates",
+        "Which partitions of the selected tables a sensor looks at: all, or (written) only those to which the "
+        "metastore's database has writes on record since they were last cleaned, as Hive's Initiator does. That needs "
+        "metastore_db_conn_id; docs/performance.md says what may be passed over until the next write.",
+        "string",
+        "all",
+    ),
     Option("check_interval", "Seconds between two evaluations of a sensor.", "float", "300"),
     Option(
         "listing_threads",

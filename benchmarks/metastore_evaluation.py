@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
+from airflow_provider_acid.acid.candidates import Candidates
 from airflow_provider_acid.acid.listing import Listing
 from airflow_provider_acid.compaction.initiator import Initiator
 from airflow_provider_acid.compaction.selection import TableSelection
@@ -16,7 +17,9 @@ from airflow_provider_acid.filesystem import Storage, Storages
 from airflow_provider_acid.metastore.catalog import PARTITIONS_PER_CALL
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.connection import ThriftClient
+from airflow_provider_acid.metastore.database import MetastoreDatabase
 from airflow_provider_acid.metastore.queues import open_queue
+from airflow_provider_acid.metastore.sql_written import WriteRecords
 from airflow_provider_acid.metastore.transport import MetastoreAddress
 from airflow_provider_acid.storages.local import LocalStorage
 from benchmarks.evaluation import DELTAS
@@ -33,6 +36,8 @@ from tests.unit.compaction.evaluated_tables import EvaluatedTables, FakeStorages
 T = TypeVar("T")
 
 _DATABASE, _TABLE = "evaluated", "t"
+_PARTITIONS_PER_RECORDED = 100
+"""Of so many partitions one has writes on record."""
 
 
 class _CountedClient(AcidMetastoreClient):
@@ -62,31 +67,56 @@ class _CountedStorages(Storages):
 def measure_evaluation(server: MetastoreServer, partitions: int, rounds: Rounds, say: Say) -> Findings:
     """Partitions of three deltas of a byte each, all on the local disk.
 
-    :param server: a Hive 4 metastore.
+    :param server: a Hive 4 metastore whose database can be asked.
     """
     say(f"evaluation: making {partitions:,} partitions")
     _make_table(server, partitions)
     address = MetastoreAddress(server.host, server.port)
+    writes = WriteRecords(MetastoreDatabase(server.server_database.url))
+    recorded = CompactionSettings(candidates=Candidates.WRITTEN)
+    evaluations = {
+        "evaluation": _Evaluation(CompactionSettings(), None, partitions),
+        "evaluation, written": _Evaluation(recorded, writes, -(-partitions // _PARTITIONS_PER_RECORDED)),
+    }
     say("evaluation: counting calls")
-    calls, listings = _count_calls(address, partitions)
-    whole, alone = Meter(this_process), Meter(this_process)
+    calls = {side: _count_calls(address, evaluation) for side, evaluation in evaluations.items()}
+    meters, alone = {side: Meter(this_process) for side in evaluations}, Meter(this_process)
     for round_name in rounds.names():
         say(f"evaluation: {round_name}")
-        with AcidMetastoreClient([address]) as client, whole.running():
-            _evaluate(client, Storages(), partitions)
+        for side, evaluation in evaluations.items():
+            with AcidMetastoreClient([address]) as client, meters[side].running():
+                evaluation.run(client, Storages())
         with AcidMetastoreClient([address]) as client, alone.running():
             _fetch_and_list(client, partitions)
     name = f"{partitions:,} partitions"
-    evaluated = Measured(name, "evaluation", rounds.counted(whole), calls, listings)
+    evaluated, written = (Measured(name, side, rounds.counted(meters[side]), *calls[side]) for side in evaluations)
     listed = Measured(name, "fetching + listing", rounds.counted(alone))
-    return Findings((evaluated, listed), (ratio("evaluate_vs_listing", evaluated, listed),))
+    return Findings((evaluated, written, listed), (ratio("evaluate_vs_listing", evaluated, listed),))
 
 
-def _count_calls(address: MetastoreAddress, partitions: int) -> tuple[int, int]:
+@dataclass(frozen=True)
+class _Evaluation:
+    """What a poke of the sensor does.
+
+    :param looked_at: partitions that it has to look at.
+    """
+
+    settings: CompactionSettings
+    writes: WriteRecords | None
+    looked_at: int
+
+    def run(self, client: AcidMetastoreClient, storages: Storages) -> None:
+        settings = replace(self.settings, storages=storages)
+        initiator = Initiator(client, open_queue(client), settings, self.writes)
+        evaluation = initiator.evaluate(TableSelection.of([f"{_DATABASE}.{_TABLE}"]))
+        assert len(evaluation.evaluated) == self.looked_at, evaluation.skipped[:3]
+
+
+def _count_calls(address: MetastoreAddress, evaluation: _Evaluation) -> tuple[int, int]:
     """Metastore calls and listings of an evaluation; in one of its own, for counting takes time."""
     _CountedClient.calls = _CountedStorage.listings = 0
     with _CountedClient([address]) as client:
-        _evaluate(client, _CountedStorages(), partitions)
+        evaluation.run(client, _CountedStorages())
     return _CountedClient.calls, _CountedStorage.listings
 
 
@@ -101,13 +131,6 @@ def measure_simulated_evaluation(partitions: int, rounds: int, say: Say) -> Find
             assert len(site.evaluate(threads=1).evaluated) == partitions
     name = f"{partitions:,} partitions, simulated"
     return Findings((Measured(name, "evaluation", tuple(meter.costs), len(site.client.calls), partitions),))
-
-
-def _evaluate(client: AcidMetastoreClient, storages: Storages, partitions: int) -> None:
-    """What a poke of the sensor does."""
-    settings = replace(CompactionSettings(), storages=storages)
-    evaluation = Initiator(client, open_queue(client), settings).evaluate(TableSelection.of([f"{_DATABASE}.{_TABLE}"]))
-    assert len(evaluation.evaluated) == partitions, evaluation.skipped[:3]
 
 
 def _fetch_and_list(client: AcidMetastoreClient, partitions: int) -> None:
@@ -140,7 +163,11 @@ def _make_table(server: MetastoreServer, partitions: int) -> None:
         for start in range(0, partitions, PARTITIONS_PER_CALL):
             admin.add_partitions(_DATABASE, _TABLE, names[start : start + PARTITIONS_PER_CALL])
         transactions = admin.open_transactions(len(DELTAS))
-        admin.allocate_write_ids(_DATABASE, _TABLE, transactions)
+        write_ids = admin.allocate_write_ids(_DATABASE, _TABLE, transactions)
+        for transaction in transactions:
+            admin.add_dynamic_partitions(
+                transaction, write_ids[transaction], _DATABASE, _TABLE, names[::_PARTITIONS_PER_RECORDED]
+            )
         for transaction in transactions:
             admin.commit(transaction)
     for name in names:

@@ -41,6 +41,14 @@ PARAMS = {
         title="Delta share",
         description="Compact partitions whose deltas have more than this share of the base's bytes",
     ),
+    "candidates": Param(
+        "all",
+        type="string",
+        enum=["all", "written"],
+        title="Partitions looked at",
+        description="All of the tables, or only those to which the metastore's database has writes on record since "
+        "they were last cleaned; written needs that database, and what it passes over is compacted later",
+    ),
     "override_no_auto_compaction": Param(
         False,
         type="boolean",
@@ -111,6 +119,7 @@ with DAG(
         exclude="{{ params.exclude }}",
         delta_num_threshold="{{ params.delta_num_threshold }}",
         delta_pct_threshold="{{ params.delta_pct_threshold }}",
+        candidates="{{ params.candidates }}",
         override_no_auto_compaction="{{ params.override_no_auto_compaction }}",
         max_partitions="{{ params.max_partitions }}",
         batch_partitions="{{ params.batch_partitions }}",

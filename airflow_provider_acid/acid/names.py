@@ -43,6 +43,9 @@ DATA_FORMATS = frozenset({COMPACTED, "truncated", "dropped"})
 METADATA_CONTENT = b'{"thisFileVersion":"0","dataFormat":"compacted"}'
 """All of :data:`METADATA_FILE` in a base that a compaction wrote."""
 
+_kept = lru_cache(maxsize=4096)
+"""For what a name means: kept for the names seen last, because a table's partitions have the same."""
+
 _LONG_MAX = 2**63 - 1
 _BASE = re.compile(r"base_(-9223372036854775808|[0-9]+)(?:_v([0-9]+))?")
 _DELTA = re.compile(r"(delete_)?delta_([0-9]+)_([0-9]+)(?:_([0-9]+))?(?:_v([0-9]+))?")
@@ -108,11 +111,9 @@ class OriginalFileName:
     copy: int
 
 
-@lru_cache(maxsize=4096)
+@_kept
 def parse_directory_name(name: str) -> BaseName | DeltaName | None:
     """The value behind a directory's name; None where it is no name of an ACID directory at all.
-
-    Kept for the names seen last, because a table's partitions have the same.
 
     :raises UnknownNameError: the name begins like one of an ACID directory but does not follow the rules.
     """
@@ -147,18 +148,21 @@ def _parse_delta(name: str) -> DeltaName | None:
     return DeltaName(minimum, maximum, statement, visibility, is_delete=match[1] is not None)
 
 
+@_kept
 def parse_data_file_name(name: str) -> DataFileName | None:
     """The value behind ``bucket_N[_A]``; None for every other name."""
     match = _DATA_FILE.fullmatch(name)
     return DataFileName(int(match[1]), None if match[2] is None else int(match[2])) if match else None
 
 
+@_kept
 def parse_original_file_name(name: str) -> OriginalFileName | None:
     """The value behind ``N_A[_copy_C]``; None for every other name."""
     match = _ORIGINAL_FILE.fullmatch(name)
     return OriginalFileName(int(match[1]), int(match[2] or 0)) if match else None
 
 
+@_kept
 def is_flush_length(name: str) -> bool:
     """Whether this is the side file that says how much of a streamed bucket file is committed."""
     return _FLUSH_LENGTH.fullmatch(name) is not None

@@ -121,6 +121,8 @@ def half_published(directory: AcidDirectory) -> tuple[str, str] | None:
 
     :return: both paths; None where there is nothing of the sort.
     """
+    if not directory.obsolete:
+        return None
     names = {delta.name for delta in directory.deltas}
     kinds_by_range = {(_range(name), name.is_delete) for name in names}
     for delta in directory.deltas:

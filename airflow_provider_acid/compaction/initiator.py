@@ -7,6 +7,7 @@ from collections.abc import Generator, Iterator, Sequence, Set
 from contextlib import closing
 from dataclasses import dataclass, field
 
+from airflow_provider_acid.acid.candidates import Candidates
 from airflow_provider_acid.acid.directory import AcidDirectory
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.plan import CompactionType, FileFormat
@@ -31,6 +32,7 @@ from airflow_provider_acid.exceptions import AcidError, ConfigurationError, Obje
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.pools import RequestPool
 from airflow_provider_acid.metastore.queue import CompactionQueue
+from airflow_provider_acid.metastore.sql_written import WriteRecords
 from airflow_provider_acid.metastore.values import (
     CompactionRow,
     CompactionState,
@@ -77,13 +79,24 @@ class _Findings:
 
 
 class Initiator:
-    """Evaluates tables; belongs to one thread, like its client."""
+    """Evaluates tables; belongs to one thread, like its client.
 
-    def __init__(self, client: AcidMetastoreClient, queue: CompactionQueue, settings: CompactionSettings) -> None:
+    :param writes: what the metastore's database knows; asked only where the settings' candidates are ``written``.
+    :raises ConfigurationError: they are, and there is no database to ask.
+    """
+
+    def __init__(
+        self,
+        client: AcidMetastoreClient,
+        queue: CompactionQueue,
+        settings: CompactionSettings,
+        writes: WriteRecords | None = None,
+    ) -> None:
         self._client = client
         self._queue = queue
         self._settings = settings
         self._policy = settings.policy(queue.publishes_by_commit)
+        self._writes = None if settings.candidates is Candidates.ALL else _needed(writes)
 
     def evaluate(self, selection: TableSelection) -> Evaluation:
         """Look at all tables of a selection once.
@@ -109,6 +122,7 @@ class Initiator:
 
     def _tables(self, selection: TableSelection, findings: _Findings) -> Iterator[TableInfo]:
         seen: set[str] = set()
+        written = None if self._writes is None else self._writes.tables()
         for database in matching_databases(self._client, selection):
             info = self._client.get_database(database)
             for name in self._client.tables(database):
@@ -116,12 +130,15 @@ class Initiator:
                 if not selection.matches(full_name):
                     continue
                 seen.add(full_name)
+                is_candidate = written is None or full_name in written
+                if not is_candidate and not selection.names_exactly(full_name):
+                    continue
                 table = self._client.get_table(database, name)
                 reason = self._reason_to_skip(table, info, selection)
-                if reason is None:
-                    yield table
-                else:
+                if reason is not None:
                     findings.skipped.append(reason)
+                elif is_candidate:
+                    yield table
         missing = [name for name in selection.exact_names if name not in seen and selection.matches(name)]
         if missing:
             raise ObjectNotFoundError(f"table {missing[0]}", "does not exist", "correct the name in the table list")
@@ -161,14 +178,25 @@ class Initiator:
                 thresholds = self._settings.thresholds.for_table(table.parameters)
                 kind = TableKind.of(table.parameters) or TableKind.FULL_ACID
                 view = TableView(table, kind, thresholds, visible, of_table)
-                with closing(locations(self._client, table)) as found:
+                with closing(locations(self._client, table, self._recorded(table))) as found:
                     for entity, location, partition in found:
                         if entity in requested:
                             continue
-                        reason = self._reason_to_leave_alone(entity, rows.get(entity, []))
+                        of_entity = rows.get(entity)
+                        reason = self._reason_to_leave_alone(entity, of_entity) if of_entity else None
                         yield NotSeen(reason) if reason else Place(view, entity, location, partition)
             except (ConfigurationError, ObjectNotFoundError) as error:
                 yield NotSeen(_unless_named(error, table, selection))
+
+    def _recorded(self, table: TableInfo) -> Set[str | None] | None:
+        """The partitions to which writes are recorded; None where all are looked at."""
+        if self._writes is None:
+            return None
+        entity = Entity(table.database, table.name)
+        recorded = self._writes.partitions(entity.database, entity.table)
+        if table.partition_keys and None in recorded:
+            log.info("%s: all partitions are looked at, for a write is recorded that names none", entity)
+        return recorded
 
     def _look_at(self, places: Places, selection: TableSelection, findings: _Findings) -> None:
         ages = AbortAges(self._client)
@@ -246,6 +274,16 @@ class Initiator:
             return
         read_cost = float(decision.delta_count + decision.delete_delta_count)
         findings.due.append((read_cost, DuePartition(entity, type, decision.reason)))
+
+
+def _needed(writes: WriteRecords | None) -> WriteRecords:
+    if writes is None:
+        raise ConfigurationError(
+            "candidates = written",
+            "needs the metastore's own records of writes, and no connection to its database is configured",
+            "name one as metastore_db_conn_id in the extra of the hive_acid connection, or set candidates to all",
+        )
+    return writes
 
 
 def _unless_named(error: AcidError, table: TableInfo, selection: TableSelection) -> str:

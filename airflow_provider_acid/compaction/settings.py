@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
+from airflow_provider_acid.acid.candidates import Candidates
 from airflow_provider_acid.acid.partition import CompactionPolicy, MinorPublication
 from airflow_provider_acid.acid.plan import CopiedStripes, OrcOptions
 from airflow_provider_acid.acid.thresholds import Thresholds
@@ -38,6 +39,8 @@ class CompactionSettings:
     """Settings of one sensor, operator or cleaner.
 
     :param thresholds: when a partition is due (``hive.compactor.delta.num.threshold`` and its siblings).
+    :param candidates: which partitions of the selected tables are looked at; ``written`` needs the metastore's
+        database, and passes over what :class:`~airflow_provider_acid.acid.candidates.Candidates` says.
     :param serve_foreign_requests: whether requests made by users (``ALTER TABLE … COMPACT``) or by Hive's
         Initiator are carried out; otherwise they are only reported.
     :param override_no_auto_compaction: whether tables named by an include list are evaluated although
@@ -80,6 +83,7 @@ class CompactionSettings:
     """
 
     thresholds: Thresholds = field(default_factory=Thresholds)
+    candidates: Candidates = Candidates.ALL
     serve_foreign_requests: bool = False
     override_no_auto_compaction: bool = False
     rewrite_single_delta: bool = False

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Set
 from contextlib import closing
 from fnmatch import fnmatchcase
 
+from airflow_provider_acid.acid.candidates import written_partitions
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.looking import in_advance
 from airflow_provider_acid.compaction.selection import TableSelection
@@ -36,17 +37,24 @@ def matching_databases(client: AcidMetastoreClient, selection: TableSelection) -
 
 
 def locations(
-    client: AcidMetastoreClient, table: TableInfo
+    client: AcidMetastoreClient, table: TableInfo, recorded: Set[str | None] | None = None
 ) -> Generator[tuple[Entity, str, PartitionInfo | None], None, None]:
     """What of a table is compacted, each with the URI of its directory: its partitions, or the table itself.
 
     Of many partitions the next batch is fetched while the one before is worked on, over a connection of its own.
     Whoever may leave before the end closes the generator.
+
+    :param recorded: partitions to which writes are recorded, where only those are wanted; see
+        :func:`~airflow_provider_acid.acid.candidates.written_partitions`.
     """
+    if recorded is not None and not recorded:
+        return
     if not table.partition_keys:
         yield Entity(table.database, table.name), table.location, None
         return
     names = client.get_partition_names(table.database, table.name)
+    if recorded is not None:
+        names = written_partitions(names, recorded)
     if len(names) <= PARTITIONS_PER_CALL:
         yield from _placed(table, client.get_partitions(table.database, table.name, names))
         return

@@ -22,6 +22,7 @@ from airflow_provider_acid.metastore.database import MetastoreDatabase
 from airflow_provider_acid.metastore.database_rights import missing_rights
 from airflow_provider_acid.metastore.queue import CompactionQueue
 from airflow_provider_acid.metastore.queues import check_metastore, queue_of
+from airflow_provider_acid.metastore.sql_written import WriteRecords
 from airflow_provider_acid.metastore.transport import DEFAULT_PORT, MetastoreAddress
 
 if TYPE_CHECKING:
@@ -60,6 +61,11 @@ class MetastoreEndpoint:
         :raises ConfigurationError: its driver is not installed, or it is of a kind that Hive has no schema for.
         """
         return None if self.database_url is None else MetastoreDatabase(self.database_url)
+
+    @property
+    def write_records(self) -> WriteRecords | None:
+        """What that database knows of writes, asked for nothing yet; None, and errors, as for :attr:`database`."""
+        return None if self.database is None else WriteRecords(self.database)
 
     def check(self, client: AcidMetastoreClient) -> MetastoreFacts:
         """What the metastore can do; errors as for :func:`~..metastore.queues.open_queue`."""

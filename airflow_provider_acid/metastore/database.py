@@ -164,8 +164,11 @@ class MetastoreDatabase:
             return column.is_(None)
         if not self.is_mysql:
             return column == value
-        bytes_of_column = func.hex(cast(column, mysql.CHAR(charset="utf8mb4")))
-        return and_(column == value, bytes_of_column == value.encode().hex().upper())
+        return and_(column == value, self.bytes_of(column) == value.encode().hex().upper())
+
+    def bytes_of(self, column: Column[Any]) -> ColumnElement[Any]:
+        """What differs wherever texts do: on MySQL their bytes as hexadecimal digits, elsewhere the texts."""
+        return func.hex(cast(column, mysql.CHAR(charset="utf8mb4"))) if self.is_mysql else column.label(None)
 
     def _connect(self, subject: str) -> Connection:
         try:

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowSkipException, BaseSensorOperator, PokeReturnValue
 
+from airflow_provider_acid.acid.candidates import Candidates
 from airflow_provider_acid.compaction.initiator import Evaluation, Initiator
 from airflow_provider_acid.compaction.selection import TableSelection
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.config import check_interval_seconds, configured_settings
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
 from airflow_provider_acid.metastore.values import CompactionRow
-from airflow_provider_acid.parameters import as_boolean, as_integer, as_names, as_number
+from airflow_provider_acid.parameters import as_boolean, as_integer, as_names, as_number, as_word
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -38,6 +39,9 @@ class AcidCompactionSensor(BaseSensorOperator):
     :param hive_acid_conn_id: the metastore's connection.
     :param delta_num_threshold: deltas above which a partition is due; default: ``[hive_acid] delta_num_threshold``.
     :param delta_pct_threshold: share of delta bytes above which it is due; default: ``[hive_acid]`` as well.
+    :param candidates: ``all``, or ``written`` to look only at partitions to which the metastore has writes on record
+        since they were last cleaned, for which its database must be configured; default: ``[hive_acid] candidates``.
+        What ``written`` passes over is compacted later: run ``all`` now and then (docs/performance.md).
     :param override_no_auto_compaction: evaluate tables that are named without wildcards although
         ``no_auto_compaction`` is set.
     :param serve_foreign_requests: hand on requests made by users or Hive's Initiator; default: ``[hive_acid]``.
@@ -54,6 +58,7 @@ class AcidCompactionSensor(BaseSensorOperator):
         "hive_acid_conn_id",
         "delta_num_threshold",
         "delta_pct_threshold",
+        "candidates",
         "override_no_auto_compaction",
         "serve_foreign_requests",
         "batch_partitions",
@@ -70,6 +75,7 @@ class AcidCompactionSensor(BaseSensorOperator):
         hive_acid_conn_id: str = AcidMetastoreHook.default_conn_name,
         delta_num_threshold: int | str | None = None,
         delta_pct_threshold: float | str | None = None,
+        candidates: Candidates | str | None = None,
         override_no_auto_compaction: bool | str = False,
         serve_foreign_requests: bool | str | None = None,
         batch_partitions: int | str = 50,
@@ -86,6 +92,7 @@ class AcidCompactionSensor(BaseSensorOperator):
         self.hive_acid_conn_id = hive_acid_conn_id
         self.delta_num_threshold = delta_num_threshold
         self.delta_pct_threshold = delta_pct_threshold
+        self.candidates = candidates
         self.override_no_auto_compaction = override_no_auto_compaction
         self.serve_foreign_requests = serve_foreign_requests
         self.batch_partitions = batch_partitions
@@ -104,7 +111,8 @@ class AcidCompactionSensor(BaseSensorOperator):
         endpoint = AcidMetastoreHook(self.hive_acid_conn_id).endpoint()
         settings = replace(self._settings(), storages=endpoint.storages)
         with endpoint.open() as client:
-            evaluation = Initiator(client, endpoint.open_queue(client), settings).evaluate(selection)
+            queue = endpoint.open_queue(client)
+            evaluation = Initiator(client, queue, settings, endpoint.write_records).evaluate(selection)
         self._report(evaluation, most)
         due = [item.to_json() for item in evaluation.due[:most]]
         if not due and skip:
@@ -124,6 +132,8 @@ class AcidCompactionSensor(BaseSensorOperator):
         if self.delta_pct_threshold is not None:
             ratio = as_number("delta_pct_threshold", self.delta_pct_threshold)
             thresholds = replace(thresholds, delta_size_ratio=ratio)
+        if self.candidates is not None:
+            settings = replace(settings, candidates=as_word("candidates", self.candidates, Candidates))
         if self.serve_foreign_requests is not None:
             serve = as_boolean("serve_foreign_requests", self.serve_foreign_requests)
             settings = replace(settings, serve_foreign_requests=serve)

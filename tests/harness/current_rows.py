@@ -6,7 +6,8 @@ import json
 from collections.abc import Iterable, Mapping
 
 from tests.harness.acid_reader import Snapshot
-from tests.harness.thrift_admin import ThriftAdmin, Transactions, WriteIds
+from tests.harness.thrift_admin import ThriftAdmin
+from tests.harness.thrift_answers import Transactions, WriteIds
 
 
 def snapshot_of(write_ids: WriteIds, txns: Transactions, *, check_visibility: bool = True) -> Snapshot:

@@ -24,7 +24,8 @@ from tests.harness.compaction_chain import Chain
 from tests.harness.current_rows import comparable, snapshot_of
 from tests.harness.hive_tables import FixtureTable, register
 from tests.harness.metastore_server import MetastoreServer
-from tests.harness.thrift_admin import LockNotAcquiredError, ThriftAdmin, Transactions, WriteIds
+from tests.harness.thrift_admin import LockNotAcquiredError, ThriftAdmin
+from tests.harness.thrift_answers import Transactions, WriteIds
 
 ONLY_ASKED = {"no_auto_compaction": "true"}
 """On Hive 3 the metastore's own Initiator, which must be on, would ask for compactions of the same tables."""

@@ -20,10 +20,10 @@ from thrift.transport.TTransport import TBufferedTransport
 from typing_extensions import Self
 
 from tests.harness import thrift_structs as structs
+from tests.harness.thrift_answers import NO_OPEN_WRITE_ID, ShownCompaction, Transactions, WriteIds
 from tests.harness.thrift_calls import ThriftCalls
 
 TIMEOUT_SECONDS = 60
-NO_OPEN_WRITE_ID = 2**63 - 1  # as Hive writes it into lists of valid write ids and transactions
 ORC_SERDE = "org.apache.hadoop.hive.ql.io.orc.OrcSerde"
 ORC_INPUT_FORMAT = "org.apache.hadoop.hive.ql.io.orc.OrcInputFormat"
 ORC_OUTPUT_FORMAT = "org.apache.hadoop.hive.ql.io.orc.OrcOutputFormat"
@@ -60,42 +60,6 @@ class TableDefinition:
     serde: str = ORC_SERDE
     input_format: str = ORC_INPUT_FORMAT
     output_format: str = ORC_OUTPUT_FORMAT
-
-
-@dataclass(frozen=True)
-class WriteIds:
-    """A table's write ids as ``get_valid_write_ids`` reports them.
-
-    :param high_water_mark: highest write id given out.
-    """
-
-    high_water_mark: int
-    open: frozenset[int]
-    aborted: frozenset[int]
-
-
-@dataclass(frozen=True)
-class Transactions:
-    """The transactions that are not committed, as ``get_open_txns_info`` reports them."""
-
-    high_water_mark: int
-    open: frozenset[int]
-    aborted: frozenset[int]
-
-    def as_valid_txn_list(self) -> str:
-        """Hive's way to write it."""
-        lists = (",".join(map(str, sorted(ids))) for ids in (self.open, self.aborted))
-        return ":".join((str(self.high_water_mark), str(min(self.open, default=NO_OPEN_WRITE_ID)), *lists))
-
-
-@dataclass(frozen=True)
-class ShownCompaction:
-    """A row of SHOW COMPACTIONS."""
-
-    id: int
-    table: str
-    partition: str | None
-    state: str
 
 
 class ThriftAdmin:
@@ -188,6 +152,12 @@ class ThriftAdmin:
         database = self._client.get_database(name)
         database.parameters = {**(database.parameters or {}), **properties}
         self._client.alter_database(name, database)
+
+    def rename_table(self, database: str, name: str, new_name: str) -> None:
+        """ALTER TABLE … RENAME TO."""
+        table = self._table(database, name)
+        table.tableName = new_name
+        self._client.alter_table(database, name, table)
 
     def drop_table(self, database: str, name: str) -> None:
         """Drops a table with its files."""
@@ -340,6 +310,14 @@ class ThriftAdmin:
         lock_type = ttypes.LockType.SHARED_READ if self.is_hive_3 else ttypes.LockType.SHARED_WRITE
         return self._lock(transaction, database, name, partition, lock_type, operation)
 
+    def lock_as_dynamic_writer(self, transaction: int, database: str, name: str) -> int:
+        """The lock of an INSERT that names its partitions when it has written them (:meth:`add_dynamic_partitions`).
+
+        :raises LockNotAcquiredError: the lock has to wait.
+        """
+        operation = ttypes.DataOperationType.INSERT
+        return self._lock(transaction, database, name, None, ttypes.LockType.SHARED_READ, operation, is_dynamic=True)
+
     def lock_without_transaction(self, database: str, name: str, partition: str | None = None) -> int:
         """The shared read lock of a reader that opens no transaction, as Hive 3 allows; returns the lock's id.
 
@@ -353,7 +331,15 @@ class ThriftAdmin:
         self._client.unlock(ttypes.UnlockRequest(lockid=lock))
 
     def _lock(
-        self, transaction: int | None, database: str, name: str, partition: str | None, lock_type: int, operation: int
+        self,
+        transaction: int | None,
+        database: str,
+        name: str,
+        partition: str | None,
+        lock_type: int,
+        operation: int,
+        *,
+        is_dynamic: bool = False,
     ) -> int:
         component = ttypes.LockComponent(
             type=lock_type,
@@ -363,6 +349,7 @@ class ThriftAdmin:
             partitionname=partition,
             operationType=operation,
             isAcid=True,
+            isDynamicPartitionWrite=is_dynamic or None,
         )
         answer = self._client.lock(
             ttypes.LockRequest(component=[component], txnid=transaction, user=getpass.getuser(), hostname="localhost")

@@ -26,6 +26,7 @@ from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.database import MetastoreDatabase
 from airflow_provider_acid.metastore.queue import CompactionQueue
 from airflow_provider_acid.metastore.queues import open_queue
+from airflow_provider_acid.metastore.sql_written import WriteRecords
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
 from airflow_provider_acid.metastore.values import CompactionRow
 from tests.harness.acid_reader import Row, read_table
@@ -268,7 +269,11 @@ class Site:
 
     def evaluate(self, *include: str, exclude: Iterable[str] = ()) -> Evaluation:
         selection = TableSelection.of(include or [f"{self.database}.*"], list(exclude))
-        return Initiator(self.client, self.queue, self.settings).evaluate(selection)
+        return self.initiator(self.settings).evaluate(selection)
+
+    def initiator(self, settings: CompactionSettings) -> Initiator:
+        writes = None if self.hive_database is None else WriteRecords(self.hive_database)
+        return Initiator(self.client, self.queue, settings, writes)
 
     def rows(self, entity: Entity) -> list[CompactionRow]:
         return self.queue.rows(entity=entity)

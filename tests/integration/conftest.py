@@ -64,22 +64,24 @@ def site(request: pytest.FixtureRequest) -> Site:
 @pytest.fixture
 def hive_4_site(metastore: MetastoreServer) -> Iterator[Site]:
     """A new database; transactions that the test leaves open are aborted."""
-    yield from _site(metastore, None)
+    yield from make_site(metastore, None)
 
 
 @pytest.fixture
 def hive_3_site(hive_3_metastore: MetastoreServer) -> Iterator[Site]:
     """The same in Hive 3.1.3, whose own Initiator and Cleaner run beside."""
-    yield from _site(hive_3_metastore, MetastoreDatabase(hive_3_metastore.server_database.url))
+    yield from make_site(hive_3_metastore, MetastoreDatabase(hive_3_metastore.server_database.url))
 
 
 @pytest.fixture
 def hive_3_site_on_mariadb(hive_3_metastore_on_mariadb: MetastoreServer) -> Iterator[Site]:
     """The same on MariaDB."""
-    yield from _site(hive_3_metastore_on_mariadb, MetastoreDatabase(hive_3_metastore_on_mariadb.server_database.url))
+    server = hive_3_metastore_on_mariadb
+    yield from make_site(server, MetastoreDatabase(server.server_database.url))
 
 
-def _site(metastore: MetastoreServer, hive_database: MetastoreDatabase | None) -> Iterator[Site]:
+def make_site(metastore: MetastoreServer, hive_database: MetastoreDatabase | None) -> Iterator[Site]:
+    """A site in a database of its own; what is open at its end is aborted."""
     addresses = [MetastoreAddress(metastore.host, metastore.port)]
     with ThriftAdmin(metastore.host, metastore.port) as admin, AcidMetastoreClient(addresses, user="tester") as client:
         database = f"site{next(_NUMBERS)}"

@@ -21,7 +21,16 @@ from tests.harness.hive_engine import HiveEngine
 from tests.harness.metastore_server import MetastoreServer
 
 REPOSITORY = Path(__file__).parents[2]
-SIDES = {"project", "Hive 3.1.3", "copy", "evaluation", "fetching + listing", "by_hive", "by_project"}
+SIDES = {
+    "project",
+    "Hive 3.1.3",
+    "copy",
+    "evaluation",
+    "evaluation, written",
+    "fetching + listing",
+    "by_hive",
+    "by_project",
+}
 
 
 @dataclass(frozen=True)
@@ -40,12 +49,14 @@ class Finished:
 
 @pytest.fixture(scope="module")
 def finished(
-    tmp_path_factory: pytest.TempPathFactory, hive_3_engine: HiveEngine, metastore: MetastoreServer
+    tmp_path_factory: pytest.TempPathFactory, hive_3_engine: HiveEngine, hive_4_metastore_on_postgres: MetastoreServer
 ) -> Finished:
     """A run with the servers that other tests use, too."""
     folder = tmp_path_factory.mktemp("benchmark")
     found, plot = folder / "found.json", folder / "plot.svg"
-    servers = Servers(lambda _: nullcontext(HiveSide(hive_3_engine)), lambda _: nullcontext(metastore))
+    servers = Servers(
+        lambda _: nullcontext(HiveSide(hive_3_engine)), lambda _: nullcontext(hive_4_metastore_on_postgres)
+    )
     printed = io.StringIO()
     with redirect_stdout(printed):
         assert main(["--tiny", "--json", str(found), "--plot", str(plot)], servers) == 0
@@ -66,11 +77,14 @@ def test_every_side_did_its_work(finished: Finished) -> None:
         assert all(cost["seconds"] > 0 and cost["cpu_seconds"] >= 0 for cost in measured["costs"]), measured
 
 
-def test_an_evaluation_makes_few_calls_and_lists_each_partition_once(finished: Finished) -> None:
+@pytest.mark.parametrize(("side", "partitions"), [("evaluation", 50), ("evaluation, written", 1)])
+def test_an_evaluation_makes_few_calls_and_lists_each_partition_once(
+    finished: Finished, side: str, partitions: int
+) -> None:
     measured = finished.found["measured"]
-    (evaluated,) = [one for one in measured if one["work"] == "50 partitions" and one["side"] == "evaluation"]
-    assert evaluated["list_calls"] == 50
-    assert evaluated["metastore_calls"] <= math.ceil(50 / 1000) + 10
+    (evaluated,) = [one for one in measured if one["work"] == "50 partitions" and one["side"] == side]
+    assert evaluated["list_calls"] == partitions
+    assert evaluated["metastore_calls"] <= math.ceil(partitions / 1000) + 10
 
 
 def test_a_table_is_printed_and_a_plot_drawn(finished: Finished) -> None:

@@ -12,7 +12,8 @@ from tests.harness.hive_engine import HiveEngine
 from tests.harness.hive_tables import register
 from tests.harness.metastore_server import REAPER_SECONDS, MetastoreServer
 from tests.harness.postgres_server import PostgresServer
-from tests.harness.thrift_admin import TableDefinition, ThriftAdmin, WriteIds
+from tests.harness.thrift_admin import TableDefinition, ThriftAdmin
+from tests.harness.thrift_answers import WriteIds
 
 PATIENCE_SECONDS = 30
 

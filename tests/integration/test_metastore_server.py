@@ -19,7 +19,8 @@ from tests.harness import metastore_server
 from tests.harness.acid_reader import Snapshot, as_hive_prints, read_table
 from tests.harness.hive_tables import VERSIONS, FixtureTable, fixture_names, register
 from tests.harness.metastore_server import MetastoreServer
-from tests.harness.thrift_admin import TableDefinition, ThriftAdmin, WriteIds
+from tests.harness.thrift_admin import TableDefinition, ThriftAdmin
+from tests.harness.thrift_answers import WriteIds
 
 TIMEOUT_SECONDS = 3
 PATIENCE_SECONDS = 30

@@ -14,7 +14,8 @@ from thrift.transport.TTransport import TTransportException
 from tests.harness.acid_reader import Snapshot
 from tests.harness.concurrency.places import Place, RunTable
 from tests.harness.current_rows import snapshot_of
-from tests.harness.thrift_admin import ThriftAdmin, Transactions
+from tests.harness.thrift_admin import ThriftAdmin
+from tests.harness.thrift_answers import Transactions
 
 LOCK_PATIENCE_SECONDS = 8.0
 POLL_SECONDS = 0.03

@@ -14,6 +14,7 @@ from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.database import MetastoreDatabase
 from airflow_provider_acid.metastore.queue import ClaimedCompaction, CompactionQueue, Enqueued
 from airflow_provider_acid.metastore.sql_mutex import InitiatorMutex
+from airflow_provider_acid.metastore.sql_written import WriteRecords
 from airflow_provider_acid.metastore.values import CompactionRow, CompactionState
 from tests.harness.metastore_server import MetastoreServer
 from tests.harness.thrift_admin import ThriftAdmin
@@ -240,6 +241,31 @@ def test_c10_an_unpartitioned_tables_records_are_those_without_partition(
         "TXN_COMPONENTS": {(aborted, "p=b")},
         "COMPLETED_TXN_COMPONENTS": {(committed, "p=b")},
     }
+
+
+def test_what_was_written_is_known_by_table_until_it_is_cleaned(
+    queue: CompactionQueue, database: MetastoreDatabase, writes: Writes, pool: str
+) -> None:
+    records, entity = WriteRecords(database), writes.entity
+    assert entity.full_table_name not in records.tables()
+    written = writes.write(["p=b", "p=c"])
+    writes.write(["p=c"])
+    writes.write([None, "p=ä", "p=a"], aborted=True)
+    assert entity.full_table_name in records.tables()
+    assert records.partitions(entity.database, entity.table) == {"p=b", "p=c", None, "p=ä", "p=a"}
+    assert records.partitions(entity.database, "another") == frozenset()
+    queue.cleaned(publish(queue, entity, pool, written), written)
+    assert records.partitions(entity.database, entity.table) == {"p=c", None, "p=ä", "p=a"}
+
+
+def test_what_an_open_transaction_writes_is_not_known_yet(database: MetastoreDatabase, writes: Writes) -> None:
+    entity = writes.entity
+    [txn] = writes.admin.open_transactions()
+    writes.admin.allocate_write_ids(entity.database, entity.table, [txn])
+    writes.admin.lock_as_writer(txn, entity.database, entity.table, "p=b")
+    assert WriteRecords(database).partitions(entity.database, entity.table) == frozenset()
+    writes.admin.commit(txn)
+    assert WriteRecords(database).partitions(entity.database, entity.table) == {"p=b"}
 
 
 def test_the_history_has_all_that_the_queue_had(

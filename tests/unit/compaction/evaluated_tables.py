@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import cast
@@ -11,6 +11,7 @@ from unittest.mock import patch
 
 from typing_extensions import Self
 
+from airflow_provider_acid.acid.candidates import Candidates
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.listing import FileEntry, Listing
 from airflow_provider_acid.acid.thresholds import Thresholds
@@ -23,6 +24,7 @@ from airflow_provider_acid.exceptions import ObjectNotFoundError
 from airflow_provider_acid.filesystem import Storage, Storages
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.queue import CompactionQueue
+from airflow_provider_acid.metastore.sql_written import WriteRecords
 from airflow_provider_acid.metastore.values import (
     CompactionRow,
     DatabaseInfo,
@@ -127,6 +129,21 @@ class FakeClient(AcidMetastoreClient):
         self.on_call(name)
 
 
+class FakeRecords:
+    """A metastore's records of writes: names of partitions by table."""
+
+    def __init__(self, partitions: Mapping[str, Set[str | None]]) -> None:
+        self._partitions = partitions
+        self.asked: list[str] = []
+
+    def tables(self) -> frozenset[str]:
+        return frozenset(f"d.{table}" for table in self._partitions)
+
+    def partitions(self, database: str, table: str) -> frozenset[str | None]:
+        self.asked.append(f"{database}.{table}")
+        return frozenset(self._partitions[table])
+
+
 class FakeQueue:
     """A queue with rows and nothing else."""
 
@@ -182,6 +199,7 @@ class EvaluatedTables:
 
     :param partitions: how many each table has; None for one without partition keys.
     :param parameters: of tables, beside ``transactional``.
+    :param recorded: partitions to which writes are recorded, by table, where only those are candidates.
     """
 
     def __init__(
@@ -193,10 +211,16 @@ class EvaluatedTables:
         parameters: Mapping[str, Mapping[str, str]] | None = None,
         rows: Iterable[CompactionRow] = (),
         publishes_by_commit: bool = True,
+        recorded: Mapping[str, Set[str | None]] | None = None,
     ) -> None:
+        self.records = None if recorded is None else FakeRecords(recorded)
         self.client = FakeClient(warehouse, partitions, parameters or {})
         self.queue = FakeQueue(publishes_by_commit, rows)
-        self.settings = CompactionSettings(thresholds=Thresholds(delta_count=2), storages=storages)
+        self.settings = CompactionSettings(
+            thresholds=Thresholds(delta_count=2),
+            candidates=Candidates.ALL if recorded is None else Candidates.WRITTEN,
+            storages=storages,
+        )
 
     def evaluate(self, *include: str, threads: int = 8, patience_seconds: float = 0.0) -> Evaluation:
         """Look at the tables.
@@ -205,7 +229,8 @@ class EvaluatedTables:
             otherwise.
         """
         settings = replace(self.settings, listing_threads=threads)
-        initiator = Initiator(self.client, cast(CompactionQueue, self.queue), settings)
+        records = cast(WriteRecords | None, self.records)
+        initiator = Initiator(self.client, cast(CompactionQueue, self.queue), settings, records)
         with patch.object(looking, "PATIENCE_SECONDS", patience_seconds):
             return initiator.evaluate(TableSelection.of(include or ["d.*"]))
 

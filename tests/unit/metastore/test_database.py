@@ -131,6 +131,14 @@ def test_mysql_compares_names_byte_by_byte() -> None:
     assert str(plain.compile(dialect=POSTGRESQL)) == "p IS NULL"
 
 
+def test_texts_that_mysql_takes_for_equal_are_told_apart_by_their_bytes() -> None:
+    column = Column("P", String)
+    on_mysql = MetastoreDatabase("mysql+pymysql://h/d").bytes_of(column)
+    assert str(on_mysql.compile(dialect=MYSQL)) == "hex(CAST(`P` AS CHAR CHARACTER SET utf8mb4))"
+    elsewhere = MetastoreDatabase("postgresql+psycopg2://h/d").bytes_of(column)
+    assert str(elsewhere.compile(dialect=POSTGRESQL)) == '"P"'
+
+
 def test_an_error_of_ours_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     database = MetastoreDatabase("postgresql+psycopg2://h/d")
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 from airflow.providers_manager import ProvidersManager
 
+from airflow_provider_acid.acid.candidates import Candidates
 from airflow_provider_acid.acid.partition import MinorPublication
 from airflow_provider_acid.acid.plan import CopiedStripes
 from airflow_provider_acid.compaction.settings import CleaningLockAction, CompactionSettings, LockTimeoutAction
@@ -19,6 +20,7 @@ READ: dict[str, tuple[str, Callable[[], object], object]] = {
     "delta_pct_threshold": ("0.7", lambda: configured_settings().thresholds.delta_size_ratio, 0.7),
     "aborted_txn_threshold": ("7", lambda: configured_settings().thresholds.aborted_transactions, 7),
     "aborted_txn_time_threshold": ("-1", lambda: configured_settings().thresholds.aborted_age_seconds, -1),
+    "candidates": ("written", lambda: configured_settings().candidates, Candidates.WRITTEN),
     "check_interval": ("7.5", check_interval_seconds, 7.5),
     "listing_threads": ("7", lambda: configured_settings().listing_threads, 7),
     "stripe_copy": ("never", lambda: configured_settings().policy().stripe_copy, CopiedStripes.NEVER),
@@ -71,6 +73,7 @@ def test_an_option_is_read_when_it_is_needed(name: str, monkeypatch: pytest.Monk
 @pytest.mark.parametrize(
     ("name", "text"),
     [
+        ("candidates", "due"),
         ("minor_lock_timeout_action", "wait"),
         ("minor_lock_wait_seconds", "-1"),
         ("max_num_delta", "0"),

@@ -11,14 +11,16 @@ from typing import Any
 import pytest
 from airflow.providers.common.compat.sdk import DAG, AirflowSkipException, PokeReturnValue
 
+from airflow_provider_acid.acid.candidates import Candidates
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.plan import CompactionType
 from airflow_provider_acid.acid.thresholds import CompactionDecision
-from airflow_provider_acid.compaction.initiator import Evaluated, Evaluation
+from airflow_provider_acid.compaction.initiator import Evaluated, Evaluation, Initiator
 from airflow_provider_acid.compaction.outcomes import DuePartition
 from airflow_provider_acid.compaction.selection import TableSelection
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.exceptions import ConfigurationError
+from airflow_provider_acid.metastore.sql_written import WriteRecords
 from airflow_provider_acid.metastore.values import CompactionRow, CompactionState
 from airflow_provider_acid.sensors import compaction
 from airflow_provider_acid.sensors.compaction import LINES_LOGGED, AcidCompactionSensor
@@ -33,9 +35,11 @@ class FakeInitiator:
 
     evaluation = NOTHING
     asked: list[tuple[TableSelection, CompactionSettings]] = []
+    writes: list[object] = []
 
-    def __init__(self, client: object, queue: object, settings: CompactionSettings) -> None:
+    def __init__(self, client: object, queue: object, settings: CompactionSettings, writes: object) -> None:
         self._settings = settings
+        self.writes.append(writes)
 
     def evaluate(self, selection: TableSelection) -> Evaluation:
         self.asked.append((selection, self._settings))
@@ -47,6 +51,7 @@ def _metastore(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_HIVE_ACID_DEFAULT", json.dumps({"conn_type": "hive_acid", "host": "not.asked"}))
     monkeypatch.setattr(compaction, "Initiator", FakeInitiator)
     monkeypatch.setattr(FakeInitiator, "asked", [])
+    monkeypatch.setattr(FakeInitiator, "writes", [])
     monkeypatch.setattr(AcidCompactionSensor, "log", logging.getLogger("sensor"), raising=False)
 
 
@@ -119,10 +124,31 @@ def test_what_is_not_given_comes_from_the_configuration(monkeypatch: pytest.Monk
     assert settings_for(monkeypatch) == CompactionSettings()
     monkeypatch.setenv("AIRFLOW__HIVE_ACID__DELTA_NUM_THRESHOLD", "3")
     monkeypatch.setenv("AIRFLOW__HIVE_ACID__SERVE_FOREIGN_REQUESTS", "True")
+    monkeypatch.setenv("AIRFLOW__HIVE_ACID__CANDIDATES", "written")
     found = settings_for(monkeypatch)
     assert (found.thresholds.delta_count, found.serve_foreign_requests) == (3, True)
-    found = settings_for(monkeypatch, delta_num_threshold=4, serve_foreign_requests=False)
+    assert found.candidates is Candidates.WRITTEN
+    found = settings_for(monkeypatch, delta_num_threshold=4, serve_foreign_requests=False, candidates="all")
     assert (found.thresholds.delta_count, found.serve_foreign_requests) == (4, False)
+    assert found.candidates is Candidates.ALL
+
+
+def test_the_evaluation_may_ask_the_metastores_database_where_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    poke(monkeypatch)
+    assert FakeInitiator.writes == [None]
+    metastore = {"conn_type": "hive_acid", "host": "not.asked", "extra": {"metastore_db_conn_id": "hive_db"}}
+    monkeypatch.setenv("AIRFLOW_CONN_HIVE_ACID_DEFAULT", json.dumps(metastore))
+    monkeypatch.setenv("AIRFLOW_CONN_HIVE_DB", "postgres://not.asked.either/hive")
+    poke(monkeypatch)
+    assert isinstance(FakeInitiator.writes[-1], WriteRecords)
+
+
+def test_written_without_a_connection_to_the_metastores_database_is_refused_with_the_remedy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(compaction, "Initiator", Initiator)
+    with pytest.raises(ConfigurationError, match="candidates = written: needs .* metastore_db_conn_id"):
+        poke(monkeypatch, candidates="written")
 
 
 def test_parameters_may_come_as_text_from_a_template(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,9 +156,11 @@ def test_parameters_may_come_as_text_from_a_template(monkeypatch: pytest.MonkeyP
         monkeypatch,
         delta_num_threshold="0",
         delta_pct_threshold="0.25",
+        candidates="written",
         override_no_auto_compaction="True",
         serve_foreign_requests="true",
     )
+    assert found.candidates is Candidates.WRITTEN
     assert (found.thresholds.delta_count, found.thresholds.delta_size_ratio) == (0, 0.25)
     assert (found.override_no_auto_compaction, found.serve_foreign_requests) == (True, True)
     assert not settings_for(monkeypatch, override_no_auto_compaction="False").override_no_auto_compaction
@@ -146,6 +174,7 @@ def test_parameters_may_come_as_text_from_a_template(monkeypatch: pytest.MonkeyP
         ("delta_num_threshold", "many"),
         ("delta_num_threshold", -1),
         ("delta_pct_threshold", "a tenth"),
+        ("candidates", "some"),
         ("override_no_auto_compaction", "perhaps"),
         ("serve_foreign_requests", "perhaps"),
         ("batch_partitions", 0),
