@@ -63,6 +63,12 @@ def pairs_of(batch: pa.RecordBatch) -> pa.Array[Any]:
     return pc.bit_wise_or(shifted, statements)
 
 
+def pair_of(key: Key) -> int:
+    """What :func:`pairs_of` makes of a key."""
+    write_id, bucket_property, _ = key
+    return write_id << _STATEMENT_BITS | bucket_property & _STATEMENT_MASK
+
+
 def bucket_properties(pairs: pa.Array[Any], writer: int) -> pa.Array[Any]:
     """What :func:`pairs_of` made the statement from, for rows of one writer."""
     statements = pc.cast(pc.bit_wise_and(pairs, pa.scalar(_STATEMENT_MASK, pa.int64())), pa.int32())
@@ -132,9 +138,3 @@ def count(mask: pa.Array[Any]) -> int:
     """How many are true."""
     true: int = pc.sum(mask).as_py() or 0
     return true
-
-
-def one_array(column: pa.ChunkedArray[Any]) -> pa.Array[Any]:
-    """The column in one piece."""
-    chunks = column.chunks
-    return chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks) if chunks else pa.array([], column.type)

@@ -48,7 +48,11 @@ def events_of_bucket(
                 if takers is not None:
                     valid = writers.filter(visibility.valid(batch.column("currentTransaction")))
                     _check_taken(reader.name, map(value_of, pc.unique(valid)), takers[source.path])
-                yield reader, batch.filter(pc.equal(writers, pa.scalar(bucket.bucket, writers.type)))
+                found = batch.filter(pc.equal(writers, pa.scalar(bucket.bucket, writers.type)))
+                del batch, writers
+                yield reader, found
+                # Else the pool would keep what was freed, stripe after stripe, beside the millions that are collected.
+                pa.default_memory_pool().release_unused()
 
 
 def _takers(plan: CompactionPlan, bucket: BucketPlan) -> Mapping[str, Collection[int]] | None:

@@ -1,13 +1,10 @@
 """Which rows of a bucket stay: aborted ones and deleted ones go, and the keys must ascend strictly.
 
-Everything here is a computation on Arrow arrays: 16 bytes per delete event, whatever their number. numpy is not used
-because executors are only sure to have pyarrow.
+Everything here is a computation on Arrow arrays. numpy is not used because executors are only sure to have pyarrow.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,56 +21,10 @@ from airflow_provider_acid.spark_jobs.acid_keys import (
     check_operation,
     count,
     key_at,
-    one_array,
     pairs_of,
-    value_of,
     writers_of,
 )
-
-
-@dataclass(frozen=True)
-class DeletedKeys:
-    """The keys of deleted rows of one bucket: ascending, each once.
-
-    :param pairs: write id and statement in one number; see :func:`pairs_of`.
-    """
-
-    pairs: pa.Array[Any]
-    row_ids: pa.Array[Any]
-
-    def __len__(self) -> int:
-        return len(self.pairs)
-
-    def between(self, low: int, high: int) -> DeletedKeys:
-        """The part whose pairs lie in ``low``..``high``."""
-        start = bisect_left(self.pairs, low, key=value_of)
-        end = bisect_right(self.pairs, high, key=value_of)
-        return DeletedKeys(self.pairs.slice(start, end - start), self.row_ids.slice(start, end - start))
-
-
-def deleted_keys(batches: Iterable[pa.RecordBatch], visibility: Visibility) -> DeletedKeys:
-    """Collect the valid delete events of one bucket.
-
-    :param batches: their ids; checked, and of this bucket's rows only.
-    """
-    pairs, row_ids = [], []
-    for batch in batches:
-        chosen = batch.filter(visibility.valid(batch.column("currentTransaction")))
-        pairs.append(pairs_of(chosen))
-        row_ids.append(chosen.column("rowId"))
-    columns = [pa.chunked_array(pairs, pa.int64()), pa.chunked_array(row_ids, pa.int64())]
-    return _sorted_once(pa.Table.from_arrays(columns, names=["pair", "row_id"]))
-
-
-def _sorted_once(table: pa.Table) -> DeletedKeys:
-    ordered = table.take(pc.sort_indices(table, sort_keys=[("pair", "ascending"), ("row_id", "ascending")]))
-    columns = ordered.combine_chunks()
-    pairs, row_ids = (one_array(columns.column(name)) for name in ("pair", "row_id"))
-    if len(pairs) > 1:
-        differs = pc.or_(pc.not_equal(pairs[1:], pairs[:-1]), pc.not_equal(row_ids[1:], row_ids[:-1]))
-        first = pa.concat_arrays([pa.array([True]), differs])
-        pairs, row_ids = pairs.filter(first), row_ids.filter(first)
-    return DeletedKeys(pairs, row_ids)
+from airflow_provider_acid.spark_jobs.deleted_keys import DeletedKeys
 
 
 @dataclass(frozen=True)
@@ -109,7 +60,7 @@ class KeyFilter:
             return Kept(None, 0, 0)
         self._check(name, batch)
         valid = self._visibility.valid(batch.column("currentTransaction"))
-        deleted = pc.and_(valid, self._is_deleted(batch))
+        deleted = pc.and_(valid, self._deleted.holds(pairs_of(batch), batch.column("rowId")))
         rows_aborted, rows_deleted = count(pc.invert(valid)), count(deleted)
         mask = None if rows_aborted + rows_deleted == 0 else pc.and_not(valid, deleted)
         return Kept(mask, rows_aborted, rows_deleted)
@@ -142,40 +93,6 @@ class KeyFilter:
             raise _out_of_order(name, key_at(batch, place + 1), key_at(batch, place), name)
         self._last, self._last_name = key_at(batch, batch.num_rows - 1), name
 
-    def _is_deleted(self, batch: pa.RecordBatch) -> pa.Array[Any]:
-        if len(self._deleted) == 0:
-            return _nothing(batch.num_rows)
-        return _match(pairs_of(batch), batch.column("rowId"), self._deleted)
-
-
-def _match(pairs: pa.Array[Any], row_ids: pa.Array[Any], deleted: DeletedKeys) -> pa.Array[Any]:
-    """Which keys are deleted; ``pairs`` ascend."""
-    low, high = pairs[0].as_py(), pairs[-1].as_py()
-    near = deleted.between(low, high)
-    if len(near) == 0:
-        return _nothing(len(pairs))
-    row_id_bits = max(pc.max(row_ids).as_py(), pc.max(near.row_ids).as_py()).bit_length()
-    if (high - low).bit_length() + row_id_bits > 62:
-        return _match_halves(pairs, row_ids, near)
-    value_set = _packed(near.pairs, near.row_ids, low, row_id_bits)
-    return pc.is_in(_packed(pairs, row_ids, low, row_id_bits), value_set=value_set)
-
-
-def _match_halves(pairs: pa.Array[Any], row_ids: pa.Array[Any], deleted: DeletedKeys) -> pa.Array[Any]:
-    if pairs[0].as_py() == pairs[-1].as_py():
-        return pc.is_in(row_ids, value_set=deleted.between(pairs[0].as_py(), pairs[0].as_py()).row_ids)
-    middle = len(pairs) // 2
-    halves = [
-        _match(pairs.slice(0, middle), row_ids.slice(0, middle), deleted),
-        _match(pairs.slice(middle), row_ids.slice(middle), deleted),
-    ]
-    return pa.concat_arrays(halves)
-
-
-def _packed(pairs: pa.Array[Any], row_ids: pa.Array[Any], low: int, row_id_bits: int) -> pa.Array[Any]:
-    distance = pc.subtract(pairs, pa.scalar(low, pa.int64()))
-    return pc.add(pc.shift_left(distance, pa.scalar(row_id_bits, pa.int64())), row_ids)
-
 
 def _out_of_order(name: str, key: Key, before: Key, before_name: str) -> CorruptFileError:
     where = "itself" if before_name == name else before_name
@@ -184,7 +101,3 @@ def _out_of_order(name: str, key: Key, before: Key, before_name: str) -> Corrupt
         f"its row {key} (write id, bucket, row id) does not come after {before} of {where}",
         "find out what wrote a file whose keys do not ascend; nothing was changed",
     )
-
-
-def _nothing(rows: int) -> pa.Array[Any]:
-    return pa.repeat(pa.scalar(False), rows)

@@ -53,14 +53,21 @@ def _merge_column(sources: Sequence[Any], node: Any) -> Message:
     on_disk = sum(source.bytesOnDisk for source in sources)
     if all(source.HasField("bytesOnDisk") for source in sources) and on_disk in _UINT64:
         merged.bytesOnDisk = on_disk
-    for name, merge in _PARTS.items():
-        # A file without values says nothing about their range.
-        parts = [getattr(source, name) for source in sources if source.numberOfValues and source.HasField(name)]
-        if parts and len(parts) == sum(1 for source in sources if source.numberOfValues):
+    # A file without values says nothing about their range.
+    telling = [source for source in sources if source.numberOfValues] or sources
+    merge_part = _PARTS if merged.numberOfValues else dict.fromkeys(_PARTS, _the_same)
+    for name, merge in merge_part.items():
+        parts = [getattr(source, name) for source in telling if source.HasField(name)]
+        if parts and len(parts) == len(telling):
             part = merge(parts, node)
             if part is not None:
                 getattr(merged, name).CopyFrom(part)
     return merged  # type: ignore[no-any-return]
+
+
+def _the_same(parts: Sequence[Any], node: Any) -> Message | None:
+    """What all say of no values; pyorc ends the process where a column has not its type's part."""
+    return parts[0] if all(part == parts[0] for part in parts) else None
 
 
 def _have_all(parts: Sequence[Any], *names: str) -> bool:

@@ -18,7 +18,7 @@ from airflow_provider_acid.spark_jobs import merge_deletes
 from airflow_provider_acid.spark_jobs.acid_keys import Visibility
 from airflow_provider_acid.spark_jobs.arrow_rows import ArrowFile
 from airflow_provider_acid.spark_jobs.orc_tail import read_tail
-from airflow_provider_acid.spark_jobs.sealed_output import SealedOutput
+from airflow_provider_acid.spark_jobs.stitched_file import StitchedFile
 from tests.harness.acid_reader import Snapshot, read_table
 from tests.unit.spark_jobs.acid_files import Event, Partition, bucket_property, delete, insert
 from tests.unit.spark_jobs.test_values import VALUES, set_calendar
@@ -213,6 +213,20 @@ def test_the_footer_says_what_hive_needs(partition: Partition, compression: str)
     assert partition.read(merged) == events
 
 
+def test_no_stripe_has_more_events_than_fit_in_a_readers_memory(
+    partition: Partition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(merge_deletes, "_STRIPE_EVENTS", 3)
+    events = [delete(1, row_id, 2 + row_id % 2) for row_id in range(10)]
+    deltas(partition, events)
+    merged = partition.merge_deletes()
+    assert partition.read(merged) == events
+    assert merged.file.stripes == 4
+    with (partition.path / str(merged.attempt)).open("rb") as file:
+        index = pyorc.Reader(file).user_metadata["hive.acid.key.index"]
+    assert index.decode() == "".join("{1},{2},{3};".format(*events[end]) for end in (2, 5, 8, 9))
+
+
 @pytest.mark.parametrize("kind", VALUES)
 def test_a_row_of_any_type_is_null(kind: str, tmp_path: Path) -> None:
     partition = Partition(tmp_path, (kind, "timestamp"))
@@ -289,12 +303,12 @@ def not_dropping(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def counting_inserts(monkeypatch: pytest.MonkeyPatch) -> None:
-    seal = SealedOutput.seal
+    seal = StitchedFile.seal
 
-    def wrong(self: SealedOutput, schema: Any, key_index: Any, operation: int, *more: Any) -> None:
-        seal(self, schema, key_index, 0, *more)
+    def wrong(self: StitchedFile, schema: Any, options: Any, key_index: Any, operation: int, *more: Any) -> None:
+        seal(self, schema, options, key_index, 0, *more)
 
-    monkeypatch.setattr(SealedOutput, "seal", wrong)
+    monkeypatch.setattr(StitchedFile, "seal", wrong)
 
 
 FAULTS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], str]] = {

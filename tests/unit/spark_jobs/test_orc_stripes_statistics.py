@@ -191,6 +191,22 @@ def test_a_file_without_values_says_nothing() -> None:
 
 
 @pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ({"int": {"sum": 0}}, {"int": {"sum": 0}}, {"int": {"sum": 0}}),
+        ({"timestamp": {}}, {"timestamp": {}}, {"timestamp": {}}),
+        ({"int": {"sum": 0}}, {"int": {}}, {}),
+        ({"int": {"sum": 0}}, {}, {}),
+        ({}, {}, {}),
+    ],
+)
+def test_files_without_values_keep_what_all_of_them_say(
+    one: dict[str, Any], other: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    assert merged(column(0, True, **one), column(0, True, **other)) == column(0, True, **expected)
+
+
+@pytest.mark.parametrize(
     ("flags", "expected"),
     [
         ((False, False), False),

@@ -1,0 +1,148 @@
+"""The keys of a bucket's deleted rows, for looking up: 8 bytes each, and a few times that while they are collected.
+
+A key is one number, made of its pair's place among all pairs and of its row id. There are many deletes of few
+transactions, so places take few bits; of the pairs themselves there would be too many to leave room for row ids.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from airflow_provider_acid.exceptions import UnsupportedTableError
+from airflow_provider_acid.spark_jobs.acid_keys import Visibility, count, pairs_of, value_of
+from airflow_provider_acid.spark_jobs.shared_dictionary import encoded, places_of, shared_values
+
+_NUMBER_BITS = 63
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """A range of what :func:`~airflow_provider_acid.spark_jobs.acid_keys.pairs_of` makes, both ends included."""
+
+    low: int
+    high: int
+
+
+ALL_PAIRS = Pairs(0, (1 << _NUMBER_BITS) - 1)
+
+
+@dataclass(frozen=True)
+class DeletedKeys:
+    """Keys of deleted rows of one bucket.
+
+    :param pairs: write ids with statements, as :func:`~airflow_provider_acid.spark_jobs.acid_keys.pairs_of` makes them;
+        ascending, each once.
+    :param row_id_bits: bits of ``numbers`` that are the row id; the others are the place in ``pairs``.
+    :param numbers: ascending, each once.
+    """
+
+    pairs: pa.Array[Any]
+    row_id_bits: int
+    numbers: pa.Array[Any]
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def holds(self, pairs: pa.Array[Any], row_ids: pa.Array[Any]) -> pa.Array[Any]:
+        """Which of these keys are deleted.
+
+        :param pairs: ascending.
+        """
+        start = bisect_left(self.pairs, value_of(pairs[0]), key=value_of)
+        end = bisect_right(self.pairs, value_of(pairs[-1]), key=value_of)
+        if start == end:
+            return pa.repeat(pa.scalar(False), len(pairs))
+        places = pc.index_in(pairs, value_set=self.pairs.slice(start, end - start))
+        fits = pc.less_equal(row_ids, pa.scalar((1 << self.row_id_bits) - 1, pa.int64()))
+        is_near = pc.and_(pc.is_valid(places), fits)
+        wanted: pa.Array[Any] = pc.if_else(is_near, _numbers(places, row_ids, self.row_id_bits), None)
+        limits = pc.min_max(wanted)
+        low, high = limits["min"].as_py(), limits["max"].as_py()
+        if low is None:
+            return pa.repeat(pa.scalar(False), len(pairs))
+        # Of the deletes only those between the first and the last row: a set takes several times an array's memory.
+        offset = start << self.row_id_bits
+        first = bisect_left(self.numbers, offset + low, key=value_of)
+        last = bisect_right(self.numbers, offset + high, key=value_of)
+        near = pc.subtract(self.numbers.slice(first, last - first), pa.scalar(offset, pa.int64()))
+        return pc.is_in(wanted, value_set=near)
+
+
+def deleted_keys(batches: Iterable[pa.RecordBatch], visibility: Visibility, wanted: Pairs = ALL_PAIRS) -> DeletedKeys:
+    """Collect the valid delete events of one bucket.
+
+    :param batches: their ids; checked, and of this bucket's rows only.
+    :param wanted: events of other pairs are left aside.
+    :raises UnsupportedTableError: there are so many write ids and so high row ids that no number holds both.
+    """
+    pieces: list[_Piece] = []
+    for batch in batches:
+        pairs = pairs_of(batch)
+        is_wanted = pc.and_(
+            visibility.valid(batch.column("currentTransaction")),
+            pc.and_(
+                pc.greater_equal(pairs, pa.scalar(wanted.low, pa.int64())),
+                pc.less_equal(pairs, pa.scalar(wanted.high, pa.int64())),
+            ),
+        )
+        row_ids = batch.column("rowId").filter(is_wanted)
+        if len(row_ids):
+            pieces.append(_Piece(encoded(pairs.filter(is_wanted)), row_ids))
+    return _packed(pieces)
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """Keys as they were read; the pairs are :func:`encoded`."""
+
+    pairs: Any
+    row_ids: pa.Array[Any]
+
+
+def _packed(pieces: list[_Piece]) -> DeletedKeys:
+    """Pack the pieces, and take each from the list with that, so that its memory is free for the next."""
+    if not pieces:
+        nothing: pa.Array[Any] = pa.array([], pa.int64())
+        return DeletedKeys(nothing, 0, nothing)
+    pairs = shared_values(piece.pairs for piece in pieces)
+    highest = max(pc.max(piece.row_ids).as_py() for piece in pieces)
+    row_id_bits = highest.bit_length()
+    if row_id_bits + (len(pairs) - 1).bit_length() > _NUMBER_BITS:
+        raise UnsupportedTableError(
+            "the delete events of a bucket",
+            f"name rows of {len(pairs)} write ids and statements with row ids up to {highest}",
+            "compact this partition with Hive",
+        )
+    numbers: list[pa.Array[Any]] = []
+    while pieces:
+        piece = pieces.pop()
+        numbers.append(_numbers(places_of(piece.pairs, pairs), piece.row_ids, row_id_bits))
+    numbers.reverse()
+    return DeletedKeys(pairs, row_id_bits, _ascending_once(numbers))
+
+
+def _numbers(places: pa.Array[Any], row_ids: pa.Array[Any], row_id_bits: int) -> pa.Array[Any]:
+    shifted = pc.shift_left(pc.cast(places, pa.int64()), pa.scalar(row_id_bits, pa.int64()))
+    return pc.bit_wise_or(shifted, row_ids)
+
+
+def _ascending_once(pieces: list[pa.Array[Any]]) -> pa.Array[Any]:
+    numbers = pa.concat_arrays(pieces)
+    pieces.clear()
+    if not _ascends(numbers):
+        numbers = numbers.take(pc.sort_indices(numbers))
+    if len(numbers) > 1:
+        is_new = pc.not_equal(numbers[1:], numbers[:-1])
+        if count(is_new) < len(is_new):
+            numbers = numbers.filter(pa.concat_arrays([pa.array([True]), is_new]))
+    return numbers
+
+
+def _ascends(numbers: pa.Array[Any]) -> bool:
+    return count(pc.greater_equal(numbers[1:], numbers[:-1])) == max(len(numbers) - 1, 0)
