@@ -50,6 +50,7 @@ def configured_settings() -> CompactionSettings:
         listing_threads=as_integer("[hive_acid] listing_threads", _integer("listing_threads")),
         stripe_copy=as_word("[hive_acid] stripe_copy", _text("stripe_copy"), CopiedStripes),
         small_stripe_share=as_number("[hive_acid] small_stripe_share", _number("small_stripe_share")),
+        slice_bytes=as_integer("[hive_acid] slice_bytes", _integer("slice_bytes")),
     )
 
 

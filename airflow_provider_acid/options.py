@@ -115,6 +115,13 @@ OPTIONS = (
         "float",
         "0.03125",
     ),
+    Option(
+        "slice_bytes",
+        "About so many bytes of a bucket's stripes one Spark task decodes and writes anew. A bucket with more of them "
+        "is cut, so that several tasks work on it and none needs memory for all of it.",
+        "integer",
+        "134217728",
+    ),
     Option("worker_timeout", "Seconds after which a silent claim is taken back.", "float", "86400"),
     Option(
         "cleaner_retention_time",

@@ -23,7 +23,8 @@ from airflow_provider_acid.acid.write_ids import TableWriteIds, compactor_list
 from airflow_provider_acid.compaction.staging import open_staging, staging_name
 from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.metastore.pools import new_token
-from airflow_provider_acid.spark_jobs.partition_job import RunItem, run_plan
+from airflow_provider_acid.spark_jobs.bucket_tasks import RunItem
+from airflow_provider_acid.spark_jobs.partition_job import run_plan
 from benchmarks.metering import Meter, this_process, tree_of
 from tests.harness.generated_table import COLUMNS
 

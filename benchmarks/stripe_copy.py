@@ -33,11 +33,11 @@ from airflow_provider_acid.acid.plan import (
 )
 from airflow_provider_acid.spark_jobs.acid_keys import DELETE, INSERT
 from airflow_provider_acid.spark_jobs.arrow_rows import ArrowFile
-from airflow_provider_acid.spark_jobs.merge import merge_bucket
 from airflow_provider_acid.spark_jobs.orc_schema import acid_schema, as_written
 from airflow_provider_acid.spark_jobs.sealed_output import sealed_output
 from airflow_provider_acid.spark_jobs.source_files import KEY_FIELDS
 from airflow_provider_acid.storages.local import LocalStorage
+from tests.harness.plain_job import merge_bucket
 
 COLUMNS = (
     Column("id", "bigint"),

@@ -21,7 +21,8 @@ from airflow_provider_acid.acid.plan import CompactionPlan
 from airflow_provider_acid.acid.result import CompactionResult
 from airflow_provider_acid.exceptions import AcidError
 from airflow_provider_acid.filesystem import Storages
-from airflow_provider_acid.spark_jobs.partition_job import RunItem, run_plan
+from airflow_provider_acid.spark_jobs.bucket_tasks import RunItem
+from airflow_provider_acid.spark_jobs.partition_job import run_plan
 from airflow_provider_acid.spark_jobs.run_directory import Batch, RunDirectory, Seen
 
 _POLL_SECONDS = 0.5
@@ -99,9 +100,7 @@ class Driver:
                 self._report_progress(item, running, seen)
 
     def _report_progress(self, item: int, running: _Running, seen: Seen) -> None:
-        done_bytes = sum(
-            bucket.input_bytes * seen.percent.get((item, bucket.bucket), 0) // 100 for bucket in running.plan.buckets
-        )
+        done_bytes = sum(seen.read_bytes(item, bucket) for bucket in running.plan.buckets)
         if done_bytes <= running.done_bytes:
             return
         # Delete files are listed for every bucket that may need them, so this sum may exceed the partition's bytes.

@@ -7,54 +7,113 @@ those of Hive's ``OrcRawRecordMerger`` with a ``ValidCompactorWriteIdList``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from functools import partial
+from typing import TypeVar
 
 from airflow_provider_acid.acid.names import bucket_file_name
 from airflow_provider_acid.acid.plan import BucketPlan, CompactionPlan, CopiedStripes
 from airflow_provider_acid.filesystem import Storage
-from airflow_provider_acid.spark_jobs.acid_keys import INSERT, Visibility
+from airflow_provider_acid.spark_jobs.acid_keys import INSERT, Visibility, pair_of
 from airflow_provider_acid.spark_jobs.arrow_rows import ArrowRows, NotExactError
 from airflow_provider_acid.spark_jobs.delete_events import events_of_bucket
+from airflow_provider_acid.spark_jobs.deleted_keys import ALL_PAIRS, Pairs, deleted_keys
 from airflow_provider_acid.spark_jobs.exact_rows import ExactRows
-from airflow_provider_acid.spark_jobs.key_filter import deleted_keys
-from airflow_provider_acid.spark_jobs.merge_sources import look_at
-from airflow_provider_acid.spark_jobs.merged import Merged, Progress, attempt_path
+from airflow_provider_acid.spark_jobs.merge_sources import Sources, look_at
+from airflow_provider_acid.spark_jobs.merged import Merged, Part, Progress, attempt_path
 from airflow_provider_acid.spark_jobs.orc_schema import acid_schema
 from airflow_provider_acid.spark_jobs.output_options import writable
 from airflow_provider_acid.spark_jobs.rows_output import RowsOutput, Way, Written
 from airflow_provider_acid.spark_jobs.sealed_output import sealed_output
 from airflow_provider_acid.spark_jobs.source_files import open_in_order
-from airflow_provider_acid.spark_jobs.stitch_rows import stitch_rows, stitching_of
+from airflow_provider_acid.spark_jobs.stitch_rows import Stitching, stitch_rows, stitching_of
+from airflow_provider_acid.spark_jobs.stitch_slices import SlicedRows, join_parts, write_slice
+
+_T = TypeVar("_T")
 
 
 class _NoRowsLeftError(Exception):
     """Ends the writing of a file that would be empty; the storage then drops it."""
 
 
-def merge_rows(storage: Storage, plan: CompactionPlan, bucket: BucketPlan, progress: Progress) -> Merged:
-    """Merge a bucket's files with rows; see :func:`~airflow_provider_acid.spark_jobs.merge.merge_bucket`."""
-    schema, options = acid_schema(plan.columns), writable(plan.orc)
-    path = attempt_path(plan, bucket_file_name(bucket.bucket))
+def begin_rows(storage: Storage, plan: CompactionPlan, bucket: BucketPlan, progress: Progress) -> Merged | SlicedRows:
+    """Merge a bucket's files with rows, or say how it is cut; see :func:`~.merge.begin_bucket`."""
+    schema = acid_schema(plan.columns)
     sources = look_at(storage, bucket, schema, plan.is_for_hive_3)
+    output = _output(storage, plan, bucket, bucket_file_name(bucket.bucket), sources, progress)
+    options = output.options
+    if 0 < options.slice_bytes < sum(source.size_bytes for source in bucket.rows):
+        stitching = stitching_of(output)
+        if stitching.rewritten_bytes > options.slice_bytes:
+            return SlicedRows.of(sources, stitching, options.slice_bytes)
+        return _merge_by(output, stitching)
+    if options.stripe_copy is CopiedStripes.NEVER or sources.largest_stripe_bytes < options.small_stripe_bytes:
+        return _exactly(sources, partial(_decode_all, output))
+    return _merge_by(output, stitching_of(output))
+
+
+def write_part(storage: Storage, plan: CompactionPlan, bucket: BucketPlan, sliced: SlicedRows, number: int) -> Part:
+    """Write and verify one slice of a bucket into a file below ``attempts``.
+
+    :param number: of the slice.
+    :raises CorruptFileError: a source is not the file that was looked at.
+    :raises VerificationError: the written file does not hold what it must.
+    """
+    stripes = [stripe for segment in sliced.of_slice(number) for stripe in segment.stripes]
+    pairs = Pairs(pair_of(stripes[0].first_key), pair_of(stripes[-1].last_key))
+    name = f"{bucket_file_name(bucket.bucket)}.slice_{number:04d}"
+    sources = sliced.sources_of_slice(number)
+    output = _output(storage, plan, bucket, name, sources, lambda done_bytes: None, pairs)
+    return _exactly(sources, partial(write_slice, output, sliced, number))
+
+
+def join_rows(
+    storage: Storage,
+    plan: CompactionPlan,
+    bucket: BucketPlan,
+    sliced: SlicedRows,
+    parts: Sequence[Part],
+    progress: Progress,
+) -> Merged:
+    """Put a bucket's file together of its parts, which stay, and verify it.
+
+    :param parts: of all slices, in their order.
+    :raises CorruptFileError: a source or a part is not the file it was.
+    :raises VerificationError: the written file does not hold what it must.
+    """
+    output = _output(storage, plan, bucket, bucket_file_name(bucket.bucket), sliced.sources, progress)
+    return join_parts(output, sliced, parts)
+
+
+def _output(
+    storage: Storage,
+    plan: CompactionPlan,
+    bucket: BucketPlan,
+    name: str,
+    sources: Sources,
+    progress: Progress,
+    pairs: Pairs = ALL_PAIRS,
+) -> RowsOutput:
     visibility = Visibility.of(plan.high_water_mark, plan.aborted_write_ids)
     events = events_of_bucket(storage, plan, bucket, visibility)
-    deleted = deleted_keys((batch for _, batch in events), visibility)
-    output = RowsOutput(storage, options, bucket, schema, path, sources, visibility, deleted, progress)
-    merge = _way_to_merge(output)
+    deleted = deleted_keys((batch for _, batch in events), visibility, pairs)
+    path, schema = attempt_path(plan, name), acid_schema(plan.columns)
+    return RowsOutput(storage, writable(plan.orc), bucket, schema, path, sources, visibility, deleted, progress)
+
+
+def _exactly(sources: Sources, merge: Callable[[Way], _T]) -> _T:
+    """Merge through Arrow, or where that holds a value not exactly, row by row."""
     if sources.is_exact_in_arrow:
         with suppress(NotExactError):
             return merge(ArrowRows)
     return merge(ExactRows)
 
 
-def _way_to_merge(output: RowsOutput) -> Callable[[Way], Merged]:
-    options, decode_all = output.options, partial(_decode_all, output)
-    if options.stripe_copy is CopiedStripes.NEVER or output.sources.largest_stripe_bytes < options.small_stripe_bytes:
-        return decode_all
-    stitching = stitching_of(output)
-    return partial(stitch_rows, output, stitching) if stitching else decode_all
+def _merge_by(output: RowsOutput, stitching: Stitching) -> Merged:
+    if stitching.copies_any:
+        return _exactly(output.sources, partial(stitch_rows, output, stitching))
+    return _exactly(output.sources, partial(_decode_all, output))
 
 
 def _decode_all(output: RowsOutput, way: Way) -> Merged:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from airflow_provider_acid.acid.exchange import ATTEMPTS_DIRECTORY
 from airflow_provider_acid.acid.plan import CompactionPlan
 from airflow_provider_acid.acid.result import OutputFile
+from airflow_provider_acid.spark_jobs.acid_keys import Key
 
 Progress = Callable[[int], None]
 """Called with the bytes of the sources that are read so far."""
@@ -25,6 +26,21 @@ class Merged:
 
     attempt: str | None
     file: OutputFile
+
+
+@dataclass(frozen=True)
+class Part:
+    """A finished attempt at one slice: a file whose stripes become part of a bucket's.
+
+    :param path: below the partition's location.
+    :param tail_digest: SHA-256 of its tail.
+    :param last_keys: of its stripes, by the slice's segments.
+    """
+
+    path: str
+    size_bytes: int
+    tail_digest: bytes
+    last_keys: tuple[tuple[Key, ...], ...]
 
 
 def attempt_path(plan: CompactionPlan, name: str) -> str:

@@ -11,8 +11,9 @@ from airflow_provider_acid.acid.result import OutputFile
 from airflow_provider_acid.filesystem import Storage, join
 from airflow_provider_acid.spark_jobs.acid_keys import INSERT, Key, Visibility
 from airflow_provider_acid.spark_jobs.arrow_rows import ArrowRows
+from airflow_provider_acid.spark_jobs.deleted_keys import DeletedKeys
 from airflow_provider_acid.spark_jobs.exact_rows import ExactRows
-from airflow_provider_acid.spark_jobs.key_filter import DeletedKeys, KeyFilter
+from airflow_provider_acid.spark_jobs.key_filter import KeyFilter
 from airflow_provider_acid.spark_jobs.merge_sources import Sources, output_calendar
 from airflow_provider_acid.spark_jobs.merged import Merged, Progress
 from airflow_provider_acid.spark_jobs.orc_nan_statistics import without_nan_statistics

@@ -6,12 +6,13 @@ See :mod:`~airflow_provider_acid.acid.exchange` for the files.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
 from airflow_provider_acid.acid import exchange
 from airflow_provider_acid.acid import json_fields as fields
-from airflow_provider_acid.acid.plan import FORMAT_VERSION, CompactionPlan
+from airflow_provider_acid.acid.plan import FORMAT_VERSION, BucketPlan, CompactionPlan
 from airflow_provider_acid.acid.result import CompactionResult
 from airflow_provider_acid.exceptions import ConfigurationError, NameTakenError
 from airflow_provider_acid.filesystem import Storage
@@ -35,13 +36,21 @@ class Seen:
 
     :param alive: the operator's newest counter; -1 before the first.
     :param percent: per item and bucket, how much a task says it has read.
+    :param sliced_mebibytes: per item and bucket, how much was read of slices that are written.
     """
 
     plans: frozenset[int]
     skips: frozenset[int]
     results: frozenset[int]
     alive: int
-    percent: dict[tuple[int, int], int]
+    percent: Mapping[tuple[int, int], int]
+    sliced_mebibytes: Mapping[tuple[int, int], int]
+
+    def read_bytes(self, item: int, bucket: BucketPlan) -> int:
+        """How much of a bucket's files is known to be read."""
+        percent = self.percent.get((item, bucket.bucket), 0)
+        sliced_bytes = self.sliced_mebibytes.get((item, bucket.bucket), 0) << 20
+        return max(bucket.input_bytes * percent // 100, min(sliced_bytes, bucket.input_bytes))
 
 
 class RunDirectory:
@@ -74,6 +83,7 @@ class RunDirectory:
         """List the directory once."""
         found: dict[str, set[int]] = {exchange.PLAN: set(), exchange.SKIP: set(), exchange.RESULT: set()}
         percent: dict[tuple[int, int], int] = {}
+        slices: dict[tuple[int, int], dict[int, int]] = {}
         alive = -1
         for file in self._storage.list().files:
             alive = max(alive, exchange.parse_alive_file(file.path) or -1)
@@ -83,8 +93,12 @@ class RunDirectory:
             elif (read := exchange.parse_bucket_kind(kind)) is not None:
                 bucket, done = read
                 percent[item, bucket] = max(percent.get((item, bucket), 0), done)
+            elif (written := exchange.parse_slice_kind(kind)) is not None:
+                bucket, number, mebibytes = written
+                slices.setdefault((item, bucket), {})[number] = mebibytes
+        sliced = {place: sum(of_bucket.values()) for place, of_bucket in slices.items()}
         plans, skips, results = (frozenset(items) for items in found.values())
-        return Seen(plans, skips, results, alive, percent)
+        return Seen(plans, skips, results, alive, percent, sliced)
 
     def plan(self, item: int) -> CompactionPlan:
         """Read an item's plan.
@@ -104,6 +118,10 @@ class RunDirectory:
     def write_bucket_progress(self, item: int, bucket: int, percent: int) -> None:
         """Report from a task how far it is; another attempt at the same task may have said so before."""
         self._write_once(exchange.item_file(item, exchange.bucket_kind(bucket, percent)), "")
+
+    def write_slice(self, item: int, bucket: int, number: int, mebibytes: int) -> None:
+        """Report from a task that a slice is written; another attempt at the same task may have said so before."""
+        self._write_once(exchange.item_file(item, exchange.slice_kind(bucket, number, mebibytes)), "")
 
     def _write_once(self, name: str, text: str) -> None:
         with suppress(NameTakenError):

@@ -50,13 +50,19 @@ class Donor:
     writer: OrcWriter
     tail_digest: bytes
 
-    def check_unchanged(self, reader: SourceReader) -> None:
-        """Check that the file, opened again, is the one whose stripes were looked at.
 
-        :raises CorruptFileError: it is not.
-        """
-        if hashlib.sha256(_tail(reader)).digest() != self.tail_digest:
-            raise changed_source(reader.name, "changed while it was being compacted")
+def same_donor(reader: SourceReader, schema: OrcType, options: OrcOptions, tail_digest: bytes) -> Donor:
+    """The file, opened again, of which stripes were found to be fit for a copy.
+
+    :param schema: of the output.
+    :param options: of the output.
+    :param tail_digest: of the file that was looked at.
+    :raises CorruptFileError: it is another file now.
+    """
+    donor = donor_of(reader, schema, options)
+    if donor is None or donor.tail_digest != tail_digest:
+        raise changed_source(reader.name, "changed while it was being compacted")
+    return donor
 
 
 def donor_of(reader: SourceReader, schema: OrcType, options: OrcOptions) -> Donor | None:
@@ -74,7 +80,7 @@ def donor_of(reader: SourceReader, schema: OrcType, options: OrcOptions) -> Dono
     )
     if not fits:
         return None
-    end = _tail(reader)
+    end = read_tail_section(reader.file, reader.file.seek(0, 2))
     sections = Sections.of(end)
     writer = OrcWriter.of(sections)
     is_known = _knows_all_of(sections.footer) and _knows_all_of(sections.postscript)
@@ -94,10 +100,6 @@ def may_be_copied(reader: SourceReader, donor: Donor, stripe: int, keys: pa.Reco
     # Hive picks stripes by their limits only where there are no deltas (OrcInputFormat.SplitGenerator), and one NaN can
     # take away a whole stripe's, where its other row groups have theirs.
     return _has_whole_rows(reader, donor, stripe) and _fit(statistics, keys) and not columns_with_nan(statistics)
-
-
-def _tail(reader: SourceReader) -> bytes:
-    return read_tail_section(reader.file, reader.file.seek(0, 2))
 
 
 def _knows_all_of(message: Message) -> bool:

@@ -5,9 +5,9 @@ Pure values, so that a big bucket can be cut between segments.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import accumulate, groupby
 
 from airflow_provider_acid.spark_jobs.acid_keys import Key
 
@@ -20,16 +20,20 @@ class SurveyedStripe:
     :param stripe: its number in the file.
     :param size_bytes: with its indexes and its footer.
     :param rows_left: rows that stay.
+    :param first_key: of its first row.
     :param last_key: of its last row.
     :param is_untouched: whether its bytes may be copied: all of its rows stay, and nothing else speaks against it.
+    :param statistics_bytes: of its statistics, which a copy takes along; 0 where it may not be copied.
     """
 
     source: int
     stripe: int
     size_bytes: int
     rows_left: int
+    first_key: Key
     last_key: Key
     is_untouched: bool
+    statistics_bytes: int
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,11 @@ class Segment:
     is_copied: bool
     stripes: tuple[SurveyedStripe, ...]
 
+    @property
+    def size_bytes(self) -> int:
+        """Of all its stripes as they are."""
+        return sum(stripe.size_bytes for stripe in self.stripes)
+
 
 def plan_segments(stripes: Sequence[SurveyedStripe], small_bytes: int) -> tuple[Segment, ...]:
     """Decide which stripes are copied.
@@ -52,6 +61,48 @@ def plan_segments(stripes: Sequence[SurveyedStripe], small_bytes: int) -> tuple[
     """
     left = [stripe for stripe in stripes if stripe.rows_left]
     return tuple(_merged(_copied_or_not(left, small_bytes)))
+
+
+def cut_segments(segments: Iterable[Segment], slice_bytes: int) -> tuple[Segment, ...]:
+    """Divide what is written anew, so that no piece has much more than a slice's bytes; a stripe stays whole.
+
+    :param slice_bytes: 1 at least.
+    """
+    return tuple(
+        piece for segment in segments for piece in ([segment] if segment.is_copied else _pieces(segment, slice_bytes))
+    )
+
+
+def _pieces(segment: Segment, slice_bytes: int) -> Iterator[Segment]:
+    """Pieces of about the same size."""
+    number = -(-segment.size_bytes // slice_bytes)
+    ends = list(accumulate(stripe.size_bytes for stripe in segment.stripes))
+
+    def piece_of(place: int) -> int:
+        middle = ends[place] - segment.stripes[place].size_bytes / 2
+        return int(middle * number / segment.size_bytes)
+
+    for _, places in groupby(range(len(segment.stripes)), piece_of):
+        yield Segment(False, tuple(segment.stripes[place] for place in places))
+
+
+def gather_slices(segments: Sequence[Segment], slice_bytes: int) -> tuple[tuple[int, ...], ...]:
+    """What one task each writes anew: places of segments that are not copied, in their order.
+
+    :param segments: as :func:`cut_segments` left them.
+    :param slice_bytes: a slice has more only where one segment has more.
+    """
+    slices: list[list[int]] = []
+    gathered_bytes = 0
+    for place, segment in enumerate(segments):
+        if segment.is_copied:
+            continue
+        if not slices or gathered_bytes + segment.size_bytes > slice_bytes:
+            slices.append([])
+            gathered_bytes = 0
+        slices[-1].append(place)
+        gathered_bytes += segment.size_bytes
+    return tuple(map(tuple, slices))
 
 
 def _copied_or_not(stripes: Sequence[SurveyedStripe], small_bytes: int) -> Iterator[Segment]:

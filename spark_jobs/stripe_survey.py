@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
-from airflow_provider_acid.acid.plan import OrcOptions, SourceFile
+from airflow_provider_acid.acid.plan import CopiedStripes, OrcOptions, SourceFile
 from airflow_provider_acid.filesystem import Storage
 from airflow_provider_acid.spark_jobs.acid_keys import key_at
 from airflow_provider_acid.spark_jobs.key_filter import KeyFilter
@@ -17,16 +17,26 @@ from airflow_provider_acid.spark_jobs.stripe_segments import SurveyedStripe
 
 
 @dataclass(frozen=True)
-class Survey:
-    """All stripes of a bucket's files with rows, in the order of their keys.
+class SurveyedFile:
+    """What is known of a file with rows before anything is written.
 
-    :param donors: per file; None where none of its stripes may be copied.
-    :param first_row_ids: per file, the row number of its first row, where it has no ACID columns.
+    :param first_row_id: row number of its first row, where it has no ACID columns.
+    :param tail_digest: SHA-256 of its tail; None where none of its stripes may be copied.
+    """
+
+    first_row_id: int
+    tail_digest: bytes | None
+
+
+@dataclass(frozen=True)
+class Survey:
+    """All stripes of a bucket's files with rows, in the order of their keys; it says the same in every task.
+
+    :param files: in the bucket's order.
     """
 
     stripes: tuple[SurveyedStripe, ...]
-    donors: tuple[Donor | None, ...]
-    first_row_ids: tuple[int, ...]
+    files: tuple[SurveyedFile, ...]
     rows_aborted: int
     rows_deleted: int
 
@@ -43,18 +53,17 @@ def survey_stripes(
     :raises UnsupportedTableError: events of ACID version 1.
     """
     stripes: list[SurveyedStripe] = []
-    donors: list[Donor | None] = []
-    first_row_ids: list[int] = []
+    files: list[SurveyedFile] = []
     counts = _Counts()
-    with closing(open_in_order(storage, sources)) as files:
-        for number, (_, reader) in enumerate(files):
-            donor = donor_of(reader, schema, options) if reader else None
-            donors.append(donor)
-            first_row_ids.append(reader.first_row_id if reader else 0)
+    may_copy = options.stripe_copy is not CopiedStripes.NEVER
+    with closing(open_in_order(storage, sources)) as opened:
+        for number, (_, reader) in enumerate(opened):
+            donor = donor_of(reader, schema, options) if reader and may_copy else None
+            files.append(SurveyedFile(reader.first_row_id if reader else 0, donor.tail_digest if donor else None))
             for stripe in range(len(reader.tail.stripes) if reader else 0):
                 assert reader is not None
                 stripes += _look_at(reader, donor, key_filter, counts, (number, stripe))
-    return Survey(tuple(stripes), tuple(donors), tuple(first_row_ids), counts.aborted, counts.deleted)
+    return Survey(tuple(stripes), tuple(files), counts.aborted, counts.deleted)
 
 
 @dataclass
@@ -74,13 +83,15 @@ def _look_at(
         return []
     counts.aborted += kept.rows_aborted
     counts.deleted += kept.rows_deleted
-    is_untouched = kept.mask is None and donor is not None and may_be_copied(reader, donor, stripe, keys)
+    copied = donor if donor and kept.mask is None and may_be_copied(reader, donor, stripe, keys) else None
     found = SurveyedStripe(
         source=source,
         stripe=stripe,
         size_bytes=reader.tail.stripes[stripe].size_bytes,
         rows_left=keys.num_rows - kept.rows_aborted - kept.rows_deleted,
+        first_key=key_at(keys, 0),
         last_key=key_at(keys, keys.num_rows - 1),
-        is_untouched=is_untouched,
+        is_untouched=copied is not None,
+        statistics_bytes=copied.sections.metadata.stripeStats[stripe].ByteSize() if copied else 0,
     )
     return [found]

@@ -7,7 +7,8 @@ once and never changed:
 - ``batch.json``: number of items and how long the application waits without a sign of life;
 - ``NNNN.plan.json`` or ``NNNN.skip``: the operator's word on item NNNN; ``operator.alive.K``: its sign of life;
 - ``NNNN.result.json``: the application's word on it; ``NNNN.progress.K``: how far it is;
-- ``NNNN.bucket.B.P``: a task's word that P per cent of bucket B are read.
+- ``NNNN.bucket.B.P``: a task's word that P per cent of bucket B are read;
+- ``NNNN.slice.B.S.M``: a task's word that slice S of bucket B is written, which was made of M mebibytes.
 """
 
 from __future__ import annotations
@@ -37,8 +38,9 @@ BATCH_FILE = "batch.json"
 PLAN, SKIP, RESULT = "plan.json", "skip", "result.json"
 """Kinds of an item's files in a run directory."""
 
-_ITEM = re.compile(r"(\d{4,})\.(plan\.json|skip|result\.json|progress\.\d+|bucket\.\d+\.\d+)")
+_ITEM = re.compile(r"(\d{4,})\.(plan\.json|skip|result\.json|progress\.\d+|bucket\.\d+\.\d+|slice(?:\.\d+){3})")
 _BUCKET = re.compile(r"bucket\.(\d+)\.(\d+)")
+_SLICE = re.compile(r"slice\.(\d+)\.(\d+)\.(\d+)")
 _ALIVE = re.compile(r"operator\.alive\.(\d+)")
 
 
@@ -61,6 +63,17 @@ def parse_bucket_kind(kind: str) -> tuple[int, int] | None:
     """Bucket and per cent of a task's report; None for any other kind."""
     match = _BUCKET.fullmatch(kind)
     return (int(match[1]), int(match[2])) if match else None
+
+
+def slice_kind(bucket: int, number: int, mebibytes: int) -> str:
+    """Kind of a task's report on a slice that is written."""
+    return f"slice.{bucket}.{number}.{mebibytes}"
+
+
+def parse_slice_kind(kind: str) -> tuple[int, int, int] | None:
+    """Bucket, number and mebibytes of a slice that is written; None for any other kind."""
+    match = _SLICE.fullmatch(kind)
+    return (int(match[1]), int(match[2]), int(match[3])) if match else None
 
 
 def alive_file(counter: int) -> str:

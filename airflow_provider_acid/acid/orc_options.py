@@ -39,6 +39,7 @@ def orc_options(
         ),
         stripe_copy=policy.stripe_copy,
         small_stripe_share=policy.small_stripe_share,
+        slice_bytes=policy.slice_bytes,
     )
 
 

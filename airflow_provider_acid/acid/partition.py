@@ -73,7 +73,8 @@ class CompactionPolicy:
     :param publishes_by_commit: whether a result becomes part of the table by the commit of its transaction (Hive 4),
         or by its rename (Hive 3).
     :param pairs_by_rename: whether, on Hive 3, a minor may make a delta and a delete delta.
-    :param stripe_copy: see :class:`~airflow_provider_acid.acid.plan.OrcOptions`, and so for ``small_stripe_share``.
+    :param stripe_copy: see :class:`~airflow_provider_acid.acid.plan.OrcOptions`, and so for ``small_stripe_share`` and
+        ``slice_bytes``.
     """
 
     max_deltas: int = 500
@@ -84,3 +85,4 @@ class CompactionPolicy:
     pairs_by_rename: bool = False
     stripe_copy: CopiedStripes = CopiedStripes.AUTO
     small_stripe_share: float = OrcOptions.small_stripe_share
+    slice_bytes: int = OrcOptions.slice_bytes

@@ -185,6 +185,7 @@ class OrcOptions:
     :param compression: ``none``, ``zlib``, ``snappy``, ``lz4`` or ``zstd``; never anything but the table's own.
     :param stripe_copy: which stripes are copied.
     :param small_stripe_share: of ``stripe_bytes``; smaller stripes that follow each other are rewritten together.
+    :param slice_bytes: about so many bytes of a bucket's stripes one task rewrites; 0 leaves all to the bucket's one.
     """
 
     compression: str = "zlib"
@@ -194,6 +195,7 @@ class OrcOptions:
     bloom_filter_columns: tuple[str, ...] = ()
     stripe_copy: CopiedStripes = CopiedStripes.AUTO
     small_stripe_share: float = 1 / 32
+    slice_bytes: int = 134_217_728
 
     @property
     def small_stripe_bytes(self) -> int:
@@ -202,7 +204,7 @@ class OrcOptions:
 
     @classmethod
     def from_json(cls, data: JsonObject) -> OrcOptions:
-        """Decode the options; a plan of a release that copied no stripes is carried out without copies."""
+        """Decode the options; a plan of a release that knew no copies or no slices is carried out without them."""
         copies = "stripe_copy" in data
         return cls(
             fields.text(data, "compression"),
@@ -212,6 +214,7 @@ class OrcOptions:
             fields.texts(data, "bloom_filter_columns"),
             fields.word(data, "stripe_copy", CopiedStripes) if copies else CopiedStripes.NEVER,
             fields.number(data, "small_stripe_share") if copies else cls.small_stripe_share,
+            fields.integer(data, "slice_bytes") if "slice_bytes" in data else 0,
         )
 
 

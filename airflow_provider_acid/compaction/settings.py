@@ -79,6 +79,7 @@ class CompactionSettings:
     :param listing_threads: threads that list partitions in an evaluation, where that is waiting; 1 for none.
     :param stripe_copy: which stripes of full-ACID files are copied as bytes.
     :param small_stripe_share: of the table's stripe size; smaller stripes beside each other are rewritten together.
+    :param slice_bytes: about so many bytes of a bucket's stripes one Spark task rewrites.
     :param storages: opens the tables' locations.
     """
 
@@ -105,6 +106,7 @@ class CompactionSettings:
     listing_threads: int = 8
     stripe_copy: CopiedStripes = CopiedStripes.AUTO
     small_stripe_share: float = OrcOptions.small_stripe_share
+    slice_bytes: int = OrcOptions.slice_bytes
     storages: Storages = field(default_factory=Storages)
 
     def policy(self, publishes_by_commit: bool = True) -> CompactionPolicy:
@@ -124,4 +126,5 @@ class CompactionSettings:
             pairs_by_rename=self.minor_pairs_on_hive_3,
             stripe_copy=self.stripe_copy,
             small_stripe_share=self.small_stripe_share,
+            slice_bytes=self.slice_bytes,
         )

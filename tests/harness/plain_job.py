@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from airflow_provider_acid.acid.plan import CompactionPlan
+from airflow_provider_acid.acid.plan import BucketPlan, CompactionPlan
 from airflow_provider_acid.acid.result import CompactionResult
-from airflow_provider_acid.filesystem import Storages
-from airflow_provider_acid.spark_jobs.merge import merge_bucket
-from airflow_provider_acid.spark_jobs.merged import Merged
+from airflow_provider_acid.filesystem import Storage, Storages
+from airflow_provider_acid.spark_jobs.merge import begin_bucket
+from airflow_provider_acid.spark_jobs.merge_rows import join_rows, write_part
+from airflow_provider_acid.spark_jobs.merged import Merged, Progress
 from airflow_provider_acid.spark_jobs.partition_job import carry_out
+from airflow_provider_acid.spark_jobs.stitch_slices import SlicedRows
 
 
 def run_plainly(plan: CompactionPlan, storages: Storages | None = None) -> CompactionResult:
@@ -19,6 +21,17 @@ def run_plainly(plan: CompactionPlan, storages: Storages | None = None) -> Compa
     """
     storages = storages or Storages()
     return carry_out(storages, plan, lambda: _merge_buckets(storages, plan))
+
+
+def merge_bucket(storage: Storage, plan: CompactionPlan, bucket: BucketPlan, progress: Progress) -> tuple[Merged, ...]:
+    """A bucket from beginning to end, its slices one after the other."""
+    begun = begin_bucket(storage, plan, bucket, progress)
+    if not isinstance(begun, SlicedRows):
+        return begun
+    parts = [write_part(storage, plan, bucket, begun, number) for number in range(len(begun.slices))]
+    merged = join_rows(storage, plan, bucket, begun, parts, progress)
+    storage.delete([part.path for part in parts])
+    return (merged,)
 
 
 def _merge_buckets(storages: Storages, plan: CompactionPlan) -> list[Merged]:

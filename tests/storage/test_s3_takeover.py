@@ -24,13 +24,13 @@ from airflow_provider_acid.compaction.steps import Step
 from airflow_provider_acid.compaction.store_rules import staging_on
 from airflow_provider_acid.exceptions import StorageError
 from airflow_provider_acid.metastore.pools import new_token
-from airflow_provider_acid.spark_jobs.merge import merge_bucket
 from airflow_provider_acid.spark_jobs.merged import Merged
 from airflow_provider_acid.spark_jobs.partition_job import carry_out
 from airflow_provider_acid.storages import s3_signed
 from airflow_provider_acid.storages.s3 import S3Storage
 from tests.harness.compaction_chain import PATIENCE_SECONDS, Chain
 from tests.harness.metastore_server import MetastoreServer
+from tests.harness.plain_job import merge_bucket
 from tests.harness.s3_server import S3Server
 from tests.harness.thrift_admin import ThriftAdmin
 from tests.storage.remote_tables import RemotePlace, RemoteTable

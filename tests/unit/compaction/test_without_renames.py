@@ -21,11 +21,10 @@ from airflow_provider_acid.compaction.staging import open_staging, staging_name
 from airflow_provider_acid.compaction.steps import Step
 from airflow_provider_acid.compaction.store_rules import publication_on, staging_on
 from airflow_provider_acid.exceptions import OwnershipLostError, StorageError, VerificationError
-from airflow_provider_acid.spark_jobs.merge import merge_bucket
 from airflow_provider_acid.spark_jobs.merged import Merged
 from airflow_provider_acid.spark_jobs.partition_job import carry_out
 from airflow_provider_acid.storages.s3_signed import AHEAD_SECONDS, LATE_SECONDS, SIGNED_SECONDS
-from tests.harness.plain_job import run_plainly
+from tests.harness.plain_job import merge_bucket, run_plainly
 from tests.unit.compaction.copying_storage import CopyingStorage, CopyingStorages
 from tests.unit.spark_jobs.acid_files import Partition, insert
 

@@ -25,6 +25,7 @@ READ: dict[str, tuple[str, Callable[[], object], object]] = {
     "listing_threads": ("7", lambda: configured_settings().listing_threads, 7),
     "stripe_copy": ("never", lambda: configured_settings().policy().stripe_copy, CopiedStripes.NEVER),
     "small_stripe_share": ("0.25", lambda: configured_settings().policy().small_stripe_share, 0.25),
+    "slice_bytes": ("7", lambda: configured_settings().policy().slice_bytes, 7),
     "worker_timeout": ("7", lambda: configured_settings().worker_timeout_seconds, 7.0),
     "cleaner_retention_time": ("7", lambda: configured_settings().retention_seconds, 7.0),
     "cleaner_lock_wait_seconds": ("7", lambda: configured_settings().cleaning_lock_wait_seconds, 7.0),
@@ -80,6 +81,7 @@ def test_an_option_is_read_when_it_is_needed(name: str, monkeypatch: pytest.Monk
         ("listing_threads", "0"),
         ("stripe_copy", "sometimes"),
         ("small_stripe_share", "-0.1"),
+        ("slice_bytes", "0"),
     ],
 )
 def test_a_value_that_cannot_be_used_is_refused_by_its_options_name(

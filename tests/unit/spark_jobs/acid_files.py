@@ -27,14 +27,17 @@ from airflow_provider_acid.acid.plan import (
     SourceFile,
     SyntheticIds,
 )
-from airflow_provider_acid.spark_jobs.merge import merge_bucket
 from airflow_provider_acid.spark_jobs.merged import Merged
 from airflow_provider_acid.storages.local import LocalStorage
+from tests.harness.plain_job import merge_bucket
 
 STAGING = "_staging"
 
 STRIPE_COPY = CopiedStripes(os.environ.get("STRIPE_COPY", "auto"))
 """Whether stripes are copied where a test does not say it; all tests hold for every value."""
+
+SLICE_BYTES = int(os.environ.get("SLICE_BYTES", OrcOptions.slice_bytes))
+"""Where buckets are cut if a test does not say it; most tests hold for 1, too, with which every stripe is a slice."""
 
 Event = tuple[int, int, int, int, int, Any]
 
@@ -85,7 +88,7 @@ def major_plan(path: Path, format: FileFormat, target: str, **fields: Any) -> Co
         "directories": (),
         "side_files": (),
         "bucketed": False,
-        "orc": OrcOptions(stripe_copy=STRIPE_COPY),
+        "orc": OrcOptions(stripe_copy=STRIPE_COPY, slice_bytes=SLICE_BYTES),
         **fields,
     }
     return CompactionPlan(
@@ -182,7 +185,7 @@ class Partition:
             high_water_mark=high_water_mark,
             aborted_write_ids=tuple(aborted),
             bucketed=bucketed,
-            orc=replace(orc or OrcOptions(), stripe_copy=stripe_copy),
+            orc=replace(orc or OrcOptions(slice_bytes=SLICE_BYTES), stripe_copy=stripe_copy),
             buckets=tuple(
                 BucketPlan(OutputKind.ROWS, bucket, tuple(rows), tuple(self.deletes))
                 for bucket, rows in sorted(self.rows.items())

@@ -17,9 +17,9 @@ import pytest
 from airflow_provider_acid.acid.plan import BucketPlan, Column, FileFormat, OutputKind, SourceFile
 from airflow_provider_acid.exceptions import CorruptFileError, VerificationError
 from airflow_provider_acid.spark_jobs import file_copy
-from airflow_provider_acid.spark_jobs.merge import merge_bucket
 from airflow_provider_acid.spark_jobs.merged import Merged
 from airflow_provider_acid.storages.local import LocalStorage
+from tests.harness.plain_job import merge_bucket
 from tests.unit.spark_jobs.acid_files import STAGING, major_plan, orc_content
 from tests.unit.spark_jobs.orc_tails import Tail
 

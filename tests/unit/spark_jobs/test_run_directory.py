@@ -14,20 +14,28 @@ import pytest
 from pyspark.errors import PySparkException
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import FORMAT_VERSION, CompactionPlan, OutputKind
+from airflow_provider_acid.acid.plan import (
+    FORMAT_VERSION,
+    BucketPlan,
+    CompactionPlan,
+    OrcOptions,
+    OutputKind,
+    SourceFile,
+)
 from airflow_provider_acid.acid.result import CompactionResult, OutputFile
-from airflow_provider_acid.exceptions import ConfigurationError
+from airflow_provider_acid.exceptions import ConfigurationError, StorageError
 from airflow_provider_acid.filesystem import Storages
-from airflow_provider_acid.spark_jobs import compact, partition_job
+from airflow_provider_acid.spark_jobs import bucket_tasks, compact, partition_job, spark_tasks
+from airflow_provider_acid.spark_jobs.bucket_tasks import RunItem, begin_task
 from airflow_provider_acid.spark_jobs.compact import EXIT_ABANDONED, EXIT_DONE, Driver
-from airflow_provider_acid.spark_jobs.partition_job import RunItem, answer_for, run_plan
+from airflow_provider_acid.spark_jobs.partition_job import run_plan
 from airflow_provider_acid.spark_jobs.run_directory import RunDirectory
 from airflow_provider_acid.storages.local import LocalStorage
 from tests.unit.spark_jobs.acid_files import STAGING, Partition, delete, insert, read_events
 
 
 class FakeSpark:
-    """Runs the tasks where it is asked to, one after the other."""
+    """Runs the tasks where it is asked to, one after the other, and answers in no order that anybody asked for."""
 
     @property
     def sparkContext(self) -> FakeSpark:  # noqa: N802 - Spark's name
@@ -48,8 +56,8 @@ class FakeSpark:
         self.task = task
         return self
 
-    def collect(self) -> list[dict[str, str]]:
-        return [{"answer": self.task(place)} for place in range(self.tasks)]
+    def collect(self) -> list[dict[str, bytes]]:
+        return [{"answer": self.task(place)} for place in range(self.tasks)][::-1]
 
 
 class FakeUdf:
@@ -73,7 +81,7 @@ SPARK: Any = FakeSpark()
 
 @pytest.fixture(autouse=True)
 def _without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(partition_job, "udf", FakeUdf)
+    monkeypatch.setattr(spark_tasks, "udf", FakeUdf)
 
 
 @pytest.fixture
@@ -207,12 +215,12 @@ def test_a_staging_directory_that_vanishes_while_merging_is_not_made_again(
 ) -> None:
     made = partition(tmp_path / "p")
 
-    def vanish(document: str, place: int, item: RunItem) -> str:
-        answer = answer_for(document, place, item)
+    def vanish(document: str, place: int, item: RunItem) -> Any:
+        answer = begin_task(document, place, item)
         shutil.rmtree(tmp_path / "p" / STAGING)
         return answer
 
-    monkeypatch.setattr(partition_job, "answer_for", vanish)
+    monkeypatch.setattr(partition_job, "begin_task", vanish)
     assert run_plan(SPARK, made.plan(), item_of(run)).error is not None
     assert not (tmp_path / "p" / STAGING).exists()
 
@@ -221,11 +229,11 @@ def test_a_task_that_runs_twice_does_not_double_a_file(run: Path, tmp_path: Path
     made = partition(tmp_path / "p")
     document = made.plan().to_json()
 
-    def twice(document: str, place: int, item: RunItem) -> str:
-        answer_for(document, place, item)
-        return answer_for(document, place, item)
+    def twice(document: str, place: int, item: RunItem) -> Any:
+        begin_task(document, place, item)
+        return begin_task(document, place, item)
 
-    monkeypatch.setattr(partition_job, "answer_for", twice)
+    monkeypatch.setattr(partition_job, "begin_task", twice)
     found = run_plan(SPARK, CompactionPlan.from_json(document), item_of(run))
     assert found.error is None
     output = tmp_path / "p" / STAGING / "output/rows"
@@ -238,10 +246,106 @@ def test_a_task_that_runs_twice_does_not_double_a_file(run: Path, tmp_path: Path
 def test_a_task_tells_how_far_it_is_unless_it_is_quick(
     quiet_seconds: float, is_told: bool, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(partition_job, "_QUIET_SECONDS", quiet_seconds)
-    answer_for(partition(tmp_path / "p").plan().to_json(), 0, item_of(run))
+    monkeypatch.setattr(bucket_tasks, "_QUIET_SECONDS", quiet_seconds)
+    begin_task(partition(tmp_path / "p").plan().to_json(), 0, item_of(run))
     assert (run / "0000.bucket.0.100").exists() is is_told
     assert bool(list(run.iterdir())) is is_told
+
+
+def test_a_bucket_in_slices_leaves_its_file_alone(run: Path, tmp_path: Path) -> None:
+    made = sliced_partition(tmp_path / "p")
+    found = run_plan(SPARK, made.plan(orc=OrcOptions(slice_bytes=1)), item_of(run))
+    assert found.error is None
+    assert [(file.bucket, file.rows_in, file.rows_deleted, file.stripes) for file in found.files] == [
+        (0, 8, 2, 2),
+        (1, 4, 0, 1),
+    ]
+    assert made.attempts() == []
+    output = tmp_path / "p" / STAGING / "output/rows"
+    assert sorted(file.name for file in output.iterdir()) == [
+        "_metadata_acid",
+        "_orc_acid_version",
+        "bucket_00000",
+        "bucket_00001",
+    ]
+    assert [event[1:4:2] for event in read_events(output / "bucket_00000")] == [
+        (write_id, row_id) for write_id in (1, 2) for row_id in (1, 2, 3)
+    ]
+
+
+def test_parts_that_cannot_be_removed_do_not_end_a_compaction(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = sliced_partition(tmp_path / "p")
+
+    def refuse(self: LocalStorage, names: list[str]) -> None:
+        raise StorageError(str(names), "cannot be deleted", "look")
+
+    monkeypatch.setattr(LocalStorage, "delete", refuse)
+    assert run_plan(SPARK, made.plan(orc=OrcOptions(slice_bytes=1)), item_of(run)).error is None
+    assert [name.split(".")[:2] for name in made.attempts()] == [
+        ["bucket_00000", "slice_0000"],
+        ["bucket_00000", "slice_0001"],
+    ]
+
+
+@pytest.mark.parametrize("task", ["begin_task", "slice_task", "join_task"])
+def test_a_refusal_of_any_task_is_the_plans_error(
+    task: str, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = sliced_partition(tmp_path / "p")
+    refused = bucket_tasks.Refusal("the bucket: is not liked. Remedy: another one")
+    monkeypatch.setattr(partition_job, task, lambda *arguments: refused)
+    error = run_plan(SPARK, made.plan(orc=OrcOptions(slice_bytes=1)), item_of(run)).error
+    more = {"begin_task": " (1 more tasks failed)", "slice_task": " (1 more tasks failed)", "join_task": ""}
+    assert error == refused.text + more[task]
+    assert not (tmp_path / "p" / STAGING / "result.json").exists()
+
+
+@pytest.mark.parametrize("lost", [slice(1, None), slice(0, 1), slice(0, 0)])
+def test_an_answer_that_is_lost_is_the_plans_error(
+    lost: slice, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = sliced_partition(tmp_path / "p")
+    collect = FakeSpark.collect
+    monkeypatch.setattr(FakeSpark, "collect", lambda self: collect(self)[lost])
+    error = str(run_plan(SPARK, made.plan(), item_of(run)).error)
+    assert "answers of 2 tasks" in error
+    assert not (tmp_path / "p" / STAGING / "result.json").exists()
+
+
+def test_slices_tell_when_they_are_written(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    start(run, 1)
+    monkeypatch.setattr(bucket_tasks, "_QUIET_SECONDS", 0.0)
+    made = sliced_partition(tmp_path / "p")
+    plan = made.plan(orc=OrcOptions(slice_bytes=1))
+    assert run_plan(SPARK, plan, item_of(run)).error is None
+    assert {"0000.slice.0.0.0", "0000.slice.0.1.0"} <= {file.name for file in run.iterdir()}
+
+
+def test_a_bucket_is_as_far_as_its_slices_or_its_task_say(run: Path) -> None:
+    for kind in ("bucket.0.10", "slice.0.0.64", "slice.0.7.32", "slice.1.0.64", "bucket.2.50"):
+        (run / f"0003.{kind}").touch()
+    seen = RunDirectory(LocalStorage(str(run))).look()
+
+    def read_mebibytes(bucket: int, mebibytes: int) -> int:
+        file = SourceFile("base_0000001/bucket", mebibytes << 20)
+        return seen.read_bytes(3, BucketPlan(OutputKind.ROWS, bucket, (file,), ())) >> 20
+
+    assert [read_mebibytes(0, size) for size in (2000, 200, 50)] == [200, 96, 50]
+    assert [read_mebibytes(1, 100), read_mebibytes(2, 100), read_mebibytes(3, 100)] == [64, 50, 0]
+
+
+def sliced_partition(path: Path) -> Partition:
+    """Two stripes, and a row of each deleted; a second bucket that is not cut."""
+    made = Partition(path)
+    for write_id in (1, 2):
+        made.write(
+            f"delta_000000{write_id}_000000{write_id}_0000", [insert(write_id, row_id, 0) for row_id in range(4)]
+        )
+    made.write("delta_0000003_0000003_0000", [insert(3, row_id, 0, bucket=1) for row_id in range(4)], bucket=1)
+    made.write("delete_delta_0000004_0000004_0000", [delete(write_id, 0, 4) for write_id in (1, 2)])
+    return made
 
 
 def test_a_failing_spark_job_is_the_plans_error(run: Path, tmp_path: Path, monkeypatch: Any) -> None:

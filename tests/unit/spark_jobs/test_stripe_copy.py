@@ -15,8 +15,8 @@ from pyorc import PredicateColumn, TypeKind
 from pyorc.predicates import Predicate
 
 from airflow_provider_acid.acid.plan import CopiedStripes, OrcOptions, OutputKind
-from airflow_provider_acid.spark_jobs.merge import merge_bucket
 from airflow_provider_acid.spark_jobs.merged import Merged
+from tests.harness.plain_job import merge_bucket
 from tests.unit.spark_jobs.acid_files import Event, Partition, bucket_property, delete, insert, read_events
 from tests.unit.spark_jobs.orc_tails import Tail
 from tests.unit.spark_jobs.striped_files import (

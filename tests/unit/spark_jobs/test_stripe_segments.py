@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
-from airflow_provider_acid.spark_jobs.stripe_segments import SurveyedStripe, plan_segments
+from airflow_provider_acid.spark_jobs.stripe_segments import (
+    Segment,
+    SurveyedStripe,
+    cut_segments,
+    gather_slices,
+    plan_segments,
+)
 
 SMALL_BYTES = 100
 
@@ -55,17 +63,56 @@ def test_every_stripe_with_rows_comes_once_and_in_order() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("stripes", "slice_bytes", "pieces"),
+    [
+        ("LLL", 1, ["copy LLL"]),
+        ("xxxx", 1000, ["write xx", "write xx"]),
+        ("xxxx", 999, ["write x", "write xx", "write x"]),
+        ("xxxx", 2000, ["write xxxx"]),
+        ("xxx", 1, ["write x", "write x", "write x"]),
+        ("tttttttttt", 500, ["write ttttt", "write ttttt"]),
+        ("LxxLxL", 500, ["copy L", "write x", "write x", "copy L", "write x", "copy L"]),
+    ],
+)
+def test_what_is_written_anew_is_cut_evenly(stripes: str, slice_bytes: int, pieces: list[str]) -> None:
+    assert told(stripes, cut_segments(plan_segments(surveyed(stripes), SMALL_BYTES), slice_bytes)) == pieces
+
+
+@pytest.mark.parametrize(
+    ("stripes", "slice_bytes", "slices"),
+    [
+        ("LLL", 1, []),
+        ("xL", 1, [(0,)]),
+        ("LxLxLxL", 1000, [(1, 3), (5,)]),
+        ("LxLxLxL", 499, [(1,), (3,), (5,)]),
+        ("xxxxLx", 1000, [(0,), (1,), (3,)]),
+        ("tLtLxLt", 599, [(0, 2), (4, 6)]),
+    ],
+)
+def test_pieces_are_gathered_in_their_order_until_a_slice_is_full(
+    stripes: str, slice_bytes: int, slices: list[tuple[int, ...]]
+) -> None:
+    segments = cut_segments(plan_segments(surveyed(stripes), SMALL_BYTES), slice_bytes)
+    assert gather_slices(segments, slice_bytes) == tuple(slices)
+
+
 def planned(letters: str, small_bytes: int) -> list[str]:
+    return told(letters, plan_segments(surveyed(letters), small_bytes))
+
+
+def told(letters: str, segments: Sequence[Segment]) -> list[str]:
     return [
         f"{'copy' if segment.is_copied else 'write'} {''.join(letters[stripe.stripe] for stripe in segment.stripes)}"
-        for segment in plan_segments(surveyed(letters), small_bytes)
+        for segment in segments
     ]
 
 
 def surveyed(letters: str) -> list[SurveyedStripe]:
-    return [SurveyedStripe(0, number, *_figures(letter, number)) for number, letter in enumerate(letters)]
+    return [_stripe(letter, number) for number, letter in enumerate(letters)]
 
 
-def _figures(letter: str, number: int) -> tuple[int, int, tuple[int, int, int], bool]:
+def _stripe(letter: str, number: int) -> SurveyedStripe:
     size_bytes, rows_left, is_untouched = STRIPES[letter]
-    return size_bytes, rows_left, (1, 1 << 29, number), is_untouched
+    first_key, last_key = (1, 1 << 29, 10 * number), (1, 1 << 29, 10 * number + 9)
+    return SurveyedStripe(0, number, size_bytes, rows_left, first_key, last_key, is_untouched, 0)

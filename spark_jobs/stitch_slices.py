@@ -1,0 +1,139 @@
+"""A bucket too large for one task: slices of what must be decoded are written apart, and their stripes joined.
+
+Stripes that are copied are no part of a slice: the task that joins the parts copies them from where they lie.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from airflow_provider_acid.acid.plan import SourceFile
+from airflow_provider_acid.spark_jobs.acid_keys import INSERT, Key
+from airflow_provider_acid.spark_jobs.arrow_rows import ArrowRows
+from airflow_provider_acid.spark_jobs.merge_sources import Sources
+from airflow_provider_acid.spark_jobs.merged import Merged, Part
+from airflow_provider_acid.spark_jobs.open_sources import OpenSources
+from airflow_provider_acid.spark_jobs.orc_tail import read_tail_section
+from airflow_provider_acid.spark_jobs.rows_output import RowsOutput, Way, Written
+from airflow_provider_acid.spark_jobs.sealed_output import write_errors_named
+from airflow_provider_acid.spark_jobs.stitch_rows import Stitching, Writing, sources_of
+from airflow_provider_acid.spark_jobs.stitched_file import StitchedFile
+from airflow_provider_acid.spark_jobs.stripe_segments import Segment, cut_segments, gather_slices
+from airflow_provider_acid.spark_jobs.stripe_survey import Survey, SurveyedFile
+
+
+@dataclass(frozen=True)
+class SlicedRows:
+    """What a look at a large bucket says to the tasks that write it.
+
+    :param sources: what is known of all files together.
+    :param slices: places in ``segments``; each is written by a task of its own.
+    """
+
+    sources: Sources
+    survey: Survey
+    segments: tuple[Segment, ...]
+    slices: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    def of(cls, sources: Sources, stitching: Stitching, slice_bytes: int) -> SlicedRows:
+        """Cut what is decoded into slices."""
+        segments = cut_segments(stitching.segments, slice_bytes)
+        return cls(sources, stitching.survey, segments, gather_slices(segments, slice_bytes))
+
+    def of_slice(self, number: int) -> tuple[Segment, ...]:
+        """The segments of a slice."""
+        return tuple(self.segments[place] for place in self.slices[number])
+
+    def sources_of_slice(self, number: int) -> Sources:
+        """What is known of a slice's rows, as if those that go were not there."""
+        rows = sum(stripe.rows_left for segment in self.of_slice(number) for stripe in segment.stripes)
+        whole = self.sources
+        return Sources(
+            rows=rows,
+            is_exact_in_arrow=whole.is_exact_in_arrow,
+            values=None,
+            zones=whole.zones,
+            calendars=whole.calendars,
+            depends_on_calendar=whole.depends_on_calendar,
+        )
+
+
+def write_slice(output: RowsOutput, sliced: SlicedRows, number: int, way: Way) -> Part:
+    """Write and verify a slice's part.
+
+    :param output: the part; of its sources only those of the slice count.
+    :raises CorruptFileError: a source is not the file that was surveyed.
+    :raises NotExactError: a row cannot be written that way.
+    :raises VerificationError: the written file does not hold what it must.
+    """
+    with (
+        output.storage.create(output.path) as file,
+        write_errors_named(output.name),
+        sources_of(output, sliced.survey) as sources,
+    ):
+        writing = Writing(output, sources, StitchedFile(output.name, file))
+        last_keys = tuple(writing.rewrite(segment, way) for segment in sliced.of_slice(number))
+        all_keys = tuple(chain.from_iterable(last_keys))
+        writing.stitched.seal(output.schema, output.options, all_keys, INSERT, output.calendar)
+    merged = output.verified(way, Written(all_keys, 0, 0))
+    assert merged.attempt is not None
+    size = merged.file.size_bytes
+    with output.storage.open_input(merged.attempt) as written:
+        digest = hashlib.sha256(read_tail_section(written, size)).digest()
+    return Part(merged.attempt, size, digest, last_keys)
+
+
+def join_parts(output: RowsOutput, sliced: SlicedRows, parts: Sequence[Part]) -> Merged:
+    """Write and verify the bucket's file.
+
+    :param parts: of all slices, in their order.
+    :raises CorruptFileError: a source or a part is not the file it was.
+    :raises VerificationError: the written file does not hold what it must.
+    """
+    survey = sliced.survey
+    with (
+        output.storage.create(output.path) as file,
+        write_errors_named(output.name),
+        sources_of(output, survey) as sources,
+        _open_parts(output, parts) as written,
+    ):
+        writing = Writing(output, sources, StitchedFile(output.name, file))
+        from_parts = _PartStripes(writing.stitched, written, sliced, parts)
+        last_keys: list[Key] = []
+        for place, segment in enumerate(sliced.segments):
+            last_keys += writing.copy(segment) if segment.is_copied else from_parts.copy(place)
+        writing.stitched.seal(output.schema, output.options, last_keys, INSERT, output.calendar)
+    copied = writing.stitched.copied
+    # All of its stripes are copies, so no row is read back in any other way than by its keys.
+    return output.verified(ArrowRows, Written(tuple(last_keys), survey.rows_aborted, survey.rows_deleted, copied))
+
+
+def _open_parts(output: RowsOutput, parts: Sequence[Part]) -> OpenSources:
+    sources = [SourceFile(part.path, part.size_bytes) for part in parts]
+    files = [SurveyedFile(0, part.tail_digest) for part in parts]
+    return OpenSources(output.storage, sources, files, output.schema, output.options)
+
+
+class _PartStripes:
+    """The stripes of segments that were written apart."""
+
+    def __init__(self, stitched: StitchedFile, parts: OpenSources, sliced: SlicedRows, written: Sequence[Part]) -> None:
+        self._stitched = stitched
+        self._parts = parts
+        self._found: dict[int, tuple[int, int, tuple[Key, ...]]] = {}
+        for number, (places, part) in enumerate(zip(sliced.slices, written, strict=True)):
+            first = 0
+            for place, last_keys in zip(places, part.last_keys, strict=True):
+                self._found[place] = number, first, last_keys
+                first += len(last_keys)
+
+    def copy(self, place: int) -> tuple[Key, ...]:
+        """Copy a segment's stripes; their last keys."""
+        number, first, last_keys = self._found[place]
+        for stripe in range(first, first + len(last_keys)):
+            self._stitched.copy(self._parts.reader(number), self._parts.donor(number), stripe)
+        return last_keys
