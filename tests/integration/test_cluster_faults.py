@@ -32,8 +32,8 @@ def table(site: Site) -> AcidTable:
     return due_table(site)
 
 
-def first_writer_of(partition: str, bucket: int, folder: Path, moment: str) -> Fault:
-    return Fault.at(folder, f"/{partition}/.*/attempts/bucket_{bucket:05d}", moment)
+def first_writer_of(partition: str, bucket: int, folder: Path, moment: str, more: str = "") -> Fault:
+    return Fault.at(folder, f"/{partition}/.*/attempts/bucket_{bucket:05d}{more}", moment)
 
 
 def attempts_at(table: AcidTable, partition: str, bucket: int) -> list[Path]:
@@ -58,8 +58,29 @@ def check_result(table: AcidTable, before: Sequence[object], outcomes: Sequence[
 def test_an_executor_that_is_killed_in_mid_task_is_made_up_for_by_another(
     table: AcidTable, cluster: SparkCluster, tmp_path: Path, moment: str
 ) -> None:
+    check_that_its_death_costs_nothing(table, cluster, first_writer_of(FIRST, BUCKETS[1], tmp_path / "fault", moment))
+
+
+@pytest.mark.parametrize(
+    ("more", "moment"),
+    [(r"\.slice_0000", "writing"), (r"\.slice_0001", "written"), (r"\.[0-9a-f]{32}$", "writing")],
+    ids=["writing a slice", "a slice is written", "joining"],
+)
+def test_an_executor_that_is_killed_over_slices_is_made_up_for_by_another(
+    table: AcidTable,
+    cluster: SparkCluster,
+    tmp_path: Path,
+    more: str,
+    moment: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("AIRFLOW__HIVE_ACID__SLICE_BYTES", "1")
+    fault = first_writer_of(FIRST, BUCKETS[1], tmp_path / "fault", moment, more)
+    check_that_its_death_costs_nothing(table, cluster, fault)
+
+
+def check_that_its_death_costs_nothing(table: AcidTable, cluster: SparkCluster, fault: Fault) -> None:
     before = rows_of(table)
-    fault = first_writer_of(FIRST, BUCKETS[1], tmp_path / "fault", moment)
     with running(operator(cluster, due_items(table), fault)) as task:
         fault.wait_until_struck()
         killed = fault.executor()

@@ -14,7 +14,7 @@ import pyspark
 import pytest
 
 import airflow_provider_acid.spark_jobs.compact
-from airflow_provider_acid.acid.plan import CompactionPlan
+from airflow_provider_acid.acid.plan import CompactionPlan, OrcOptions
 from airflow_provider_acid.acid.result import CompactionResult
 from airflow_provider_acid.spark_jobs.compact import EXIT_ABANDONED
 from tests.unit.spark_jobs.acid_files import STAGING, Partition, delete, insert, read_events
@@ -95,7 +95,10 @@ def damage(path: Path, source: str) -> None:
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, list[Partition], str, int]:
-    """Three partitions, the second corrupt, the third planned only when the first is done, and a fourth skipped."""
+    """Three partitions, the second corrupt, the third planned only when the first is done, and a fourth skipped.
+
+    Of the third every bucket is written in slices.
+    """
     top = tmp_path_factory.mktemp("warehouse")
     partitions = [partition_with(top / f"p={number}", 50, buckets=3) for number in range(3)]
     damage(partitions[1].path, "delta_0000002_0000002_0000/bucket_00001")
@@ -106,7 +109,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, list[Partit
     try:
         run.wait_for_result(0, process)
         run.put("0003.skip")
-        run.plan(2, partitions[2].plan())
+        run.plan(2, partitions[2].plan(orc=OrcOptions(slice_bytes=1)))
         output, _ = process.communicate(timeout=TIMEOUT_SECONDS)
     finally:
         process.kill()
@@ -134,8 +137,11 @@ def test_partitions_succeed_whatever_happens_to_another(finished: tuple[Run, lis
         ]
         assert (made / "_orc_acid_version").read_bytes() == b"2"
         assert json.loads((made / "_metadata_acid").read_text()) == {"thisFileVersion": "0", "dataFormat": "compacted"}
-        assert len(read_events(made / "bucket_00000")) == 99
+        rows = [(write_id, row_id) for write_id in (1, 2) for row_id in range(50)]
+        assert read_events(made / "bucket_00000") == [insert(*row, row[1]) for row in rows if row != (1, 0)]
+        assert partitions[item].attempts() == []
         assert CompactionResult.from_json((made.parent.parent / "result.json").read_text()) == result
+    assert [[file.stripes for file in run.result(item).files] for item in (0, 2)] == [[1, 1, 1], [2, 2, 2]]
 
 
 def test_the_corrupt_partition_names_its_file_and_has_no_seal(finished: tuple[Run, list[Partition], str, int]) -> None:

@@ -9,7 +9,7 @@ import pyorc
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import CompactionType, CopiedStripes
+from airflow_provider_acid.acid.plan import CompactionType, CopiedStripes, OrcOptions
 from tests.harness.hive_engine import HiveEngine
 from tests.harness.hive_engine_program import HIVE_3, HIVE_4
 from tests.judge.compactors import SETTINGS, compactor_for
@@ -56,16 +56,27 @@ WITH_NAN = [(predicate, way) for predicate in PREDICATES for way in USED_WAYS if
 
 
 @pytest.mark.parametrize(
+    ("slice_bytes", "rows_of_stripes"),
+    [(OrcOptions.slice_bytes, [ROWS, ROWS, 2 * ROWS - 2, ROWS, 1]), (1, [ROWS, ROWS, ROWS - 2, ROWS, ROWS, 1])],
+    ids=["by one task", "in slices"],
+)
+@pytest.mark.parametrize(
     "version",
     [pytest.param(version, marks=pytest.mark.xdist_group(version)) for version in (HIVE_3, HIVE_4)],
 )
-def test_hive_skips_no_row_of_copied_or_rewritten_stripes(start_hive: StartHive, version: str) -> None:
+def test_hive_skips_no_row_of_copied_or_rewritten_stripes(
+    start_hive: StartHive, version: str, slice_bytes: int, rows_of_stripes: list[int]
+) -> None:
     """Deltas of one stripe each: of the third two rows are deleted, the fourth holds NaN, the others are copied.
 
     By limits of NaN Hive misses rows of deltas; those it may find afterwards.
     """
     hive = start_hive(version)
-    hive.execute(f"create database if not exists {DATABASE}", f"create table {TABLE} {COLUMNS} {ACID}")
+    hive.execute(
+        f"create database if not exists {DATABASE}",
+        f"drop table if exists {TABLE}",
+        f"create table {TABLE} {COLUMNS} {ACID}",
+    )
     hive.execute(LEFT_TO_US.format(t=TABLE))
     for number in range(DELTAS):
         row = _ROW.format(first=number * ROWS, number=number + 1, rows=ROWS)
@@ -79,13 +90,13 @@ def test_hive_skips_no_row_of_copied_or_rewritten_stripes(start_hive: StartHive,
     found = matches(hive)
     assert {key for key in found if found[key] != expected[key]} <= set(WITH_NAN)
 
-    settings = replace(SETTINGS, stripe_copy=CopiedStripes.ALWAYS)
+    settings = replace(SETTINGS, stripe_copy=CopiedStripes.ALWAYS, slice_bytes=slice_bytes)
     entity = Entity(*TABLE.split("."))
     with compactor_for(hive, DATABASE, settings) as compactor:
         compacted = compactor.compact(entity, CompactionType.MAJOR)
         compactor.clean(entity)
 
-    assert stripe_rows(hive) == [ROWS, ROWS, 2 * ROWS - 2, ROWS, 1]
+    assert stripe_rows(hive) == rows_of_stripes
     check_every_way(hive, TABLE, columns, written, f"after {compacted}")
     check_bases(hive, TABLE, f"after {compacted}")
     assert matches(hive) == expected

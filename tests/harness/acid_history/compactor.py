@@ -26,6 +26,7 @@ from tests.harness.acid_history.steps import Death
 from tests.harness.plain_job import run_plainly
 
 COPIED_STRIPES = tuple(CopiedStripes)
+SLICE_BYTES = (1, CompactionPolicy.slice_bytes)
 """In turns, so that one copies what another has written."""
 
 _NOTHING_TO_DO = "nothing needs to be done"
@@ -146,6 +147,7 @@ class Compactor:
             "a test",
             CompactionPolicy(
                 stripe_copy=COPIED_STRIPES[self._attempts % len(COPIED_STRIPES)],
+                slice_bytes=SLICE_BYTES[self._attempts % len(SLICE_BYTES)],
                 max_deltas=partition.kind.max_deltas,
                 minor_publication=self._mixed(),
                 rewrite_single_delta=not is_hive_4,
