@@ -20,6 +20,9 @@ from airflow_provider_acid.spark_jobs.shared_dictionary import encoded, places_o
 
 _NUMBER_BITS = 63
 
+_RUN_KEYS = 1 << 20
+"""At least as many are sorted together, so that there are few runs to look into, and no more than a run's to copy."""
+
 
 @dataclass(frozen=True)
 class Pairs:
@@ -38,16 +41,13 @@ class DeletedKeys:
 
     :param pairs: write ids with statements, as :func:`~airflow_provider_acid.spark_jobs.acid_keys.pairs_of` makes them;
         ascending, each once.
-    :param row_id_bits: bits of ``numbers`` that are the row id; the others are the place in ``pairs``.
-    :param numbers: ascending, each once.
+    :param row_id_bits: bits of a number in ``runs`` that are the row id; the others are the place in ``pairs``.
+    :param runs: each ascending; a number may be in several.
     """
 
     pairs: pa.Array[Any]
     row_id_bits: int
-    numbers: pa.Array[Any]
-
-    def __len__(self) -> int:
-        return len(self.numbers)
+    runs: tuple[pa.Array[Any], ...]
 
     def holds(self, pairs: pa.Array[Any], row_ids: pa.Array[Any]) -> pa.Array[Any]:
         """Which of these keys are deleted.
@@ -66,12 +66,17 @@ class DeletedKeys:
         low, high = limits["min"].as_py(), limits["max"].as_py()
         if low is None:
             return pa.repeat(pa.scalar(False), len(pairs))
-        # Of the deletes only those between the first and the last row: a set takes several times an array's memory.
         offset = start << self.row_id_bits
-        first = bisect_left(self.numbers, offset + low, key=value_of)
-        last = bisect_right(self.numbers, offset + high, key=value_of)
-        near = pc.subtract(self.numbers.slice(first, last - first), pa.scalar(offset, pa.int64()))
-        return pc.is_in(wanted, value_set=near)
+        near = self._between(offset + low, offset + high)
+        return pc.is_in(wanted, value_set=pc.subtract(near, pa.scalar(offset, pa.int64())))
+
+    def _between(self, low: int, high: int) -> pa.Array[Any]:
+        """The numbers in a range, both ends included: a set of all would take several times their memory."""
+        found: list[pa.Array[Any]] = []
+        for run in self.runs:
+            start, end = bisect_left(run, low, key=value_of), bisect_right(run, high, key=value_of)
+            found.append(run.slice(start, end - start))
+        return pa.concat_arrays(found)
 
 
 def deleted_keys(batches: Iterable[pa.RecordBatch], visibility: Visibility, wanted: Pairs = ALL_PAIRS) -> DeletedKeys:
@@ -109,7 +114,7 @@ def _packed(pieces: list[_Piece]) -> DeletedKeys:
     """Pack the pieces, and take each from the list with that, so that its memory is free for the next."""
     if not pieces:
         nothing: pa.Array[Any] = pa.array([], pa.int64())
-        return DeletedKeys(nothing, 0, nothing)
+        return DeletedKeys(nothing, 0, ())
     pairs = shared_values(piece.pairs for piece in pieces)
     highest = max(pc.max(piece.row_ids).as_py() for piece in pieces)
     row_id_bits = highest.bit_length()
@@ -119,12 +124,18 @@ def _packed(pieces: list[_Piece]) -> DeletedKeys:
             f"name rows of {len(pairs)} write ids and statements with row ids up to {highest}",
             "compact this partition with Hive",
         )
-    numbers: list[pa.Array[Any]] = []
+    runs: list[pa.Array[Any]] = []
+    gathered: list[pa.Array[Any]] = []
+    gathered_keys = 0
     while pieces:
         piece = pieces.pop()
-        numbers.append(_numbers(places_of(piece.pairs, pairs), piece.row_ids, row_id_bits))
-    numbers.reverse()
-    return DeletedKeys(pairs, row_id_bits, _ascending_once(numbers))
+        gathered.append(_numbers(places_of(piece.pairs, pairs), piece.row_ids, row_id_bits))
+        gathered_keys += len(piece.row_ids)
+        if not pieces or gathered_keys >= _RUN_KEYS:
+            runs.append(_run(gathered))
+            gathered.clear()
+            gathered_keys = 0
+    return DeletedKeys(pairs, row_id_bits, tuple(runs))
 
 
 def _numbers(places: pa.Array[Any], row_ids: pa.Array[Any], row_id_bits: int) -> pa.Array[Any]:
@@ -132,16 +143,9 @@ def _numbers(places: pa.Array[Any], row_ids: pa.Array[Any], row_id_bits: int) ->
     return pc.bit_wise_or(shifted, row_ids)
 
 
-def _ascending_once(pieces: list[pa.Array[Any]]) -> pa.Array[Any]:
+def _run(pieces: list[pa.Array[Any]]) -> pa.Array[Any]:
     numbers = pa.concat_arrays(pieces)
-    pieces.clear()
-    if not _ascends(numbers):
-        numbers = numbers.take(pc.sort_indices(numbers))
-    if len(numbers) > 1:
-        is_new = pc.not_equal(numbers[1:], numbers[:-1])
-        if count(is_new) < len(is_new):
-            numbers = numbers.filter(pa.concat_arrays([pa.array([True]), is_new]))
-    return numbers
+    return numbers if _ascends(numbers) else numbers.take(pc.sort_indices(numbers))
 
 
 def _ascends(numbers: pa.Array[Any]) -> bool:
