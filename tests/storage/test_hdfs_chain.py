@@ -162,10 +162,15 @@ def test_hive_itself_reads_the_same_rows_from_hdfs(
 def test_sensor_operator_spark_and_cleaner_work_on_hdfs_alone(
     server: MetastoreServer, hdfs: HdfsServer, place: RemotePlace, tmp_path: Path, client: str
 ) -> None:
+    """Rows are written in slices."""
     table = table_on(server, place, tmp_path / "table", ("4.0.1", "acid_part"))
-    libhdfs = libhdfs_environment(hdfs) if client == "libhdfs" else {}
+    environment = {
+        "AIRFLOW__HIVE_ACID__SLICE_BYTES": "1",
+        **(libhdfs_environment(hdfs) if client == "libhdfs" else {}),
+    }
     options = {"hdfs": {**place.storages.hdfs.to_json(), "libhdfs": client == "libhdfs"}}
-    compacted, cleaned = run_tasks(server, f"{table.table.database}.acid_part", options, libhdfs, tmp_path / "airflow")
+    name = f"{table.table.database}.acid_part"
+    compacted, cleaned = run_tasks(server, name, options, environment, tmp_path / "airflow")
     assert {item["state"] for item in compacted} == {"compacted"}
     assert {item["state"] for item in cleaned} == {"cleaned"}
     assert len(cleaned) == len(compacted) == len(table.entities)

@@ -123,11 +123,15 @@ def test_a_part_that_one_left_who_was_killed_between_two_copies_goes_before_its_
 def test_sensor_operator_spark_and_cleaner_work_on_s3_alone(
     server: MetastoreServer, s3: S3Server, place: RemotePlace, tmp_path: Path
 ) -> None:
-    """Airflow's processes have their key from a connection, Spark's from the environment: another one."""
+    """Airflow's processes have their key from a connection, Spark's from the environment: another one.
+
+    Rows are written in slices.
+    """
     table = table_on(server, place, tmp_path / "table", ("4.0.1", "acid_part"))
     statement = {"Effect": "Allow", "Action": ["s3:*"], "Resource": ["arn:aws:s3:::*"]}
     of_spark = s3.temporary_key(json.dumps({"Version": "2012-10-17", "Statement": [statement]}))
     environment = {
+        "AIRFLOW__HIVE_ACID__SLICE_BYTES": "1",
         "AWS_ACCESS_KEY_ID": of_spark.access_key,
         "AWS_SECRET_ACCESS_KEY": of_spark.secret_key,
         "AWS_SESSION_TOKEN": of_spark.session_token or "",
