@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import islice
 
 from pyspark.sql import SparkSession
 
@@ -113,14 +114,13 @@ def _run_tasks(spark: SparkSession, plan: CompactionPlan, item: RunItem) -> list
     cut = {place: found for place, found in enumerate(begun) if isinstance(found, SlicedRows)}
     slices = [Slice(place, sliced, number) for place, sliced in cut.items() for number in range(len(sliced.slices))]
     written = run_tasks(spark, entity, slices, lambda task: slice_task(document, task, item))
-    parts = [
-        Parts(place, sliced, tuple(part for task, part in zip(slices, written, strict=True) if task.place == place))
-        for place, sliced in cut.items()
-    ]
+    answers = iter(written)
+    parts = [Parts(place, sliced, tuple(islice(answers, len(sliced.slices)))) for place, sliced in cut.items()]
     joined = run_tasks(spark, entity, parts, lambda task: join_task(document, task, item))
-    # What is left of them goes with the staging directory.
-    with suppress(StorageError):
-        item.storages.open(plan.location).delete([part.path for part in written])
+    if written:
+        # What is left of them goes with the staging directory.
+        with suppress(StorageError):
+            item.storages.open(plan.location).delete([part.path for part in written])
     merged = [*joined, *(one for found in begun if not isinstance(found, SlicedRows) for one in found)]
     found = sorted({(one.file.output, one.file.bucket) for one in merged})
     if found != sorted((bucket.output, bucket.bucket) for bucket in plan.buckets):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from airflow_provider_acid.acid.plan import SourceFile
@@ -51,15 +51,7 @@ class SlicedRows:
     def sources_of_slice(self, number: int) -> Sources:
         """What is known of a slice's rows, as if those that go were not there."""
         rows = sum(stripe.rows_left for segment in self.of_slice(number) for stripe in segment.stripes)
-        whole = self.sources
-        return Sources(
-            rows=rows,
-            is_exact_in_arrow=whole.is_exact_in_arrow,
-            values=None,
-            zones=whole.zones,
-            calendars=whole.calendars,
-            depends_on_calendar=whole.depends_on_calendar,
-        )
+        return replace(self.sources, rows=rows, values=None)
 
 
 def write_slice(output: RowsOutput, sliced: SlicedRows, number: int, way: Way) -> Part:
