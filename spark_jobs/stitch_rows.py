@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from airflow_provider_acid.spark_jobs.acid_keys import INSERT, Key
@@ -63,12 +64,7 @@ def stitch_rows(output: RowsOutput, stitching: Stitching, way: Way) -> Merged:
     :raises VerificationError: the written file does not hold what it must.
     """
     survey = stitching.survey
-    with (
-        output.storage.create(output.path) as file,
-        write_errors_named(output.name),
-        sources_of(output, survey) as sources,
-    ):
-        writing = Writing(output, sources, StitchedFile(output.name, file))
+    with writing_of(output, survey) as writing:
         last_keys: list[Key] = []
         for segment in stitching.segments:
             last_keys += writing.copy(segment) if segment.is_copied else writing.rewrite(segment, way)
@@ -77,9 +73,15 @@ def stitch_rows(output: RowsOutput, stitching: Stitching, way: Way) -> Merged:
     return output.verified(way, Written(tuple(last_keys), survey.rows_aborted, survey.rows_deleted, copied))
 
 
-def sources_of(output: RowsOutput, survey: Survey) -> OpenSources:
-    """The bucket's files with rows."""
-    return OpenSources(output.storage, output.bucket.rows, survey.files, output.schema, output.options)
+@contextmanager
+def writing_of(output: RowsOutput, survey: Survey) -> Iterator[Writing]:
+    """Create the file, and open the bucket's files with rows beside it; where the block fails the file is dropped.
+
+    :raises StorageError: the file cannot be written.
+    """
+    sources = OpenSources(output.storage, output.bucket.rows, survey.files, output.schema, output.options)
+    with output.storage.create(output.path) as file, write_errors_named(output.name), sources:
+        yield Writing(output, sources, StitchedFile(output.name, file))
 
 
 @dataclass(frozen=True)

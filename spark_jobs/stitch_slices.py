@@ -18,8 +18,7 @@ from airflow_provider_acid.spark_jobs.merged import Merged, Part
 from airflow_provider_acid.spark_jobs.open_sources import OpenSources
 from airflow_provider_acid.spark_jobs.orc_tail import read_tail_section
 from airflow_provider_acid.spark_jobs.rows_output import RowsOutput, Way, Written
-from airflow_provider_acid.spark_jobs.sealed_output import write_errors_named
-from airflow_provider_acid.spark_jobs.stitch_rows import Stitching, Writing, sources_of
+from airflow_provider_acid.spark_jobs.stitch_rows import Stitching, writing_of
 from airflow_provider_acid.spark_jobs.stitched_file import StitchedFile
 from airflow_provider_acid.spark_jobs.stripe_segments import Segment, cut_segments, gather_slices
 from airflow_provider_acid.spark_jobs.stripe_survey import Survey, SurveyedFile
@@ -62,12 +61,7 @@ def write_slice(output: RowsOutput, sliced: SlicedRows, number: int, way: Way) -
     :raises NotExactError: a row cannot be written that way.
     :raises VerificationError: the written file does not hold what it must.
     """
-    with (
-        output.storage.create(output.path) as file,
-        write_errors_named(output.name),
-        sources_of(output, sliced.survey) as sources,
-    ):
-        writing = Writing(output, sources, StitchedFile(output.name, file))
+    with writing_of(output, sliced.survey) as writing:
         last_keys = tuple(writing.rewrite(segment, way) for segment in sliced.of_slice(number))
         all_keys = tuple(chain.from_iterable(last_keys))
         writing.stitched.seal(output.schema, output.options, all_keys, INSERT, output.calendar)
@@ -87,13 +81,7 @@ def join_parts(output: RowsOutput, sliced: SlicedRows, parts: Sequence[Part]) ->
     :raises VerificationError: the written file does not hold what it must.
     """
     survey = sliced.survey
-    with (
-        output.storage.create(output.path) as file,
-        write_errors_named(output.name),
-        sources_of(output, survey) as sources,
-        _open_parts(output, parts) as written,
-    ):
-        writing = Writing(output, sources, StitchedFile(output.name, file))
+    with writing_of(output, survey) as writing, _open_parts(output, parts) as written:
         from_parts = _PartStripes(writing.stitched, written, sliced, parts)
         last_keys: list[Key] = []
         for place, segment in enumerate(sliced.segments):
