@@ -14,6 +14,7 @@ from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.cleaner import Cleaner, Cleaning, CleaningState
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
 from airflow_provider_acid.parameters import as_entities, as_number
+from airflow_provider_acid.signals.stats import cleaner_cycle
 from airflow_provider_acid.triggers.cleaner import CleaningTrigger, cleaning_settings
 
 if TYPE_CHECKING:
@@ -128,8 +129,10 @@ class AcidCleanerOperator(BaseOperator):
     def _clean(self, entities: Sequence[Entity]) -> tuple[Cleaning, ...]:
         endpoint = AcidMetastoreHook(self.hive_acid_conn_id).endpoint()
         settings = replace(cleaning_settings(self._retention_seconds()), storages=endpoint.storages)
-        with endpoint.open() as client:
+        tags = {"conn_id": self.hive_acid_conn_id, "dag_id": self.dag_id}
+        with cleaner_cycle(tags) as measured, endpoint.open() as client:
             cleanings = Cleaner(client, endpoint.open_queue(client), settings).clean(entities)
+            measured(cleanings)
         for item in cleanings:
             self.log.info("%s: %s: %s", item.entity, item.state.value, item.message)
         return cleanings

@@ -27,6 +27,8 @@ from airflow_provider_acid.deploy_mode import check_deploy_mode
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook, MetastoreEndpoint
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
 from airflow_provider_acid.parameters import as_boolean, as_due_partitions, as_integer, as_number, as_word
+from airflow_provider_acid.signals.measurements import of_outcomes
+from airflow_provider_acid.signals.stats import send
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context, XComArg
@@ -144,6 +146,7 @@ class AcidCompactionOperator(SparkSubmitOperator):
         finally:
             self._batch.application_ended()
             outcomes = self._batch.join()
+            send(of_outcomes(outcomes), {"conn_id": self.hive_acid_conn_id, "dag_id": self.dag_id})
         return self._conclude(outcomes, spark_error)
 
     def on_kill(self) -> None:
