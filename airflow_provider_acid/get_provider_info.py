@@ -25,6 +25,10 @@ def get_provider_info() -> dict[str, object]:
             }
         ],
         "triggers": [{"integration-name": "Hive ACID", "python-modules": ["airflow_provider_acid.triggers.cleaner"]}],
+        "extra-links": [
+            "airflow_provider_acid.links.compaction.SparkUiLink",
+            "airflow_provider_acid.links.compaction.AcidPageLink",
+        ],
         "integrations": [
             {
                 "integration-name": "Hive ACID",

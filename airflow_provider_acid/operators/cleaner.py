@@ -13,6 +13,7 @@ from airflow.providers.common.compat.sdk import AirflowException, AirflowSkipExc
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.cleaner import Cleaner, Cleaning, CleaningState
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
+from airflow_provider_acid.links.compaction import AcidPageLink
 from airflow_provider_acid.parameters import as_entities, as_number
 from airflow_provider_acid.signals.stats import cleaner_cycle
 from airflow_provider_acid.triggers.cleaner import CleaningTrigger, cleaning_settings
@@ -54,6 +55,7 @@ class AcidCleanerOperator(BaseOperator):
         "retention_seconds",
     )
     template_fields_renderers: ClassVar[dict[str, str]] = {"partitions": "json"}
+    operator_extra_links = (AcidPageLink(),)
     ui_color = "#dcedc8"
 
     def __init__(
@@ -82,6 +84,7 @@ class AcidCleanerOperator(BaseOperator):
         :raises AirflowException: cleaning a partition failed; its files and its row are as the message says.
         :raises AirflowSkipException: the deadline passed while readers were still there.
         """
+        AcidPageLink().push_page_of(context, as_entities("partitions", self.partitions))
         return self._clean_or_wait(time.time() + as_number("deadline_seconds", self.deadline_seconds), [])
 
     def execute_complete(
