@@ -33,6 +33,10 @@ def get_provider_info() -> dict[str, object]:
                 ],
             }
         ],
+        "extra-links": [
+            "airflow_provider_acid.links.compaction.SparkUiLink",
+            "airflow_provider_acid.links.compaction.AcidPageLink",
+        ],
         "integrations": [
             {
                 "integration-name": "Hive ACID",

@@ -25,6 +25,7 @@ from airflow_provider_acid.config import check_interval_seconds, evaluation_sett
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
 from airflow_provider_acid.metastore.values import CompactionRow
 from airflow_provider_acid.parameters import as_boolean, as_integer, as_names
+from airflow_provider_acid.signals.stats import initiator_cycle
 from airflow_provider_acid.triggers.compaction import DuePartitionsTrigger
 from airflow_provider_acid.triggers.wait import TRIGGER_GRACE_SECONDS
 
@@ -170,9 +171,11 @@ class AcidCompactionSensor(BaseSensorOperator):
         skip = as_boolean("skip_when_nothing_due", self.skip_when_nothing_due)
         endpoint = AcidMetastoreHook(self.hive_acid_conn_id).endpoint()
         settings = replace(evaluation_settings(**self._question()), storages=endpoint.storages)
-        with endpoint.open() as client:
+        tags = {"conn_id": self.hive_acid_conn_id, "dag_id": self.dag_id}
+        with initiator_cycle(tags) as measured, endpoint.open() as client:
             queue = endpoint.open_queue(client)
             evaluation = Initiator(client, queue, settings, endpoint.write_records).evaluate(selection)
+            measured(evaluation)
         self._report(evaluation, most)
         due = [item.to_json() for item in evaluation.due[:most]]
         if not due and skip:
