@@ -87,9 +87,9 @@ def join_parts(output: RowsOutput, sliced: SlicedRows, parts: Sequence[Part]) ->
         for place, segment in enumerate(sliced.segments):
             last_keys += writing.copy(segment) if segment.is_copied else from_parts.copy(place)
         writing.stitched.seal(output.schema, output.options, last_keys, INSERT, output.calendar)
-    copied = writing.stitched.copied
     # All of its stripes are copies, so no row is read back in any other way than by its keys.
-    return output.verified(ArrowRows, Written(tuple(last_keys), survey.rows_aborted, survey.rows_deleted, copied))
+    joined = Written(tuple(last_keys), survey.rows_aborted, survey.rows_deleted, writing.copied())
+    return output.verified(ArrowRows, joined)
 
 
 def _open_parts(output: RowsOutput, parts: Sequence[Part]) -> OpenSources:

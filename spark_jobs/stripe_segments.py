@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import accumulate, groupby
 
 from airflow_provider_acid.spark_jobs.acid_keys import Key
+from airflow_provider_acid.spark_jobs.stripe_description import StripeDescription
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,7 @@ class SurveyedStripe:
     :param last_key: of its last row.
     :param is_untouched: whether its bytes may be copied: all of its rows stay, and nothing else speaks against it.
     :param statistics_bytes: of its statistics, which a copy takes along; 0 where it may not be copied.
+    :param description: what its file says of it; None where it may not be copied.
     """
 
     source: int
@@ -34,6 +36,7 @@ class SurveyedStripe:
     last_key: Key
     is_untouched: bool
     statistics_bytes: int
+    description: StripeDescription | None = None
 
 
 @dataclass(frozen=True)
