@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import logging
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -10,20 +10,26 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowSkipException, BaseSensorOperator, PokeReturnValue
 
+from airflow_provider_acid.acid.budget import RunBudget
 from airflow_provider_acid.acid.candidates import Candidates
-from airflow_provider_acid.compaction.initiator import Evaluation, Initiator
+from airflow_provider_acid.compaction.decision_report import RunShare
+from airflow_provider_acid.compaction.initiator import Initiator
 from airflow_provider_acid.compaction.selection import TableSelection
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.config import check_interval_seconds, configured_settings
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
-from airflow_provider_acid.metastore.values import CompactionRow
-from airflow_provider_acid.parameters import as_boolean, as_integer, as_names, as_number, as_word
+from airflow_provider_acid.parameters import (
+    as_boolean,
+    as_integer,
+    as_names,
+    as_number,
+    as_optional_integer,
+    as_time_window,
+    as_word,
+)
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
-
-LINES_LOGGED = 50
-"""Findings shown in the log of one poke; a sweep over thousands of partitions must not fill it."""
 
 
 class AcidCompactionSensor(BaseSensorOperator):
@@ -46,8 +52,15 @@ class AcidCompactionSensor(BaseSensorOperator):
         ``no_auto_compaction`` is set.
     :param serve_foreign_requests: hand on requests made by users or Hive's Initiator; default: ``[hive_acid]``.
     :param batch_partitions: partitions in one batch, that is in one Spark application.
-    :param max_partitions: most partitions returned by one poke, worst first.
-    :param skip_when_nothing_due: skip the task, and what follows, instead of waiting.
+    :param max_partitions: most partitions returned by one poke, those first whose deltas cost readers most
+        (docs/read-cost.md).
+    :param max_bytes: most bytes that the compactions of these read together; None for no bound. The first is returned
+        although it has more.
+    :param time_window: hours in which partitions are returned, e.g. ``22:00-06:00``; None for all. Give the operator
+        the same.
+    :param time_zone: of ``time_window``, e.g. ``Europe/Berlin``.
+    :param dry_run: log what is due and what is not, at any hour, and skip the task with what follows.
+    :param skip_when_nothing_due: skip the task, and what follows, instead of waiting; also outside the time window.
     :param mode: of waiting; unlike Airflow's default it occupies no worker between two looks.
     :param poke_interval: time between two looks; default: ``[hive_acid] check_interval``.
     """
@@ -63,6 +76,10 @@ class AcidCompactionSensor(BaseSensorOperator):
         "serve_foreign_requests",
         "batch_partitions",
         "max_partitions",
+        "max_bytes",
+        "time_window",
+        "time_zone",
+        "dry_run",
         "skip_when_nothing_due",
     )
     ui_color = "#fff3c4"
@@ -80,6 +97,10 @@ class AcidCompactionSensor(BaseSensorOperator):
         serve_foreign_requests: bool | str | None = None,
         batch_partitions: int | str = 50,
         max_partitions: int | str = 1000,
+        max_bytes: int | str | None = None,
+        time_window: str | None = None,
+        time_zone: str = "UTC",
+        dry_run: bool | str = False,
         skip_when_nothing_due: bool | str = False,
         mode: str = "reschedule",
         poke_interval: timedelta | float | None = None,
@@ -97,28 +118,49 @@ class AcidCompactionSensor(BaseSensorOperator):
         self.serve_foreign_requests = serve_foreign_requests
         self.batch_partitions = batch_partitions
         self.max_partitions = max_partitions
+        self.max_bytes = max_bytes
+        self.time_window = time_window
+        self.time_zone = time_zone
+        self.dry_run = dry_run
         self.skip_when_nothing_due = skip_when_nothing_due
 
     def poke(self, context: Context) -> PokeReturnValue:
         """Evaluate all tables once.
 
         :raises ConfigurationError: a parameter cannot be used.
-        :raises AirflowSkipException: nothing is due and the sensor was told not to wait.
+        :raises AirflowSkipException: nothing is due and the sensor was told not to wait, or it is a dry run.
         """
         selection = TableSelection.of(as_names("tables", self.tables), as_names("exclude", self.exclude))
-        most, size = self._number("max_partitions"), self._number("batch_partitions")
+        budget = RunBudget(self._number("max_partitions"), as_optional_integer("max_bytes", self.max_bytes))
+        size = self._number("batch_partitions")
         skip = as_boolean("skip_when_nothing_due", self.skip_when_nothing_due)
+        dry_run = as_boolean("dry_run", self.dry_run)
+        hours = as_time_window("time_window", self.time_window, self.time_zone)
+        settings = self._settings()
+        closed = None if dry_run or hours is None else hours.why_closed(time.time())
+        if closed is not None:
+            return self._nothing(f"No compaction of {', '.join(selection.include)} begins now: {closed}", skip)
         endpoint = AcidMetastoreHook(self.hive_acid_conn_id).endpoint()
-        settings = replace(self._settings(), storages=endpoint.storages)
         with endpoint.open() as client:
             queue = endpoint.open_queue(client)
+            settings = replace(settings, storages=endpoint.storages)
             evaluation = Initiator(client, queue, settings, endpoint.write_records).evaluate(selection)
-        self._report(evaluation, most)
-        due = [item.to_json() for item in evaluation.due[:most]]
-        if not due and skip:
-            raise AirflowSkipException("No partition is due for compaction")
-        batches = [due[start : start + size] for start in range(0, len(due), size)]
-        return PokeReturnValue(is_done=bool(due), xcom_value=batches)
+        share = RunShare.within(budget, evaluation)
+        for level, line in share.lines(all_partitions=dry_run):
+            self.log.log(level, "%s", line)
+        if dry_run:
+            raise AirflowSkipException(
+                f"Dry run: {len(share.taken)} partitions would be compacted, nothing was changed"
+            )
+        if not share.taken:
+            return self._nothing(f"No partition of {', '.join(selection.include)} is due for compaction", skip)
+        return PokeReturnValue(is_done=True, xcom_value=share.batches(size))
+
+    def _nothing(self, reason: str, skip: bool) -> PokeReturnValue:
+        if skip:
+            raise AirflowSkipException(reason)
+        self.log.info("%s", reason)
+        return PokeReturnValue(is_done=False)
 
     def _number(self, name: str) -> int:
         return as_integer(name, getattr(self, name))
@@ -139,30 +181,3 @@ class AcidCompactionSensor(BaseSensorOperator):
             settings = replace(settings, serve_foreign_requests=serve)
         override = as_boolean("override_no_auto_compaction", self.override_no_auto_compaction)
         return replace(settings, thresholds=thresholds, override_no_auto_compaction=override)
-
-    def _report(self, evaluation: Evaluation, most: int) -> None:
-        self.log.info(
-            "%d partitions looked at: %d due, %d tables or partitions skipped, %d requests of others not served",
-            len(evaluation.evaluated),
-            len(evaluation.due),
-            len(evaluation.skipped),
-            len(evaluation.foreign),
-        )
-        if len(evaluation.due) > most:
-            self.log.info("%d of them are left to the next run (max_partitions)", len(evaluation.due) - most)
-        lines = [
-            *((logging.WARNING, _describe_foreign(row)) for row in evaluation.foreign),
-            *((logging.INFO, f"due: {item.entity}: {item.reason}") for item in evaluation.due[:most]),
-            *((logging.INFO, f"skipped: {reason}") for reason in evaluation.skipped),
-        ]
-        for level, line in lines[:LINES_LOGGED]:
-            self.log.log(level, "%s", line)
-        if len(lines) > LINES_LOGGED:
-            self.log.info("... and %d more", len(lines) - LINES_LOGGED)
-
-
-def _describe_foreign(row: CompactionRow) -> str:
-    return (
-        f"request {row.id} for {row.entity} ({row.type}) was made by somebody else and is not served; "
-        "set serve_foreign_requests to have it carried out"
-    )
