@@ -25,7 +25,15 @@ def get_provider_info() -> dict[str, object]:
                 ],
             }
         ],
-        "triggers": [{"integration-name": "Hive ACID", "python-modules": ["airflow_provider_acid.triggers.cleaner"]}],
+        "triggers": [
+            {
+                "integration-name": "Hive ACID",
+                "python-modules": [
+                    "airflow_provider_acid.triggers.cleaner",
+                    "airflow_provider_acid.triggers.compaction",
+                ],
+            }
+        ],
         "integrations": [
             {
                 "integration-name": "Hive ACID",

@@ -87,7 +87,7 @@ with DAG(
         table="{{ params.table }}",
         partition="{{ params.partition }}",
         type="{{ params.type }}",
-        dry_run="{{ params.dry_run }}",
+        decide_only="{{ params.dry_run }}",
         hive_acid_conn_id="{{ params.hive_acid_conn_id }}",
     )
     compaction = AcidCompactionOperator.partial(

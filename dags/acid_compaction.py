@@ -176,7 +176,7 @@ with DAG(
         max_bytes="{{ (params.max_gib * 2 ** 30) | int if params.max_gib else none }}",
         time_window="{{ params.time_window }}",
         time_zone="{{ params.time_zone }}",
-        dry_run="{{ params.dry_run }}",
+        decide_only="{{ params.dry_run }}",
         batch_partitions="{{ params.batch_partitions }}",
         skip_when_nothing_due=True,
     )

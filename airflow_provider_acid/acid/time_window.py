@@ -34,8 +34,7 @@ class TimeWindow:
         match = _WINDOW.fullmatch(text.strip())
         if match is None:
             raise ConfigurationError(f"time window {text!r}", "cannot be read", "write it like 22:00-06:00")
-        numbers = [int(number) for number in match.groups()]
-        start, end = time(*numbers[:2]), time(*numbers[2:])
+        start, end = time(int(match[1]), int(match[2])), time(int(match[3]), int(match[4]))
         if start == end:
             raise ConfigurationError(
                 f"time window {text!r}", "ends when it begins", "leave it empty to compact at any time"

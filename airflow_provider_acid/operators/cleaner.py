@@ -15,12 +15,10 @@ from airflow_provider_acid.compaction.cleaner import Cleaner, Cleaning, Cleaning
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
 from airflow_provider_acid.parameters import as_entities, as_number
 from airflow_provider_acid.triggers.cleaner import CleaningTrigger, cleaning_settings
+from airflow_provider_acid.triggers.wait import TRIGGER_GRACE_SECONDS
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context, XComArg
-
-TRIGGER_GRACE_SECONDS = 60.0
-"""The trigger ends itself at the deadline; Airflow's own time-out only catches one that does not."""
 
 
 class AcidCleanerOperator(BaseOperator):

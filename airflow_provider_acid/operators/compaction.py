@@ -115,8 +115,9 @@ class AcidCompactionOperator(SparkSubmitOperator):
         idle_timeout_seconds: float = IDLE_TIMEOUT_SECONDS,
         **kwargs: Any,
     ) -> None:
+        # A resumed application would work on the run directory of a dead attempt. Airflow 2 warns whoever names it.
+        kwargs.pop("durable", None)
         super().__init__(**kwargs)
-        # A resumed application would work on the run directory of a dead attempt.
         self.durable = False
         self.partitions = partitions
         self.hive_acid_conn_id = hive_acid_conn_id

@@ -34,7 +34,7 @@ class AcidTablePlanOperator(BaseOperator):
     :param partition: one partition, spelled as SHOW PARTITIONS does; None or empty for all, or for a table without.
     :param type: ``minor`` or ``major``: compacted so whatever the thresholds say, also where compactions failed before;
         ``auto``: by the thresholds of the table or of ``[hive_acid]``. What is refused otherwise is refused here, too.
-    :param dry_run: log the decisions only, and skip what follows.
+    :param decide_only: a dry run: log the decisions only, and skip what follows.
     :param batch_partitions: partitions in one Spark application.
     :param max_partitions: most partitions that are returned, worst first; run it again for the others.
     :param hive_acid_conn_id: the metastore's connection.
@@ -45,7 +45,7 @@ class AcidTablePlanOperator(BaseOperator):
         "table",
         "partition",
         "type",
-        "dry_run",
+        "decide_only",
         "batch_partitions",
         "max_partitions",
         "hive_acid_conn_id",
@@ -59,7 +59,7 @@ class AcidTablePlanOperator(BaseOperator):
         table: str,
         partition: str | None = None,
         type: str = DemandedType.AUTO.value,
-        dry_run: bool | str = False,
+        decide_only: bool | str = False,
         batch_partitions: int | str = 50,
         max_partitions: int | str = 5000,
         hive_acid_conn_id: str = AcidMetastoreHook.default_conn_name,
@@ -70,7 +70,7 @@ class AcidTablePlanOperator(BaseOperator):
         self.table = table
         self.partition = partition
         self.type = type
-        self.dry_run = dry_run
+        self.decide_only = decide_only
         self.batch_partitions = batch_partitions
         self.max_partitions = max_partitions
         self.hive_acid_conn_id = hive_acid_conn_id
@@ -86,7 +86,7 @@ class AcidTablePlanOperator(BaseOperator):
         selection = one_table(str(self.database), str(self.table))
         wanted = as_word("type", self.type, DemandedType)
         demand = Demand.of(as_optional_text(self.partition), wanted)
-        dry_run = as_boolean("dry_run", self.dry_run)
+        decide_only = as_boolean("decide_only", self.decide_only)
         size = as_integer("batch_partitions", self.batch_partitions)
         budget = RunBudget(as_integer("max_partitions", self.max_partitions))
         endpoint = AcidMetastoreHook(self.hive_acid_conn_id).endpoint()
@@ -101,7 +101,7 @@ class AcidTablePlanOperator(BaseOperator):
         share = RunShare.within(budget, evaluation)
         for level, line in share.lines(all_partitions=True):
             self.log.log(level, "%s", line)
-        if dry_run:
+        if decide_only:
             raise AirflowSkipException(
                 f"Dry run: {len(share.taken)} partitions would be compacted, nothing was changed"
             )

@@ -6,27 +6,34 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow.providers.common.compat.sdk import AirflowSkipException, BaseSensorOperator, PokeReturnValue
+from airflow.providers.common.compat.sdk import (
+    AirflowException,
+    AirflowSensorTimeout,
+    AirflowSkipException,
+    BaseSensorOperator,
+    PokeReturnValue,
+    conf,
+)
 
 from airflow_provider_acid.acid.budget import RunBudget
 from airflow_provider_acid.acid.candidates import Candidates
 from airflow_provider_acid.compaction.decision_report import RunShare
 from airflow_provider_acid.compaction.initiator import Initiator
 from airflow_provider_acid.compaction.selection import TableSelection
-from airflow_provider_acid.compaction.settings import CompactionSettings
-from airflow_provider_acid.config import check_interval_seconds, configured_settings
+from airflow_provider_acid.config import check_interval_seconds, evaluation_settings
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
 from airflow_provider_acid.parameters import (
     as_boolean,
     as_integer,
     as_names,
-    as_number,
     as_optional_integer,
+    as_optional_text,
     as_time_window,
-    as_word,
 )
+from airflow_provider_acid.triggers.compaction import DuePartitionsTrigger
+from airflow_provider_acid.triggers.wait import TRIGGER_GRACE_SECONDS
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -36,7 +43,8 @@ class AcidCompactionSensor(BaseSensorOperator):
     """Waits until partitions are due for compaction and returns them in batches.
 
     One poke evaluates all tables. The XCom is a list of batches, each a list of small objects with database, table,
-    partition, type, reason and request_id, made for ``AcidCompactionOperator.partial(…).expand(partitions=…)``.
+    partition, type, reason and request_id, made for ``AcidCompactionOperator.partial(…).expand(partitions=…)``; no
+    more of them than Airflow maps over (``[core] max_map_length``).
 
     The parameters up to ``skip_when_nothing_due`` are templated; numbers, truth values and lists may arrive as text.
 
@@ -59,10 +67,12 @@ class AcidCompactionSensor(BaseSensorOperator):
     :param time_window: hours in which partitions are returned, e.g. ``22:00-06:00``; None for all. Give the operator
         the same.
     :param time_zone: of ``time_window``, e.g. ``Europe/Berlin``.
-    :param dry_run: log what is due and what is not, at any hour, and skip the task with what follows.
+    :param decide_only: a dry run: log what is due and what is not, at any hour, and skip the task and what follows.
     :param skip_when_nothing_due: skip the task, and what follows, instead of waiting; also outside the time window.
     :param mode: of waiting; unlike Airflow's default it occupies no worker between two looks.
     :param poke_interval: time between two looks; default: ``[hive_acid] check_interval``.
+    :param deferrable: wait in the triggerer, which evaluates there, instead of by ``mode``; ``timeout`` counts from the
+        start of the try, and every wait lasts a whole ``poke_interval``.
     """
 
     template_fields: Sequence[str] = (
@@ -79,9 +89,10 @@ class AcidCompactionSensor(BaseSensorOperator):
         "max_bytes",
         "time_window",
         "time_zone",
-        "dry_run",
+        "decide_only",
         "skip_when_nothing_due",
     )
+    template_fields_renderers: ClassVar[dict[str, str]] = {"tables": "json", "exclude": "json"}
     ui_color = "#fff3c4"
 
     def __init__(
@@ -100,10 +111,11 @@ class AcidCompactionSensor(BaseSensorOperator):
         max_bytes: int | str | None = None,
         time_window: str | None = None,
         time_zone: str = "UTC",
-        dry_run: bool | str = False,
+        decide_only: bool | str = False,
         skip_when_nothing_due: bool | str = False,
         mode: str = "reschedule",
         poke_interval: timedelta | float | None = None,
+        deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
         **kwargs: Any,
     ) -> None:
         poke_interval = check_interval_seconds() if poke_interval is None else poke_interval
@@ -121,23 +133,71 @@ class AcidCompactionSensor(BaseSensorOperator):
         self.max_bytes = max_bytes
         self.time_window = time_window
         self.time_zone = time_zone
-        self.dry_run = dry_run
+        self.decide_only = decide_only
         self.skip_when_nothing_due = skip_when_nothing_due
+        self.deferrable = deferrable
+        self._deadline: float | None = None
 
-    def poke(self, context: Context) -> PokeReturnValue:
-        """Evaluate all tables once.
+    def execute(self, context: Context) -> Any:
+        """Wait until something is due; the batches.
 
         :raises ConfigurationError: a parameter cannot be used.
         :raises AirflowSkipException: nothing is due and the sensor was told not to wait, or it is a dry run.
+        :raises AirflowSensorTimeout: nothing was due until the time was over.
         """
+        if self.deferrable:
+            self._deadline = time.time() + self.timeout
+        return super().execute(context)
+
+    def execute_complete(self, context: Context, event: dict[str, str], deadline: float) -> Any:
+        """Evaluate again what the triggerer found due; errors as for :meth:`execute`.
+
+        The event says no more than that something is due: it stays small, and what was due when a worker was not yet
+        free is not handed on.
+        """
+        if event["state"] == "error":
+            raise AirflowException(event["message"])
+        self._deadline = deadline
+        return self.poke(context).xcom_value
+
+    def poke(self, context: Context) -> PokeReturnValue:
+        """Evaluate all tables once; errors as for :meth:`execute`."""
+        answer = self._evaluate()
+        if self._deadline is not None and not answer.is_done:
+            self._defer(self._deadline)
+        return answer
+
+    def _defer(self, deadline: float) -> None:
+        left = deadline - time.time()
+        if left <= 0:
+            raise AirflowSensorTimeout(f"Nothing was due for compaction within {self.timeout:.0f} s")
+        self.defer(
+            trigger=DuePartitionsTrigger(
+                self.hive_acid_conn_id,
+                as_names("tables", self.tables),
+                as_names("exclude", self.exclude),
+                self._question(),
+                deadline,
+                self.poke_interval,
+                as_optional_text(self.time_window),
+                str(self.time_zone),
+            ),
+            method_name="execute_complete",
+            kwargs={"deadline": deadline},
+            timeout=timedelta(seconds=left + TRIGGER_GRACE_SECONDS),
+        )
+
+    def _evaluate(self) -> PokeReturnValue:
         selection = TableSelection.of(as_names("tables", self.tables), as_names("exclude", self.exclude))
-        budget = RunBudget(self._number("max_partitions"), as_optional_integer("max_bytes", self.max_bytes))
         size = self._number("batch_partitions")
+        # More batches than Airflow maps over would fail the task after all the work.
+        most = min(self._number("max_partitions"), size * conf.getint("core", "max_map_length", fallback=1024))
+        budget = RunBudget(most, as_optional_integer("max_bytes", self.max_bytes))
         skip = as_boolean("skip_when_nothing_due", self.skip_when_nothing_due)
-        dry_run = as_boolean("dry_run", self.dry_run)
+        decide_only = as_boolean("decide_only", self.decide_only)
         hours = as_time_window("time_window", self.time_window, self.time_zone)
-        settings = self._settings()
-        closed = None if dry_run or hours is None else hours.why_closed(time.time())
+        settings = evaluation_settings(**self._question())
+        closed = None if decide_only or hours is None else hours.why_closed(time.time())
         if closed is not None:
             return self._nothing(f"No compaction of {', '.join(selection.include)} begins now: {closed}", skip)
         endpoint = AcidMetastoreHook(self.hive_acid_conn_id).endpoint()
@@ -146,9 +206,9 @@ class AcidCompactionSensor(BaseSensorOperator):
             settings = replace(settings, storages=endpoint.storages)
             evaluation = Initiator(client, queue, settings, endpoint.write_records).evaluate(selection)
         share = RunShare.within(budget, evaluation)
-        for level, line in share.lines(all_partitions=dry_run):
+        for level, line in share.lines(all_partitions=decide_only):
             self.log.log(level, "%s", line)
-        if dry_run:
+        if decide_only:
             raise AirflowSkipException(
                 f"Dry run: {len(share.taken)} partitions would be compacted, nothing was changed"
             )
@@ -165,19 +225,13 @@ class AcidCompactionSensor(BaseSensorOperator):
     def _number(self, name: str) -> int:
         return as_integer(name, getattr(self, name))
 
-    def _settings(self) -> CompactionSettings:
-        settings = configured_settings()
-        thresholds = settings.thresholds
-        if self.delta_num_threshold is not None:
-            count = as_integer("delta_num_threshold", self.delta_num_threshold, minimum=0)
-            thresholds = replace(thresholds, delta_count=count)
-        if self.delta_pct_threshold is not None:
-            ratio = as_number("delta_pct_threshold", self.delta_pct_threshold)
-            thresholds = replace(thresholds, delta_size_ratio=ratio)
-        if self.candidates is not None:
-            settings = replace(settings, candidates=as_word("candidates", self.candidates, Candidates))
-        if self.serve_foreign_requests is not None:
-            serve = as_boolean("serve_foreign_requests", self.serve_foreign_requests)
-            settings = replace(settings, serve_foreign_requests=serve)
-        override = as_boolean("override_no_auto_compaction", self.override_no_auto_compaction)
-        return replace(settings, thresholds=thresholds, override_no_auto_compaction=override)
+    def _question(self) -> dict[str, Any]:
+        """What makes a partition due, as plain values: for an evaluation here, and for those in the triggerer."""
+        candidates = self.candidates
+        return {
+            "delta_num_threshold": self.delta_num_threshold,
+            "delta_pct_threshold": self.delta_pct_threshold,
+            "candidates": candidates.value if isinstance(candidates, Candidates) else candidates,
+            "override_no_auto_compaction": self.override_no_auto_compaction,
+            "serve_foreign_requests": self.serve_foreign_requests,
+        }

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 import logging
+import time
 from itertools import count
 
 import pytest
 
-from airflow_provider_acid.compaction import evaluation_progress
 from airflow_provider_acid.compaction.evaluation_progress import EvaluationProgress
 from airflow_provider_acid.compaction.figures import human_bytes, human_seconds, time_left
 
@@ -52,7 +52,7 @@ def test_a_long_evaluation_says_now_and_then_how_far_it_is(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     clock = count()  # one second goes by with every partition
-    monkeypatch.setattr(evaluation_progress.time, "monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr(time, "monotonic", lambda: float(next(clock)))
     progress = EvaluationProgress()
     with caplog.at_level(logging.INFO):
         for number, partitions in enumerate((40, 60), start=1):

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_acid.acid.time_window import TimeWindow
-from airflow_provider_acid.compaction import opening as module
 from airflow_provider_acid.compaction.opening import Opening
 from tests.unit.compaction.batch_setting import Setting, messages, result_of
 
@@ -20,7 +19,7 @@ LEFT = "left to the next run: it is six"
 
 def at(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     moment = datetime.fromisoformat(text).replace(tzinfo=timezone.utc)
-    monkeypatch.setattr(module.time, "time", lambda: moment.timestamp())
+    monkeypatch.setattr(time, "time", lambda: moment.timestamp())
 
 
 def test_an_opening_ends_once_and_does_not_come_again_the_next_night(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import jinja2.nativetypes
 import jsonschema
 import pytest
-from airflow.providers.common.compat.sdk import DAG, TriggerRule
-from airflow.sdk import XComArg
-from airflow.serialization.serialized_objects import DagSerialization
+from airflow.providers.common.compat.sdk import DAG, TriggerRule, XComArg
 
 from airflow_provider_acid import installed_dags
 from airflow_provider_acid.compaction.demand import DemandedType
@@ -21,6 +18,7 @@ from airflow_provider_acid.example_dags.acid_compaction import PARAMS, dag
 from airflow_provider_acid.operators.cleaner import AcidCleanerOperator
 from airflow_provider_acid.operators.compaction import AcidCompactionOperator
 from airflow_provider_acid.sensors.compaction import AcidCompactionSensor
+from tests.unit.provider.stored_dags import stored_and_found
 
 ROOT = Path(__file__).parents[3]
 DAG_FILE = ROOT / "dags" / "acid_compaction.py"
@@ -130,7 +128,8 @@ def test_every_setting_of_the_plan_of_one_table_comes_from_the_form_as_text() ->
     plan: Any = acid_compact_table.dag.get_task("plan")
     assert not acid_compact_table.dag.render_template_as_native_obj
     for name in acid_compact_table.PARAMS:
-        assert getattr(plan, name) == f"{{{{ params.{name} }}}}"
+        # An operator of Airflow has a method dry_run.
+        assert getattr(plan, "decide_only" if name == "dry_run" else name) == f"{{{{ params.{name} }}}}"
     for name in ("compact", "clean"):
         task: Any = acid_compact_table.dag.get_task(name)
         assert task.partial_kwargs["hive_acid_conn_id"] == "{{ params.hive_acid_conn_id }}"
@@ -170,9 +169,9 @@ def test_every_setting_of_the_sensor_comes_from_the_form() -> None:
         "batch_partitions",
         "time_window",
         "time_zone",
-        "dry_run",
     ):
         assert render(getattr(sensor, name), params=params) == params[name], name
+    assert render(sensor.decide_only, params=params) is False
 
 
 def test_the_deadline_comes_from_the_form_in_hours() -> None:
@@ -210,23 +209,22 @@ def test_one_run_at_a_time_and_none_for_the_past() -> None:
 
 @pytest.mark.parametrize("stored_dag", [dag, acid_compact_table.dag], ids=lambda dag: dag.dag_id)
 def test_the_dag_survives_being_stored(stored_dag: Any) -> None:
-    stored = DagSerialization.to_dict(stored_dag)
-    restored = DagSerialization.from_dict(json.loads(json.dumps(stored)))
+    restored = stored_and_found(stored_dag)
     assert set(restored.task_ids) == set(stored_dag.task_ids)
     for name, param in FORMS[stored_dag.dag_id].items():
-        again = restored.params.get_param(name)
-        assert (again.schema, again.description) == (param.schema, param.description), name
+        field = restored.params.get_param(name)
+        assert (field.schema, field.description) == (param.schema, param.description), name
         if param.has_value:
-            assert again.value == param.value, name
+            assert field.value == param.value, name
     for task in stored_dag.tasks:
         again = restored.get_task(task.task_id)
         assert again.downstream_task_ids == task.downstream_task_ids
         assert (again.trigger_rule, again.retries) == (task.trigger_rule, task.retries)
-        assert again.is_mapped == (task.task_id in {"compact", "clean"})
+        assert hasattr(again, "expand_input") == (task.task_id in {"compact", "clean"})
 
 
 def test_arguments_that_are_known_later_are_kept_as_they_are() -> None:
-    with DAG("other"):
+    with DAG("other", schedule=None):
         due = AcidCompactionSensor(task_id="due", tables="{{ params.tables }}")
         compact = AcidCompactionOperator(task_id="compact", partitions=due.output)
         clean = AcidCleanerOperator(task_id="clean", partitions=compact.output, deadline_seconds="{{ params.x }}")

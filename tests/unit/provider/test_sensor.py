@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import re
+import time
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
@@ -183,7 +184,7 @@ def test_parameters_may_come_as_text_from_a_template(monkeypatch: pytest.MonkeyP
         ("max_bytes", 0),
         ("max_bytes", "much"),
         ("time_window", "at night"),
-        ("dry_run", "perhaps"),
+        ("decide_only", "perhaps"),
         ("skip_when_nothing_due", "perhaps"),
     ],
 )
@@ -209,7 +210,7 @@ def test_it_frees_its_worker_and_looks_as_often_as_hive(monkeypatch: pytest.Monk
 
 
 def test_the_authors_of_a_dag_decide_otherwise() -> None:
-    with DAG("d", default_args={"mode": "poke", "poke_interval": 5}):
+    with DAG("d", schedule=None, default_args={"mode": "poke", "poke_interval": 5}):
         sensor = AcidCompactionSensor(task_id="s", tables=["d.t"])
         other = AcidCompactionSensor(task_id="o", tables=["d.t"], poke_interval=timedelta(seconds=9))
     assert (sensor.mode, sensor.poke_interval, other.poke_interval) == ("poke", 5, 9)
@@ -220,7 +221,12 @@ def foreign(*ids: int) -> tuple[CompactionRow, ...]:
 
 
 def messages(caplog: pytest.LogCaptureFixture, level: int) -> Sequence[str]:
-    return [record.getMessage() for record in caplog.records if record.levelno == level]
+    return [line for of, line in told(caplog) if of == level]
+
+
+def told(caplog: pytest.LogCaptureFixture) -> Sequence[tuple[int, str]]:
+    """What the sensor said, without what Airflow says of its connection."""
+    return [(record.levelno, record.getMessage()) for record in caplog.records if record.name == "sensor"]
 
 
 def test_what_was_found_is_told_with_its_reason(
@@ -266,7 +272,7 @@ def test_the_budget_of_bytes_ends_with_the_first_that_does_not_fit(
 
 @pytest.fixture
 def noon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compaction.time, "time", lambda: 12 * 3600.0)
+    monkeypatch.setattr(time, "time", lambda: 12 * 3600.0)
 
 
 @pytest.mark.usefixtures("noon")
@@ -302,6 +308,6 @@ def test_a_dry_run_shows_the_decisions_at_any_hour_and_skips_what_follows(
     caplog.set_level(logging.INFO)
     not_due = Evaluated(Entity("d", "t", "p=2"), CompactionDecision(None, "not due: 2 deltas ≤ 10"))
     with pytest.raises(AirflowSkipException, match="Dry run: 1 partitions would be compacted, nothing was changed"):
-        poke(monkeypatch, Evaluation(due("p=1"), (not_due,)), dry_run=flag, time_window="22:00-06:00")
+        poke(monkeypatch, Evaluation(due("p=1"), (not_due,)), decide_only=flag, time_window="22:00-06:00")
     assert [line.split()[0] for line in caplog.messages if line.startswith("  d.t")] == ["d.t/p=1", "d.t/p=2"]
     assert caplog.messages[-1].endswith("not due: 2 deltas ≤ 10")

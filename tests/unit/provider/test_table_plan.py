@@ -49,7 +49,7 @@ def _metastore(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def plan(
-    monkeypatch: pytest.MonkeyPatch, evaluation: Evaluation = ONE_DUE, **parameters: Any
+    monkeypatch: pytest.MonkeyPatch, evaluation: Evaluation = ONE_DUE, /, **parameters: Any
 ) -> list[list[dict[str, object]]]:
     monkeypatch.setattr(FakeInitiator, "evaluation", evaluation)
     return AcidTablePlanOperator(task_id="plan", **{"database": "d", "table": "t", **parameters}).execute({})
@@ -82,7 +82,14 @@ def test_partitions_come_in_batches_and_no_more_than_asked_for(monkeypatch: pyte
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("database", "*"), ("table", ""), ("partition", "p"), ("type", "full"), ("dry_run", "x"), ("batch_partitions", 0)],
+    [
+        ("database", "*"),
+        ("table", ""),
+        ("partition", "p"),
+        ("type", "full"),
+        ("decide_only", "x"),
+        ("batch_partitions", 0),
+    ],
 )
 def test_what_cannot_be_used_is_refused_by_name_before_anything_is_asked(
     monkeypatch: pytest.MonkeyPatch, name: str, value: object
@@ -99,7 +106,7 @@ def test_a_dry_run_shows_every_partition_and_hands_nothing_on(
     caplog.set_level(logging.INFO)
     not_due = Evaluated(due("p=2")[0].entity, CompactionDecision(None, "not due: 2 deltas ≤ 10"))
     with pytest.raises(AirflowSkipException, match="Dry run: 1 partitions would be compacted, nothing was changed"):
-        plan(monkeypatch, Evaluation(due("p=1"), (not_due,)), dry_run=flag)
+        plan(monkeypatch, Evaluation(due("p=1"), (not_due,)), decide_only=flag)
     assert [line.split()[0] for line in caplog.messages if line.startswith("  d.t")] == ["d.t/p=1", "d.t/p=2"]
 
 
