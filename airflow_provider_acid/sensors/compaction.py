@@ -26,7 +26,7 @@ from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
 from airflow_provider_acid.metastore.values import CompactionRow
 from airflow_provider_acid.parameters import as_boolean, as_integer, as_names
 from airflow_provider_acid.triggers.compaction import DuePartitionsTrigger
-from airflow_provider_acid.triggers.wait import TRIGGER_GRACE_SECONDS
+from airflow_provider_acid.triggers.wait import TRIGGER_GRACE_SECONDS, WaitEvent
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -126,7 +126,7 @@ class AcidCompactionSensor(BaseSensorOperator):
             self._deadline = time.time() + self.timeout
         return super().execute(context)
 
-    def execute_complete(self, context: Context, event: dict[str, str], deadline: float) -> Any:
+    def execute_complete(self, context: Context, event: WaitEvent) -> Any:
         """Evaluate again what the triggerer found due; errors as for :meth:`execute`.
 
         The event says no more than that something is due: it stays small, and what was due when a worker was not yet
@@ -134,7 +134,7 @@ class AcidCompactionSensor(BaseSensorOperator):
         """
         if event["state"] == "error":
             raise AirflowException(event["message"])
-        self._deadline = deadline
+        self._deadline = event["deadline"]
         return self.poke(context).xcom_value
 
     def poke(self, context: Context) -> PokeReturnValue:
@@ -158,7 +158,6 @@ class AcidCompactionSensor(BaseSensorOperator):
                 self.poke_interval,
             ),
             method_name="execute_complete",
-            kwargs={"deadline": deadline},
             timeout=timedelta(seconds=left + TRIGGER_GRACE_SECONDS),
         )
 
