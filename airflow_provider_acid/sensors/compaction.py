@@ -34,7 +34,7 @@ from airflow_provider_acid.parameters import (
 )
 from airflow_provider_acid.signals.stats import initiator_cycle
 from airflow_provider_acid.triggers.compaction import DuePartitionsTrigger
-from airflow_provider_acid.triggers.wait import TRIGGER_GRACE_SECONDS
+from airflow_provider_acid.triggers.wait import TRIGGER_GRACE_SECONDS, WaitEvent
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -150,7 +150,7 @@ class AcidCompactionSensor(BaseSensorOperator):
             self._deadline = time.time() + self.timeout
         return super().execute(context)
 
-    def execute_complete(self, context: Context, event: dict[str, str], deadline: float) -> Any:
+    def execute_complete(self, context: Context, event: WaitEvent) -> Any:
         """Evaluate again what the triggerer found due; errors as for :meth:`execute`.
 
         The event says no more than that something is due: it stays small, and what was due when a worker was not yet
@@ -158,7 +158,7 @@ class AcidCompactionSensor(BaseSensorOperator):
         """
         if event["state"] == "error":
             raise AirflowException(event["message"])
-        self._deadline = deadline
+        self._deadline = event["deadline"]
         return self.poke(context).xcom_value
 
     def poke(self, context: Context) -> PokeReturnValue:
@@ -184,7 +184,6 @@ class AcidCompactionSensor(BaseSensorOperator):
                 str(self.time_zone),
             ),
             method_name="execute_complete",
-            kwargs={"deadline": deadline},
             timeout=timedelta(seconds=left + TRIGGER_GRACE_SECONDS),
         )
 
