@@ -6,6 +6,7 @@ import logging
 from collections.abc import Generator, Iterator, Sequence, Set
 from contextlib import closing
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from airflow_provider_acid.acid.candidates import Candidates
 from airflow_provider_acid.acid.directory import AcidDirectory
@@ -69,6 +70,19 @@ class Evaluation:
     foreign: tuple[CompactionRow, ...] = ()
 
 
+class EvaluationObserver(Protocol):
+    """Is told of every partition while an evaluation goes on; it must neither fail nor take time."""
+
+    def saw(self, seen: Seen, decision: CompactionDecision, hindrance: str | None) -> None:
+        """A partition was looked at.
+
+        :param hindrance: why it is not asked for although it is due; None where it is, or is not due.
+        """
+
+    def passed_over(self, entity: Entity, reason: str) -> None:
+        """A partition exists but was not looked at, or could not be."""
+
+
 @dataclass
 class _Findings:
     due: list[tuple[float, DuePartition]] = field(default_factory=list)
@@ -82,6 +96,7 @@ class Initiator:
     """Evaluates tables; belongs to one thread, like its client.
 
     :param writes: what the metastore's database knows; asked only where the settings' candidates are ``written``.
+    :param observer: is told of every partition.
     :raises ConfigurationError: they are, and there is no database to ask.
     """
 
@@ -91,11 +106,13 @@ class Initiator:
         queue: CompactionQueue,
         settings: CompactionSettings,
         writes: WriteRecords | None = None,
+        observer: EvaluationObserver | None = None,
     ) -> None:
         self._client = client
         self._queue = queue
         self._settings = settings
         self._policy = settings.policy(queue.publishes_by_commit)
+        self._observer = observer
         self._writes = None if settings.candidates is Candidates.ALL else _needed(writes)
 
     def evaluate(self, selection: TableSelection) -> Evaluation:
@@ -181,9 +198,12 @@ class Initiator:
                 with closing(locations(self._client, table, self._recorded(table))) as found:
                     for entity, location, partition in found:
                         if entity in requested:
+                            self._pass_over(entity, "its request waits in the metastore's queue")
                             continue
                         of_entity = rows.get(entity)
                         reason = self._reason_to_leave_alone(entity, of_entity) if of_entity else None
+                        if reason:
+                            self._pass_over(entity, reason)
                         yield NotSeen(reason) if reason else Place(view, entity, location, partition)
             except (ConfigurationError, ObjectNotFoundError) as error:
                 yield NotSeen(_unless_named(error, table, selection))
@@ -205,6 +225,7 @@ class Initiator:
                 if isinstance(found, NotSeen):
                     findings.skipped.append(found.reason)
                     if found.failed is not None:
+                        self._pass_over(found.failed, found.reason)
                         log.warning("%s: not evaluated: %s", found.failed, found.reason)
                     continue
                 try:
@@ -222,8 +243,15 @@ class Initiator:
             seen.directory, view.thresholds, hive_version=self._hive_version, kind=view.kind, aborted=aborted
         )
         findings.evaluated.append(Evaluated(entity, decision))
+        hindrance = None
         if decision.type is not None:
-            self._add_due(entity, decision.type, decision, seen.directory, seen.files, findings)
+            hindrance = self._add_due(entity, decision.type, decision, seen.directory, seen.files, findings)
+        if self._observer is not None:
+            self._observer.saw(seen, decision, hindrance)
+
+    def _pass_over(self, entity: Entity, reason: str) -> None:
+        if self._observer is not None:
+            self._observer.passed_over(entity, reason)
 
     @property
     def _hive_version(self) -> int:
@@ -263,17 +291,19 @@ class Initiator:
         directory: AcidDirectory,
         files: FileFormat,
         findings: _Findings,
-    ) -> None:
+    ) -> str | None:
+        """Why it is not due after all; None where it is."""
         try:
             choice = choose(entity, directory, files, type, self._policy)
         except RefusedError as error:
             findings.skipped.append(str(error))
-            return
+            return str(error)
         if choice.nothing is not None and not directory.obsolete and not directory.aborted:
             findings.skipped.append(f"{entity}: {choice.nothing}")
-            return
+            return choice.nothing
         read_cost = float(decision.delta_count + decision.delete_delta_count)
         findings.due.append((read_cost, DuePartition(entity, type, decision.reason)))
+        return None
 
 
 def _needed(writes: WriteRecords | None) -> WriteRecords:

@@ -24,6 +24,7 @@ from airflow_provider_acid.compaction.settings import CompactionSettings, LockTi
 from airflow_provider_acid.compaction.worker import Worker
 from airflow_provider_acid.config import configured_settings, job_queue
 from airflow_provider_acid.deploy_mode import check_deploy_mode
+from airflow_provider_acid.hooks.health import record_task_history
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook, MetastoreEndpoint
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
 from airflow_provider_acid.parameters import as_boolean, as_due_partitions, as_integer, as_number, as_word
@@ -144,6 +145,7 @@ class AcidCompactionOperator(SparkSubmitOperator):
         finally:
             self._batch.application_ended()
             outcomes = self._batch.join()
+        record_task_history(self.hive_acid_conn_id, context, lambda make: make.of_outcomes(items, outcomes))
         return self._conclude(outcomes, spark_error)
 
     def on_kill(self) -> None:

@@ -14,7 +14,8 @@ from airflow_provider_acid.acid.candidates import Candidates
 from airflow_provider_acid.compaction.initiator import Evaluation, Initiator
 from airflow_provider_acid.compaction.selection import TableSelection
 from airflow_provider_acid.compaction.settings import CompactionSettings
-from airflow_provider_acid.config import check_interval_seconds, configured_settings
+from airflow_provider_acid.config import check_interval_seconds, configured_settings, health_location
+from airflow_provider_acid.health.recording import recording_evaluation
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
 from airflow_provider_acid.metastore.values import CompactionRow
 from airflow_provider_acid.parameters import as_boolean, as_integer, as_names, as_number, as_word
@@ -110,9 +111,15 @@ class AcidCompactionSensor(BaseSensorOperator):
         skip = as_boolean("skip_when_nothing_due", self.skip_when_nothing_due)
         endpoint = AcidMetastoreHook(self.hive_acid_conn_id).endpoint()
         settings = replace(self._settings(), storages=endpoint.storages)
-        with endpoint.open() as client:
+        looks_at_all = settings.candidates is Candidates.ALL
+        with (
+            endpoint.open() as client,
+            recording_evaluation(
+                health_location(), self.hive_acid_conn_id, endpoint.storages, looks_at_all=looks_at_all
+            ) as observer,
+        ):
             queue = endpoint.open_queue(client)
-            evaluation = Initiator(client, queue, settings, endpoint.write_records).evaluate(selection)
+            evaluation = Initiator(client, queue, settings, endpoint.write_records, observer).evaluate(selection)
         self._report(evaluation, most)
         due = [item.to_json() for item in evaluation.due[:most]]
         if not due and skip:
