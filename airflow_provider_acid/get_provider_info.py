@@ -24,7 +24,19 @@ def get_provider_info() -> dict[str, object]:
                 ],
             }
         ],
-        "triggers": [{"integration-name": "Hive ACID", "python-modules": ["airflow_provider_acid.triggers.cleaner"]}],
+        "triggers": [
+            {
+                "integration-name": "Hive ACID",
+                "python-modules": [
+                    "airflow_provider_acid.triggers.cleaner",
+                    "airflow_provider_acid.triggers.compaction",
+                ],
+            }
+        ],
+        "extra-links": [
+            "airflow_provider_acid.links.compaction.SparkUiLink",
+            "airflow_provider_acid.links.compaction.AcidPageLink",
+        ],
         "integrations": [
             {
                 "integration-name": "Hive ACID",

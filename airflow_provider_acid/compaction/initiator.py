@@ -25,6 +25,7 @@ from airflow_provider_acid.compaction.eligibility import table_refusal
 from airflow_provider_acid.compaction.failures import FAILED_COMPACTIONS_THRESHOLD, failures_in_a_row
 from airflow_provider_acid.compaction.looking import NotSeen, Place, Seen, TableView, in_order, look
 from airflow_provider_acid.compaction.outcomes import DuePartition
+from airflow_provider_acid.compaction.queue_figures import QueueFigures, queue_figures
 from airflow_provider_acid.compaction.selection import TableSelection
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.snapshot import current_txns
@@ -62,12 +63,14 @@ class Evaluation:
     :param evaluated: every partition that was looked at, with its figures.
     :param skipped: tables and partitions that were not evaluated or not asked for, each with the reason.
     :param foreign: other people's requests that wait and are not served.
+    :param queue: how the queue stands, for the tables of the selection.
     """
 
     due: tuple[DuePartition, ...] = ()
     evaluated: tuple[Evaluated, ...] = ()
     skipped: tuple[str, ...] = ()
     foreign: tuple[CompactionRow, ...] = ()
+    queue: QueueFigures = field(default_factory=QueueFigures)
 
 
 class EvaluationObserver(Protocol):
@@ -135,6 +138,7 @@ class Initiator:
             tuple(findings.evaluated),
             tuple(findings.skipped),
             tuple(findings.foreign),
+            queue_figures(rows, self._client.server_now_ms),
         )
 
     def _tables(self, selection: TableSelection, findings: _Findings) -> Iterator[TableInfo]:

@@ -14,14 +14,14 @@ from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.cleaner import Cleaner, Cleaning, CleaningState
 from airflow_provider_acid.hooks.health import record_task_history
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
+from airflow_provider_acid.links.compaction import AcidPageLink
 from airflow_provider_acid.parameters import as_entities, as_number
+from airflow_provider_acid.signals.stats import cleaner_cycle
 from airflow_provider_acid.triggers.cleaner import CleaningTrigger, cleaning_settings
+from airflow_provider_acid.triggers.wait import TRIGGER_GRACE_SECONDS
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context, XComArg
-
-TRIGGER_GRACE_SECONDS = 60.0
-"""The trigger ends itself at the deadline; Airflow's own time-out only catches one that does not."""
 
 
 class AcidCleanerOperator(BaseOperator):
@@ -54,6 +54,7 @@ class AcidCleanerOperator(BaseOperator):
         "retention_seconds",
     )
     template_fields_renderers: ClassVar[dict[str, str]] = {"partitions": "json"}
+    operator_extra_links = (AcidPageLink(),)
     ui_color = "#dcedc8"
 
     def __init__(
@@ -82,6 +83,7 @@ class AcidCleanerOperator(BaseOperator):
         :raises AirflowException: cleaning a partition failed; its files and its row are as the message says.
         :raises AirflowSkipException: the deadline passed while readers were still there.
         """
+        AcidPageLink().push_page_of(context, as_entities("partitions", self.partitions))
         return self._clean_or_wait(context, time.time() + as_number("deadline_seconds", self.deadline_seconds), [])
 
     def execute_complete(
@@ -137,8 +139,10 @@ class AcidCleanerOperator(BaseOperator):
     def _clean(self, entities: Sequence[Entity]) -> tuple[Cleaning, ...]:
         endpoint = AcidMetastoreHook(self.hive_acid_conn_id).endpoint()
         settings = replace(cleaning_settings(self._retention_seconds()), storages=endpoint.storages)
-        with endpoint.open() as client:
+        tags = {"conn_id": self.hive_acid_conn_id, "dag_id": self.dag_id}
+        with cleaner_cycle(tags) as measured, endpoint.open() as client:
             cleanings = Cleaner(client, endpoint.open_queue(client), settings).clean(entities)
+            measured(cleanings)
         for item in cleanings:
             self.log.info("%s: %s: %s", item.entity, item.state.value, item.message)
         return cleanings

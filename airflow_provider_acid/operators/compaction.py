@@ -16,6 +16,7 @@ from airflow.providers.common.compat.sdk import AirflowException, AirflowFailExc
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.active import ActiveCompaction
+from airflow_provider_acid.compaction.application_watch import watch_application
 from airflow_provider_acid.compaction.batch import CompactionBatch
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
 from airflow_provider_acid.compaction.package_archive import compaction_script, write_package_archive
@@ -26,8 +27,11 @@ from airflow_provider_acid.config import configured_settings, job_queue
 from airflow_provider_acid.deploy_mode import check_deploy_mode
 from airflow_provider_acid.hooks.health import record_task_history
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook, MetastoreEndpoint
+from airflow_provider_acid.links.compaction import AcidPageLink, SparkUiLink
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
 from airflow_provider_acid.parameters import as_boolean, as_due_partitions, as_integer, as_number, as_word
+from airflow_provider_acid.signals.measurements import of_outcomes
+from airflow_provider_acid.signals.stats import send
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context, XComArg
@@ -82,6 +86,7 @@ class AcidCompactionOperator(SparkSubmitOperator):
         "readers_honour_visibility",
     )
     template_fields_renderers: ClassVar[dict[str, str]] = {"partitions": "json"}
+    operator_extra_links = (SparkUiLink(), AcidPageLink())
     ui_color = "#ffe082"
 
     def __init__(
@@ -101,8 +106,9 @@ class AcidCompactionOperator(SparkSubmitOperator):
         idle_timeout_seconds: float = IDLE_TIMEOUT_SECONDS,
         **kwargs: Any,
     ) -> None:
+        # A resumed application would work on the run directory of a dead attempt. Airflow 2 warns whoever names it.
+        kwargs.pop("durable", None)
         super().__init__(**kwargs)
-        # A resumed application would work on the run directory of a dead attempt.
         self.durable = False
         self.partitions = partitions
         self.hive_acid_conn_id = hive_acid_conn_id
@@ -128,6 +134,7 @@ class AcidCompactionOperator(SparkSubmitOperator):
         items = as_due_partitions("partitions", self.partitions)
         if not items:
             return []
+        AcidPageLink().push_page_of(context, [item.entity for item in items])
         batch = self._make_batch(items, task_identity(context))
         connection = self._get_hook()._connection
         check_deploy_mode(connection["master"], connection["deploy_mode"])
@@ -145,6 +152,7 @@ class AcidCompactionOperator(SparkSubmitOperator):
         finally:
             self._batch.application_ended()
             outcomes = self._batch.join()
+            send(of_outcomes(outcomes), {"conn_id": self.hive_acid_conn_id, "dag_id": self.dag_id})
         record_task_history(self.hive_acid_conn_id, context, lambda make: make.of_outcomes(items, outcomes))
         return self._conclude(outcomes, spark_error)
 
@@ -169,7 +177,11 @@ class AcidCompactionOperator(SparkSubmitOperator):
         self._yarn_queue = self._yarn_queue or job_queue()
         self.conf = {"spark.log.level": "WARN", **(self.conf or {})}
         self._hook = None  # Airflow keeps the hook of a former try, with that try's arguments.
-        with tempfile.TemporaryDirectory(prefix="airflow-acid-") as directory, self._with_package(Path(directory)):
+        with (
+            tempfile.TemporaryDirectory(prefix="airflow-acid-") as directory,
+            self._with_package(Path(directory)),
+            watch_application(run.storages, run.location, lambda url: SparkUiLink().push(context, url)),
+        ):
             try:
                 super().execute(context)
             except Exception as error:  # any of client, standalone, YARN or Kubernetes mode

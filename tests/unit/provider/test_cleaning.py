@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 from airflow.providers.common.compat.sdk import AirflowException, AirflowSkipException, TaskDeferred, conf
-from airflow.triggers.base import TriggerEvent
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.cleaner import Cleaning, CleaningState
@@ -22,34 +21,18 @@ from airflow_provider_acid.metastore.client import AcidMetastoreClient, Metastor
 from airflow_provider_acid.operators import cleaner as operator_module
 from airflow_provider_acid.operators.cleaner import AcidCleanerOperator
 from airflow_provider_acid.triggers import cleaner as trigger_module
-from airflow_provider_acid.triggers.cleaner import FAILED_POLLS, CleaningTrigger
+from airflow_provider_acid.triggers import wait
+from airflow_provider_acid.triggers.cleaner import CleaningTrigger
+from airflow_provider_acid.triggers.wait import FAILED_POLLS
+from tests.unit.provider.waiting import NOW, Clock, events
 
 pytestmark = pytest.mark.usefixtures("hive_4")
 
 READY, WAITING, CLEANED, KEPT, FAILED = CleaningState
 BLOCKER = "waits for transaction 9 of eve@there, open for 60 s"
-NOW = 1_000_000.0
 
 Round = Sequence[CleaningState] | Exception
 """What one look or one cleaning finds, partition by partition; or how it fails."""
-
-
-class Clock:
-    """Time that passes only while somebody sleeps."""
-
-    def __init__(self) -> None:
-        self.seconds = NOW
-        self.naps: list[float] = []
-
-    def time(self) -> float:
-        return self.seconds
-
-    def sleep(self, seconds: float) -> None:
-        self.naps.append(seconds)
-        self.seconds += seconds
-
-    async def sleep_async(self, seconds: float) -> None:
-        self.sleep(seconds)
 
 
 class FakeCleaner:
@@ -80,6 +63,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     monkeypatch.setenv("AIRFLOW_CONN_HIVE_ACID_DEFAULT", json.dumps({"conn_type": "hive_acid", "host": "not.asked"}))
     for module in (operator_module, trigger_module):
         monkeypatch.setattr(module, "Cleaner", FakeCleaner)
+    for module in (operator_module, wait):
         monkeypatch.setattr(module, "time", clock)
     monkeypatch.setattr(asyncio, "sleep", clock.sleep_async)
     monkeypatch.setattr(FakeCleaner, "asked", [])
@@ -267,13 +251,6 @@ def trigger(**changes: Any) -> CleaningTrigger:
         **changes,
     }
     return CleaningTrigger(**arguments)
-
-
-def events(of: CleaningTrigger) -> list[Any]:
-    async def collect() -> list[TriggerEvent]:
-        return [event async for event in of.run()]
-
-    return [event.payload for event in asyncio.run(collect())]
 
 
 def test_a_trigger_is_made_again_from_what_it_says_of_itself() -> None:

@@ -38,7 +38,7 @@ class FakeInitiator:
     writes: list[object] = []
 
     def __init__(
-        self, client: object, queue: object, settings: CompactionSettings, writes: object, observer: object
+        self, client: object, queue: object, settings: CompactionSettings, writes: object, observer: object = None
     ) -> None:
         self._settings = settings
         self.writes.append(writes)
@@ -206,7 +206,7 @@ def test_it_frees_its_worker_and_looks_as_often_as_hive(monkeypatch: pytest.Monk
 
 
 def test_the_authors_of_a_dag_decide_otherwise() -> None:
-    with DAG("d", default_args={"mode": "poke", "poke_interval": 5}):
+    with DAG("d", schedule=None, default_args={"mode": "poke", "poke_interval": 5}):
         sensor = AcidCompactionSensor(task_id="s", tables=["d.t"])
         other = AcidCompactionSensor(task_id="o", tables=["d.t"], poke_interval=timedelta(seconds=9))
     assert (sensor.mode, sensor.poke_interval, other.poke_interval) == ("poke", 5, 9)
@@ -217,7 +217,12 @@ def foreign(*ids: int) -> tuple[CompactionRow, ...]:
 
 
 def messages(caplog: pytest.LogCaptureFixture, level: int) -> Sequence[str]:
-    return [record.getMessage() for record in caplog.records if record.levelno == level]
+    return [line for of, line in told(caplog) if of == level]
+
+
+def told(caplog: pytest.LogCaptureFixture) -> Sequence[tuple[int, str]]:
+    """What the sensor said, without what Airflow says of its connection."""
+    return [(record.levelno, record.getMessage()) for record in caplog.records if record.name == "sensor"]
 
 
 def test_requests_of_others_are_told_with_a_warning(
@@ -248,8 +253,8 @@ def test_a_great_sweep_does_not_fill_the_log(monkeypatch: pytest.MonkeyPatch, ca
     many = due(*(f"p={number}" for number in range(300)))
     skipped = tuple(f"table d.t{number}: no" for number in range(100))
     poke(monkeypatch, Evaluation(many, (), skipped, foreign(1, 2)), max_partitions=200)
-    lines = [record.getMessage() for record in caplog.records]
+    lines = [line for _, line in told(caplog)]
     assert len(lines) == LINES_LOGGED + 3
-    assert lines[1] == "100 of them are left to the next run (max_partitions)"
+    assert lines[1] == "100 of them are left to the next run (max_partitions, max_map_length)"
     assert lines[2].startswith("request 1 ")
     assert lines[-1] == f"... and {2 + 200 + 100 - LINES_LOGGED} more"
