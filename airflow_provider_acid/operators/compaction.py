@@ -26,6 +26,7 @@ from airflow_provider_acid.compaction.settings import CompactionSettings, LockTi
 from airflow_provider_acid.compaction.worker import Worker
 from airflow_provider_acid.config import configured_settings, job_queue
 from airflow_provider_acid.deploy_mode import check_deploy_mode
+from airflow_provider_acid.hooks.health import record_task_history
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook, MetastoreEndpoint
 from airflow_provider_acid.links.compaction import AcidPageLink, SparkUiLink
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
@@ -169,6 +170,7 @@ class AcidCompactionOperator(SparkSubmitOperator):
             self._batch.application_ended()
             outcomes = self._batch.join()
             send(of_outcomes(outcomes), {"conn_id": self.hive_acid_conn_id, "dag_id": self.dag_id})
+        record_task_history(self.hive_acid_conn_id, context, lambda make: make.of_outcomes(items, outcomes))
         return self._conclude(outcomes, spark_error)
 
     def on_kill(self) -> None:
