@@ -62,6 +62,7 @@ class Driver:
         :returns: the exit code.
         """
         batch = self._run.batch()
+        self._introduce()
         alive, last_sign_seconds = -1, time.monotonic()
         with ThreadPoolExecutor(max_workers=min(max(batch.partitions, 1), _MAX_CONCURRENT_PLANS)) as pool:
             while True:
@@ -75,6 +76,13 @@ class Driver:
                 if time.monotonic() - last_sign_seconds > batch.idle_timeout_seconds:
                     return self._abandon(pool, batch)
                 time.sleep(_POLL_SECONDS)
+
+    def _introduce(self) -> None:
+        context = self._spark.sparkContext
+        try:
+            self._run.write_application(context.applicationId, context.uiWebUrl)
+        except AcidError as error:
+            _say(f"goes on unseen: {error}")
 
     def _start_new(self, pool: ThreadPoolExecutor, seen: Seen) -> None:
         for item in sorted(seen.plans - seen.results - seen.skips - self._running.keys() - self._finished):
