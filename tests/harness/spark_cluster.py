@@ -97,6 +97,11 @@ class SparkCluster(Startable):
         for name in reversed(list(self._groups)):
             self._groups.pop(name).end(signal.SIGTERM)
 
+    @property
+    def process_ids(self) -> tuple[int, ...]:
+        """Those of master and workers, whose children the executors are."""
+        return tuple(group.leader.pid for group in self._groups.values())
+
     def executor_folders(self, file: str) -> list[Path]:
         """The working folders of all executors that were given a file of this name, by worker."""
         return sorted(found.parent for found in self.folder.glob(f"worker-*/*/*/{file}"))
