@@ -21,6 +21,9 @@ DELTA_COUNT_PROPERTY = "compactorthreshold.hive.compactor.delta.num.threshold"
 DELTA_SIZE_RATIO_PROPERTY = "compactorthreshold.hive.compactor.delta.pct.threshold"
 """Table property that overrides :attr:`Thresholds.delta_size_ratio`."""
 
+SMALL_DELTA_SHARE = 0.01
+"""A delta with a smaller share of the base's bytes is small (``metastore.deltametrics.delta.pct.threshold``)."""
+
 NO_AUTO_COMPACTION = "no_auto_compaction"
 """Property of a table, on Hive 4 also of a database, that keeps Hive's Initiator away; also in upper case."""
 
@@ -98,6 +101,8 @@ class CompactionDecision:
     :param base_bytes: bytes of the base, or of the original files where there is none.
     :param delta_size_ratio: delta bytes per base byte; None where there are no base bytes.
     :param obsolete_directories: leftovers that a Cleaner may remove once no reader needs them.
+    :param obsolete_deltas: those among them that are deltas, of both kinds.
+    :param small_deltas: current deltas, of both kinds, below :data:`SMALL_DELTA_SHARE` of the base; 0 without a base.
     """
 
     type: CompactionType | None
@@ -110,6 +115,8 @@ class CompactionDecision:
     obsolete_directories: int = 0
     aborted_transactions: int = 0
     oldest_abort_seconds: float | None = None
+    obsolete_deltas: int = 0
+    small_deltas: int = 0
 
 
 def decide(
@@ -144,6 +151,8 @@ def decide(
         obsolete_directories=len(directory.obsolete),
         aborted_transactions=aborted.count,
         oldest_abort_seconds=aborted.oldest_age_seconds,
+        obsolete_deltas=sum(path.startswith(("delta_", "delete_delta_")) for path in directory.obsolete),
+        small_deltas=sum(delta.size_bytes < SMALL_DELTA_SHARE * base_bytes for delta in directory.deltas),
     )
 
 

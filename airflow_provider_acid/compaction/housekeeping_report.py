@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from enum import Enum
 
 from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.compaction.queue_figures import QueueFigures
 from airflow_provider_acid.compaction.text_table import LINES, text_table
 
 
@@ -62,11 +63,13 @@ class HousekeepingReport:
     """What one round of housekeeping came to.
 
     :param to_clean: partitions whose finished compactions nobody seems to clean, for the cleaner.
+    :param queue: how the queue stands after it, for the tables of the selection.
     """
 
     deeds: tuple[Deed, ...]
     stuck: tuple[Stuck, ...]
     to_clean: tuple[Entity, ...]
+    queue: QueueFigures = field(default_factory=QueueFigures)
 
     def lines(self) -> list[str]:
         """Two small tables for the log."""

@@ -29,6 +29,7 @@ from airflow_provider_acid.compaction.evaluation_progress import EvaluationProgr
 from airflow_provider_acid.compaction.failures import FAILED_COMPACTIONS_THRESHOLD, failures_in_a_row
 from airflow_provider_acid.compaction.looking import NotSeen, Place, Seen, TableView, in_order, look
 from airflow_provider_acid.compaction.outcomes import DuePartition
+from airflow_provider_acid.compaction.queue_figures import QueueFigures, queue_figures
 from airflow_provider_acid.compaction.selection import TableSelection
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.snapshot import current_txns
@@ -80,6 +81,7 @@ class Evaluation:
     :param skipped: tables and partitions that were not evaluated or not asked for, each with the reason.
     :param refused: those of them that somebody has to look at: they cannot be compacted, or not be looked at.
     :param foreign: other people's requests that wait and are not served.
+    :param queue: how the queue stands, for the tables of the selection.
     """
 
     due: tuple[DuePartition, ...] = ()
@@ -87,6 +89,7 @@ class Evaluation:
     skipped: tuple[str, ...] = ()
     foreign: tuple[CompactionRow, ...] = ()
     refused: tuple[str, ...] = ()
+    queue: QueueFigures = field(default_factory=QueueFigures)
 
 
 @dataclass
@@ -148,6 +151,7 @@ class Initiator:
             tuple(findings.skipped),
             tuple(findings.foreign),
             tuple(findings.refused),
+            queue_figures(rows, self._client.server_now_ms),
         )
 
     def _tables(self, selection: TableSelection, findings: _Findings) -> Iterator[TableInfo]:

@@ -13,9 +13,11 @@ from airflow.providers.common.compat.sdk import AirflowException, AirflowSkipExc
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.cleaner import Cleaner, Cleaning, CleaningState
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
+from airflow_provider_acid.links.compaction import AcidPageLink
 from airflow_provider_acid.parameters import as_entities, as_number
+from airflow_provider_acid.signals.stats import cleaner_cycle
 from airflow_provider_acid.triggers.cleaner import CleaningTrigger, cleaning_settings
-from airflow_provider_acid.triggers.wait import TRIGGER_GRACE_SECONDS
+from airflow_provider_acid.triggers.wait import TRIGGER_GRACE_SECONDS, WaitEvent
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context, XComArg
@@ -51,6 +53,7 @@ class AcidCleanerOperator(BaseOperator):
         "retention_seconds",
     )
     template_fields_renderers: ClassVar[dict[str, str]] = {"partitions": "json"}
+    operator_extra_links = (AcidPageLink(),)
     ui_color = "#dcedc8"
 
     def __init__(
@@ -79,15 +82,19 @@ class AcidCleanerOperator(BaseOperator):
         :raises AirflowException: cleaning a partition failed; its files and its row are as the message says.
         :raises AirflowSkipException: the deadline passed while readers were still there.
         """
+        AcidPageLink().push_page_of(context, as_entities("partitions", self.partitions))
         return self._clean_or_wait(time.time() + as_number("deadline_seconds", self.deadline_seconds), [])
 
     def execute_complete(
-        self, context: Context, event: dict[str, str], deadline: float, done: list[dict[str, object]]
+        self, context: Context, event: WaitEvent, done: list[dict[str, object]] | None = None
     ) -> list[dict[str, object]]:
-        """Go on after the wait; errors as for :meth:`execute`."""
+        """Go on after the wait; errors as for :meth:`execute`.
+
+        :param done: what was cleaned before it.
+        """
         if event["state"] == "error":
             raise AirflowException(event["message"])
-        return self._clean_or_wait(deadline, done)
+        return self._clean_or_wait(event["deadline"], done or [])
 
     def _clean_or_wait(self, deadline: float, done: list[dict[str, object]]) -> list[dict[str, object]]:
         entities = as_entities("partitions", self.partitions)
@@ -119,15 +126,17 @@ class AcidCleanerOperator(BaseOperator):
                 self._retention_seconds(),
             ),
             method_name="execute_complete",
-            kwargs={"deadline": deadline, "done": done},
+            kwargs={"done": done},
             timeout=timedelta(seconds=max(deadline - time.time(), 0) + TRIGGER_GRACE_SECONDS),
         )
 
     def _clean(self, entities: Sequence[Entity]) -> tuple[Cleaning, ...]:
         endpoint = AcidMetastoreHook(self.hive_acid_conn_id).endpoint()
         settings = replace(cleaning_settings(self._retention_seconds()), storages=endpoint.storages)
-        with endpoint.open() as client:
+        tags = {"conn_id": self.hive_acid_conn_id, "dag_id": self.dag_id}
+        with cleaner_cycle(tags) as measured, endpoint.open() as client:
             cleanings = Cleaner(client, endpoint.open_queue(client), settings).clean(entities)
+            measured(cleanings)
         for item in cleanings:
             self.log.info("%s: %s: %s", item.entity, item.state.value, item.message)
         return cleanings

@@ -16,6 +16,7 @@ from airflow.providers.common.compat.sdk import AirflowException, AirflowFailExc
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.active import ActiveCompaction
+from airflow_provider_acid.compaction.application_watch import watch_application
 from airflow_provider_acid.compaction.batch import CompactionBatch
 from airflow_provider_acid.compaction.opening import Opening
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
@@ -26,6 +27,7 @@ from airflow_provider_acid.compaction.worker import Worker
 from airflow_provider_acid.config import configured_settings, job_queue
 from airflow_provider_acid.deploy_mode import check_deploy_mode
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook, MetastoreEndpoint
+from airflow_provider_acid.links.compaction import AcidPageLink, SparkUiLink
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
 from airflow_provider_acid.parameters import (
     as_boolean,
@@ -35,6 +37,8 @@ from airflow_provider_acid.parameters import (
     as_time_window,
     as_word,
 )
+from airflow_provider_acid.signals.measurements import of_outcomes
+from airflow_provider_acid.signals.stats import send
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context, XComArg
@@ -94,6 +98,7 @@ class AcidCompactionOperator(SparkSubmitOperator):
         "time_zone",
     )
     template_fields_renderers: ClassVar[dict[str, str]] = {"partitions": "json"}
+    operator_extra_links = (SparkUiLink(), AcidPageLink())
     ui_color = "#ffe082"
 
     def __init__(
@@ -145,6 +150,7 @@ class AcidCompactionOperator(SparkSubmitOperator):
         items = as_due_partitions("partitions", self.partitions)
         if not items:
             return []
+        AcidPageLink().push_page_of(context, [item.entity for item in items])
         batch = self._make_batch(items, task_identity(context))
         connection = self._get_hook()._connection
         check_deploy_mode(connection["master"], connection["deploy_mode"])
@@ -162,6 +168,7 @@ class AcidCompactionOperator(SparkSubmitOperator):
         finally:
             self._batch.application_ended()
             outcomes = self._batch.join()
+            send(of_outcomes(outcomes), {"conn_id": self.hive_acid_conn_id, "dag_id": self.dag_id})
         return self._conclude(outcomes, spark_error)
 
     def on_kill(self) -> None:
@@ -185,7 +192,11 @@ class AcidCompactionOperator(SparkSubmitOperator):
         self._yarn_queue = self._yarn_queue or job_queue()
         self.conf = {"spark.log.level": "WARN", **(self.conf or {})}
         self._hook = None  # Airflow keeps the hook of a former try, with that try's arguments.
-        with tempfile.TemporaryDirectory(prefix="airflow-acid-") as directory, self._with_package(Path(directory)):
+        with (
+            tempfile.TemporaryDirectory(prefix="airflow-acid-") as directory,
+            self._with_package(Path(directory)),
+            watch_application(run.storages, run.location, lambda url: SparkUiLink().push(context, url)),
+        ):
             try:
                 super().execute(context)
             except Exception as error:  # any of client, standalone, YARN or Kubernetes mode

@@ -32,8 +32,9 @@ from airflow_provider_acid.parameters import (
     as_optional_text,
     as_time_window,
 )
+from airflow_provider_acid.signals.stats import initiator_cycle
 from airflow_provider_acid.triggers.compaction import DuePartitionsTrigger
-from airflow_provider_acid.triggers.wait import TRIGGER_GRACE_SECONDS
+from airflow_provider_acid.triggers.wait import TRIGGER_GRACE_SECONDS, WaitEvent
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -149,7 +150,7 @@ class AcidCompactionSensor(BaseSensorOperator):
             self._deadline = time.time() + self.timeout
         return super().execute(context)
 
-    def execute_complete(self, context: Context, event: dict[str, str], deadline: float) -> Any:
+    def execute_complete(self, context: Context, event: WaitEvent) -> Any:
         """Evaluate again what the triggerer found due; errors as for :meth:`execute`.
 
         The event says no more than that something is due: it stays small, and what was due when a worker was not yet
@@ -157,7 +158,7 @@ class AcidCompactionSensor(BaseSensorOperator):
         """
         if event["state"] == "error":
             raise AirflowException(event["message"])
-        self._deadline = deadline
+        self._deadline = event["deadline"]
         return self.poke(context).xcom_value
 
     def poke(self, context: Context) -> PokeReturnValue:
@@ -183,7 +184,6 @@ class AcidCompactionSensor(BaseSensorOperator):
                 str(self.time_zone),
             ),
             method_name="execute_complete",
-            kwargs={"deadline": deadline},
             timeout=timedelta(seconds=left + TRIGGER_GRACE_SECONDS),
         )
 
@@ -201,10 +201,12 @@ class AcidCompactionSensor(BaseSensorOperator):
         if closed is not None:
             return self._nothing(f"No compaction of {', '.join(selection.include)} begins now: {closed}", skip)
         endpoint = AcidMetastoreHook(self.hive_acid_conn_id).endpoint()
-        with endpoint.open() as client:
+        tags = {"conn_id": self.hive_acid_conn_id, "dag_id": self.dag_id}
+        with initiator_cycle(tags) as measured, endpoint.open() as client:
             queue = endpoint.open_queue(client)
             settings = replace(settings, storages=endpoint.storages)
             evaluation = Initiator(client, queue, settings, endpoint.write_records).evaluate(selection)
+            measured(evaluation)
         share = RunShare.within(budget, evaluation)
         for level, line in share.lines(all_partitions=decide_only):
             self.log.log(level, "%s", line)

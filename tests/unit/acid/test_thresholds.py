@@ -15,7 +15,7 @@ from airflow_provider_acid.acid.thresholds import (
     decide,
     demanded,
 )
-from airflow_provider_acid.acid.write_ids import TableWriteIds, compactor_list
+from airflow_provider_acid.acid.write_ids import TableWriteIds, ValidWriteIdList, compactor_list
 from airflow_provider_acid.exceptions import ConfigurationError
 from tests.unit.acid.case_files import case_directory, cases
 
@@ -114,6 +114,33 @@ def test_no_auto_compaction_is_honoured_unless_the_table_is_enrolled(
 ) -> None:
     found = auto_compaction(table, database, listed_explicitly=listed, override=override, hive_4=hive_4)
     assert (found.allowed, reason in found.reason) == (allowed, True), (scenario, found)
+
+
+def test_small_and_obsolete_deltas_are_counted_as_hives_metrics_do() -> None:
+    files = {
+        "base_0000005/bucket_00000": 10_000,
+        "delta_0000003_0000003/bucket_00000": 1,
+        "delete_delta_0000004_0000004/bucket_00000": 1,
+        "base_0000002/bucket_00000": 1,
+        "delta_0000006_0000006/bucket_00000": 99,
+        "delete_delta_0000007_0000007/bucket_00000": 99,
+        "delta_0000008_0000008/bucket_00000": 100,
+    }
+    decision = decide(directory_of(files), Thresholds(), hive_version=4)
+    assert (decision.small_deltas, decision.obsolete_deltas, decision.obsolete_directories) == (2, 2, 3)
+
+
+def test_without_a_base_no_delta_is_small() -> None:
+    assert (
+        decide(directory_of({"delta_0000001_0000001/bucket_00000": 0}), Thresholds(), hive_version=4).small_deltas == 0
+    )
+
+
+def directory_of(sizes: dict[str, int]) -> AcidDirectory:
+    listing = Listing(
+        tuple(FileEntry(path, size) for path, size in sizes.items()), tuple(path.rpartition("/")[0] for path in sizes)
+    )
+    return acid_directory(listing, ValidWriteIdList("d.t", 9), None)
 
 
 @pytest.mark.parametrize(
