@@ -285,13 +285,27 @@ def test_a_partition_that_failed_fails_the_task_and_names_sparks_error(
     with pytest.raises(AirflowException) as failure:
         operator(partitions=items).execute({})
     assert not isinstance(failure.value, AirflowFailException)
-    assert re.match(r"d\.t/p=2: failed because; d\.t/p=3: refused because \(.*code is: 3", str(failure.value))
+    assert re.match(
+        r"2 of 3 partitions failed: d\.t/p=2: failed because; d\.t/p=3: refused because \(.*code is: 3",
+        str(failure.value),
+    )
 
 
 def test_what_was_refused_is_not_tried_again(spark: FakeSpark, monkeypatch: pytest.MonkeyPatch) -> None:
     items = end_with(monkeypatch, OK, REFUSED, REFUSED)
-    with pytest.raises(AirflowFailException, match=r"^d\.t/p=2: refused because; d\.t/p=3: refused because$"):
+    with pytest.raises(
+        AirflowFailException, match=r"^2 of 3 .*: d\.t/p=2: refused because; d\.t/p=3: refused because$"
+    ):
         operator(partitions=items).execute({})
+
+
+def test_of_many_failures_the_error_names_a_few(spark: FakeSpark, monkeypatch: pytest.MonkeyPatch) -> None:
+    items = end_with(monkeypatch, *[REFUSED] * 8)
+    with pytest.raises(
+        AirflowFailException, match=r"^8 of 8 partitions failed: .*; and 3 more, see the log$"
+    ) as failure:
+        operator(partitions=items).execute({})
+    assert str(failure.value).count("because") == 5
 
 
 def test_a_spark_binary_that_is_missing_leaves_the_judgement_to_the_outcomes(
