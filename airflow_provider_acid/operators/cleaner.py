@@ -115,7 +115,8 @@ class AcidCleanerOperator(BaseOperator):
             if not waiting:
                 return done
             if time.time() >= deadline:
-                raise AirflowSkipException("; ".join(f"{item.entity} {item.message}" for item in waiting))
+                still = "; ".join(f"{item.entity} {item.message}" for item in waiting)
+                raise AirflowSkipException(f"{still}. The time for it is over: the next run cleans it.")
             if self.deferrable:
                 self._defer(waiting, deadline, poll_seconds, done)
             time.sleep(min(poll_seconds, max(deadline - time.time(), 0)))

@@ -45,6 +45,9 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context, XComArg
 
 DEFAULT_MAX_ACTIVE_PARTITIONS = 4
+FAILURES_NAMED = 5
+"""Failed partitions that a task's error names; the log has all."""
+
 STOP_SECONDS = 60.0
 """How long a killed task waits for its partitions to be given back."""
 
@@ -267,7 +270,11 @@ class AcidCompactionOperator(SparkSubmitOperator):
     def _conclude(self, outcomes: Sequence[Outcome], spark_error: Exception | None) -> list[dict[str, object]]:
         failures = [outcome for outcome in outcomes if outcome.state.is_failure]
         if failures:
-            message = "; ".join(f"{outcome.entity}: {outcome.message}" for outcome in failures)
+            message = f"{len(failures)} of {len(outcomes)} partitions failed: " + "; ".join(
+                f"{outcome.entity}: {outcome.message}" for outcome in failures[:FAILURES_NAMED]
+            )
+            if len(failures) > FAILURES_NAMED:
+                message += f"; and {len(failures) - FAILURES_NAMED} more, see the log"
             if all(outcome.state is OutcomeState.REFUSED for outcome in failures):
                 raise AirflowFailException(message)
             if spark_error is not None:
