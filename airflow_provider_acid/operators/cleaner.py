@@ -13,6 +13,8 @@ from airflow.providers.common.compat.sdk import AirflowException, AirflowSkipExc
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.cleaner import Cleaner, Cleaning, CleaningState
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
+from airflow_provider_acid.operators.batch_name import NamedByPartitions
+from airflow_provider_acid.operators.killed import UnwindsWhenKilled
 from airflow_provider_acid.parameters import as_entities, as_number
 from airflow_provider_acid.triggers.cleaner import CleaningTrigger, cleaning_settings
 from airflow_provider_acid.triggers.wait import TRIGGER_GRACE_SECONDS, WaitEvent
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context, XComArg
 
 
-class AcidCleanerOperator(BaseOperator):
+class AcidCleanerOperator(NamedByPartitions, UnwindsWhenKilled, BaseOperator):
     """Cleans up after compactions, as Hive's Cleaner does.
 
     Waits until every transaction has ended that may have begun to read before the compaction was committed, deletes
@@ -79,7 +81,9 @@ class AcidCleanerOperator(BaseOperator):
         :raises AirflowException: cleaning a partition failed; its files and its row are as the message says.
         :raises AirflowSkipException: the deadline passed while readers were still there.
         """
-        return self._clean_or_wait(time.time() + as_number("deadline_seconds", self.deadline_seconds), [])
+        deadline = time.time() + as_number("deadline_seconds", self.deadline_seconds)
+        with self._unwinding_when_killed():
+            return self._clean_or_wait(deadline, [])
 
     def execute_complete(
         self, context: Context, event: WaitEvent, done: list[dict[str, object]] | None = None
@@ -90,7 +94,8 @@ class AcidCleanerOperator(BaseOperator):
         """
         if event["state"] == "error":
             raise AirflowException(event["message"])
-        return self._clean_or_wait(event["deadline"], done or [])
+        with self._unwinding_when_killed():
+            return self._clean_or_wait(event["deadline"], done or [])
 
     def _clean_or_wait(self, deadline: float, done: list[dict[str, object]]) -> list[dict[str, object]]:
         entities = as_entities("partitions", self.partitions)
