@@ -28,6 +28,7 @@ def get_provider_info() -> dict[str, object]:
                     "airflow_provider_acid.operators.compaction",
                     "airflow_provider_acid.operators.cleaner",
                     "airflow_provider_acid.operators.housekeeping",
+                    "airflow_provider_acid.operators.table_plan",
                 ],
             }
         ],
@@ -39,6 +40,10 @@ def get_provider_info() -> dict[str, object]:
                     "airflow_provider_acid.triggers.compaction",
                 ],
             }
+        ],
+        "extra-links": [
+            "airflow_provider_acid.links.compaction.SparkUiLink",
+            "airflow_provider_acid.links.compaction.AcidPageLink",
         ],
         "integrations": [
             {

@@ -13,9 +13,11 @@ from airflow.providers.common.compat.sdk import AirflowException, AirflowSkipExc
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.cleaner import Cleaner, Cleaning, CleaningState
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
+from airflow_provider_acid.links.compaction import AcidPageLink
 from airflow_provider_acid.operators.batch_name import NamedByPartitions
 from airflow_provider_acid.operators.killed import UnwindsWhenKilled
 from airflow_provider_acid.parameters import as_entities, as_number
+from airflow_provider_acid.signals.stats import cleaner_cycle
 from airflow_provider_acid.triggers.cleaner import CleaningTrigger, cleaning_settings
 from airflow_provider_acid.triggers.wait import TRIGGER_GRACE_SECONDS, WaitEvent
 
@@ -53,6 +55,7 @@ class AcidCleanerOperator(NamedByPartitions, UnwindsWhenKilled, BaseOperator):
         "retention_seconds",
     )
     template_fields_renderers: ClassVar[dict[str, str]] = {"partitions": "json"}
+    operator_extra_links = (AcidPageLink(),)
     ui_color = "#dcedc8"
 
     def __init__(
@@ -81,6 +84,7 @@ class AcidCleanerOperator(NamedByPartitions, UnwindsWhenKilled, BaseOperator):
         :raises AirflowException: cleaning a partition failed; its files and its row are as the message says.
         :raises AirflowSkipException: the deadline passed while readers were still there.
         """
+        AcidPageLink().push_page_of(context, as_entities("partitions", self.partitions))
         deadline = time.time() + as_number("deadline_seconds", self.deadline_seconds)
         with self._unwinding_when_killed():
             return self._clean_or_wait(deadline, [])
@@ -134,8 +138,10 @@ class AcidCleanerOperator(NamedByPartitions, UnwindsWhenKilled, BaseOperator):
     def _clean(self, entities: Sequence[Entity]) -> tuple[Cleaning, ...]:
         endpoint = AcidMetastoreHook(self.hive_acid_conn_id).endpoint()
         settings = replace(cleaning_settings(self._retention_seconds()), storages=endpoint.storages)
-        with endpoint.open() as client:
+        tags = {"conn_id": self.hive_acid_conn_id, "dag_id": self.dag_id}
+        with cleaner_cycle(tags) as measured, endpoint.open() as client:
             cleanings = Cleaner(client, endpoint.open_queue(client), settings).clean(entities)
+            measured(cleanings)
         for item in cleanings:
             self.log.info("%s: %s: %s", item.entity, item.state.value, item.message)
         return cleanings

@@ -16,7 +16,9 @@ from airflow.providers.common.compat.sdk import AirflowException, AirflowFailExc
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.active import ActiveCompaction
+from airflow_provider_acid.compaction.application_watch import watch_application
 from airflow_provider_acid.compaction.batch import CompactionBatch
+from airflow_provider_acid.compaction.opening import Opening
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
 from airflow_provider_acid.compaction.package_archive import compaction_script, write_package_archive
 from airflow_provider_acid.compaction.run_directory import IDLE_TIMEOUT_SECONDS, RunDirectory
@@ -25,9 +27,19 @@ from airflow_provider_acid.compaction.worker import Worker
 from airflow_provider_acid.config import configured_settings, job_queue
 from airflow_provider_acid.deploy_mode import check_deploy_mode
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook, MetastoreEndpoint
+from airflow_provider_acid.links.compaction import AcidPageLink, SparkUiLink
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
 from airflow_provider_acid.operators.batch_name import NamedByPartitions
-from airflow_provider_acid.parameters import as_boolean, as_due_partitions, as_integer, as_number, as_word
+from airflow_provider_acid.parameters import (
+    as_boolean,
+    as_due_partitions,
+    as_integer,
+    as_number,
+    as_time_window,
+    as_word,
+)
+from airflow_provider_acid.signals.measurements import of_outcomes
+from airflow_provider_acid.signals.stats import send
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context, XComArg
@@ -65,6 +77,9 @@ class AcidCompactionOperator(NamedByPartitions, SparkSubmitOperator):
     :param minor_lock_timeout_action: ``major`` or ``refuse``: what follows when it is not granted by then. (templated)
     :param readers_honour_visibility: publish without a lock, which only readers of Hive 4's kind see right at all
         times. (templated)
+    :param time_window: hours in which partitions are begun, e.g. ``22:00-06:00``; None for all. At the end of the one
+        in which the task starts, what is in work is finished and the others are skipped. (templated)
+    :param time_zone: of ``time_window``, e.g. ``Europe/Berlin``. (templated)
     :param ship_package: send this package's pure part along with the application, so that executors need only
         pyarrow, pyorc and protobuf.
 
@@ -85,8 +100,11 @@ class AcidCompactionOperator(NamedByPartitions, SparkSubmitOperator):
         "minor_lock_wait_seconds",
         "minor_lock_timeout_action",
         "readers_honour_visibility",
+        "time_window",
+        "time_zone",
     )
     template_fields_renderers: ClassVar[dict[str, str]] = {"partitions": "json"}
+    operator_extra_links = (SparkUiLink(), AcidPageLink())
     ui_color = "#ffe082"
 
     def __init__(
@@ -103,6 +121,8 @@ class AcidCompactionOperator(NamedByPartitions, SparkSubmitOperator):
         minor_lock_wait_seconds: float | str | None = None,
         minor_lock_timeout_action: str | None = None,
         readers_honour_visibility: bool | str | None = None,
+        time_window: str | None = None,
+        time_zone: str = "UTC",
         idle_timeout_seconds: float | str = IDLE_TIMEOUT_SECONDS,
         **kwargs: Any,
     ) -> None:
@@ -121,6 +141,8 @@ class AcidCompactionOperator(NamedByPartitions, SparkSubmitOperator):
         self.minor_lock_wait_seconds = minor_lock_wait_seconds
         self.minor_lock_timeout_action = minor_lock_timeout_action
         self.readers_honour_visibility = readers_honour_visibility
+        self.time_window = time_window
+        self.time_zone = time_zone
         self.idle_timeout_seconds = idle_timeout_seconds
         self._batch: CompactionBatch | None = None
 
@@ -134,6 +156,7 @@ class AcidCompactionOperator(NamedByPartitions, SparkSubmitOperator):
         items = as_due_partitions("partitions", self.partitions)
         if not items:
             return []
+        AcidPageLink().push_page_of(context, [item.entity for item in items])
         batch = self._make_batch(items, task_identity(context))
         connection = self._get_hook()._connection
         check_deploy_mode(connection["master"], connection["deploy_mode"])
@@ -151,6 +174,7 @@ class AcidCompactionOperator(NamedByPartitions, SparkSubmitOperator):
         finally:
             self._batch.application_ended()
             outcomes = self._batch.join()
+            send(of_outcomes(outcomes), {"conn_id": self.hive_acid_conn_id, "dag_id": self.dag_id})
         return self._conclude(outcomes, spark_error)
 
     def on_kill(self) -> None:
@@ -174,7 +198,11 @@ class AcidCompactionOperator(NamedByPartitions, SparkSubmitOperator):
         self._yarn_queue = self._yarn_queue or job_queue()
         self.conf = {"spark.log.level": "WARN", **(self.conf or {})}
         self._hook = None  # Airflow keeps the hook of a former try, with that try's arguments.
-        with tempfile.TemporaryDirectory(prefix="airflow-acid-") as directory, self._with_package(Path(directory)):
+        with (
+            tempfile.TemporaryDirectory(prefix="airflow-acid-") as directory,
+            self._with_package(Path(directory)),
+            watch_application(run.storages, run.location, lambda url: SparkUiLink().push(context, url)),
+        ):
             try:
                 super().execute(context)
             except Exception as error:  # any of client, standalone, YARN or Kubernetes mode
@@ -192,6 +220,7 @@ class AcidCompactionOperator(NamedByPartitions, SparkSubmitOperator):
             self.py_files = users_files
 
     def _make_batch(self, items: Sequence[DuePartition], identity: str) -> CompactionBatch:
+        hours = as_time_window("time_window", self.time_window, self.time_zone)
         endpoint = AcidMetastoreHook(self.hive_acid_conn_id).endpoint()
         settings = replace(self._settings(), storages=endpoint.storages)
         idle_timeout_seconds = as_number("idle_timeout_seconds", self.idle_timeout_seconds)
@@ -211,6 +240,7 @@ class AcidCompactionOperator(NamedByPartitions, SparkSubmitOperator):
             make_run_directory,
             max_active=self._max_active(),
             worker_timeout_seconds=settings.worker_timeout_seconds,
+            opening=None if hours is None else Opening.now(hours),
         )
 
     def _settings(self) -> CompactionSettings:

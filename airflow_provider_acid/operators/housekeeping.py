@@ -16,6 +16,8 @@ from airflow_provider_acid.config import configured_settings
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
 from airflow_provider_acid.operators.killed import UnwindsWhenKilled
 from airflow_provider_acid.parameters import as_integer, as_names, as_number
+from airflow_provider_acid.signals.measurements import of_housekeeping
+from airflow_provider_acid.signals.stats import send
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -82,6 +84,7 @@ class AcidHousekeepingOperator(UnwindsWhenKilled, BaseOperator):
             report = self._sweep(selection)
         for line in report.lines():
             self.log.info("%s", line)
+        send(of_housekeeping(report), {"conn_id": self.hive_acid_conn_id, "dag_id": self.dag_id})
         return report.to_json()
 
     def _sweep(self, selection: TableSelection) -> HousekeepingReport:

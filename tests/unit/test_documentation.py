@@ -147,6 +147,8 @@ def test_every_dag_of_the_documents_and_of_the_package_parses_without_network_da
     assert [name for name in names if not parsed[name].dags] == []
     tasks = ["clean", "compact", "done", "find_due_partitions"]
     assert parsed["acid_compaction.py"].dags == {"acid_compaction": tasks}
+    tasks = ["clean", "compact", "done", "plan"]
+    assert parsed["acid_compact_table.py"].dags == {"acid_compact_table": tasks}
     assert parsed["acid_housekeeping.py"].dags == {"acid_housekeeping": ["clean_forgotten", "keep_house"]}
 
 

@@ -16,7 +16,17 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PACKAGE = "airflow_provider_acid"
 INSTALLED_AS = {"dags": f"{PACKAGE}.example_dags", "spark_jobs": f"{PACKAGE}.spark_jobs"}
-AIRFLOW_ROOMS = {"config", "hooks", "links", "operators", "plugins", "sensors", "triggers", "example_dags"}
+AIRFLOW_ROOMS = {
+    "config",
+    "hooks",
+    "installed_dags",
+    "links",
+    "operators",
+    "plugins",
+    "sensors",
+    "triggers",
+    "example_dags",
+}
 
 
 def setup_cfg() -> configparser.ConfigParser:

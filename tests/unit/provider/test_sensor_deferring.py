@@ -7,6 +7,7 @@ import inspect
 import json
 import logging
 import threading
+import time
 from typing import Any
 
 import pytest
@@ -67,7 +68,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     monkeypatch.setenv("AIRFLOW_CONN_HIVE_ACID_DEFAULT", json.dumps({"conn_type": "hive_acid", "host": "not.asked"}))
     for module in (sensor_module, trigger_module):
         monkeypatch.setattr(module, "Initiator", FakeInitiator)
-    for module in (sensor_module, wait):
+    for module in (sensor_module, trigger_module, wait):
         monkeypatch.setattr(module, "time", clock)
     monkeypatch.setattr(asyncio, "sleep", clock.sleep_async)
     monkeypatch.setattr(FakeInitiator, "asked", [])
@@ -113,7 +114,15 @@ def test_nothing_due_is_skipped_without_deferring_if_told_so(monkeypatch: pytest
 
 def test_the_wait_is_handed_to_the_triggerer(monkeypatch: pytest.MonkeyPatch) -> None:
     finds(monkeypatch, NOTHING)
-    deferred = defer(tables="d.*, e.f", exclude=["d.x"], poke_interval=7, delta_num_threshold="3", candidates="all")
+    deferred = defer(
+        tables="d.*, e.f",
+        exclude=["d.x"],
+        poke_interval=7,
+        delta_num_threshold="3",
+        candidates="all",
+        time_window="00:00-23:59",
+        time_zone="Europe/Berlin",
+    )
     assert arguments_of(deferred) == {
         "hive_acid_conn_id": "hive_acid_default",
         "tables": ["d.*", "e.f"],
@@ -127,6 +136,8 @@ def test_the_wait_is_handed_to_the_triggerer(monkeypatch: pytest.MonkeyPatch) ->
         },
         "deadline": NOW + 100,
         "poll_seconds": 7.0,
+        "time_window": "00:00-23:59",
+        "time_zone": "Europe/Berlin",
     }
     assert deferred.method_name == "execute_complete"
     assert deferred.timeout is not None
@@ -257,6 +268,15 @@ def test_it_looks_in_a_thread_and_leaves_the_loop_to_others(monkeypatch: pytest.
     finds(monkeypatch, DUE)
     events(trigger())
     assert threading.get_ident() not in FakeInitiator.threads
+
+
+def test_outside_the_time_window_it_asks_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    finds(monkeypatch, DUE)
+    hour = time.gmtime(NOW).tm_hour
+    closed = f"{(hour + 2) % 24:02d}:00-{(hour + 3) % 24:02d}:00"
+    (reason,) = trigger(time_window=closed).look()
+    assert reason.startswith(f"the time window {closed} UTC is closed until ")
+    assert FakeInitiator.threads == set()
 
 
 def test_it_ends_at_the_deadline(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
