@@ -28,12 +28,16 @@ from airflow_provider_acid.deploy_mode import check_deploy_mode
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook, MetastoreEndpoint
 from airflow_provider_acid.links.compaction import AcidPageLink, SparkUiLink
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
+from airflow_provider_acid.metastore.transport import MetastoreAddress
 from airflow_provider_acid.parameters import as_boolean, as_due_partitions, as_integer, as_number, as_word
+from airflow_provider_acid.signals.asset_events import fill_asset_events
+from airflow_provider_acid.signals.lineage import lineage_of
 from airflow_provider_acid.signals.measurements import of_outcomes
 from airflow_provider_acid.signals.stats import send
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context, XComArg
+    from airflow.providers.openlineage.extractors import OperatorLineage
 
 DEFAULT_MAX_ACTIVE_PARTITIONS = 4
 STOP_SECONDS = 60.0
@@ -121,6 +125,7 @@ class AcidCompactionOperator(SparkSubmitOperator):
         self.readers_honour_visibility = readers_honour_visibility
         self.idle_timeout_seconds = idle_timeout_seconds
         self._batch: CompactionBatch | None = None
+        self._outcomes: tuple[Outcome, ...] = ()
 
     def execute(self, context: Context) -> Any:
         """Compact all partitions; the outcomes as a list of small objects.
@@ -149,9 +154,15 @@ class AcidCompactionOperator(SparkSubmitOperator):
             raise
         finally:
             self._batch.application_ended()
-            outcomes = self._batch.join()
+            self._outcomes = outcomes = self._batch.join()
             send(of_outcomes(outcomes), {"conn_id": self.hive_acid_conn_id, "dag_id": self.dag_id})
-        return self._conclude(outcomes, spark_error)
+        concluded = self._conclude(outcomes, spark_error)
+        fill_asset_events(context, self.outlets, outcomes, self._metastore_address)
+        return concluded
+
+    def get_openlineage_facets_on_complete(self, task_instance: object) -> OperatorLineage | None:
+        """The tables that were compacted; called by Airflow's OpenLineage provider where it is installed."""
+        return lineage_of(self._outcomes, self._metastore_address()) if self._outcomes else None
 
     def on_kill(self) -> None:
         """Stop the application and give every claim, transaction and lock back."""
@@ -215,6 +226,9 @@ class AcidCompactionOperator(SparkSubmitOperator):
             max_active=self._max_active(),
             worker_timeout_seconds=settings.worker_timeout_seconds,
         )
+
+    def _metastore_address(self) -> MetastoreAddress:
+        return AcidMetastoreHook(self.hive_acid_conn_id).endpoint().addresses[0]
 
     def _settings(self) -> CompactionSettings:
         settings = replace(

@@ -144,14 +144,6 @@ def test_an_error_nobody_foresaw_is_its_own_plans_alone(run: Path, tmp_path: Pat
     assert result(run, 1).error is None
 
 
-def test_the_application_says_where_it_can_be_watched(run: Path) -> None:
-    start(run, 1)
-    (run / "0000.skip").touch()
-    assert Driver(SPARK, str(run), Storages()).run() == EXIT_DONE
-    about = json.loads((run / "application.json").read_text())
-    assert about == {"id": "app-1", "ui_url": "http://driver:4040"}
-
-
 def test_a_plan_with_a_result_is_not_carried_out_again(run: Path, tmp_path: Path) -> None:
     start(run, 1)
     made = partition(tmp_path / "p")
