@@ -19,7 +19,7 @@ html_copy_source = False
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
 
-autodoc_class_signature = "separated"
+autodoc_class_signature = "mixed"
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 add_module_names = False
