@@ -17,12 +17,10 @@ from airflow_provider_acid.links.compaction import AcidPageLink
 from airflow_provider_acid.parameters import as_entities, as_number
 from airflow_provider_acid.signals.stats import cleaner_cycle
 from airflow_provider_acid.triggers.cleaner import CleaningTrigger, cleaning_settings
+from airflow_provider_acid.triggers.wait import TRIGGER_GRACE_SECONDS, WaitEvent
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context, XComArg
-
-TRIGGER_GRACE_SECONDS = 60.0
-"""The trigger ends itself at the deadline; Airflow's own time-out only catches one that does not."""
 
 
 class AcidCleanerOperator(BaseOperator):
@@ -88,12 +86,15 @@ class AcidCleanerOperator(BaseOperator):
         return self._clean_or_wait(time.time() + as_number("deadline_seconds", self.deadline_seconds), [])
 
     def execute_complete(
-        self, context: Context, event: dict[str, str], deadline: float, done: list[dict[str, object]]
+        self, context: Context, event: WaitEvent, done: list[dict[str, object]] | None = None
     ) -> list[dict[str, object]]:
-        """Go on after the wait; errors as for :meth:`execute`."""
+        """Go on after the wait; errors as for :meth:`execute`.
+
+        :param done: what was cleaned before it.
+        """
         if event["state"] == "error":
             raise AirflowException(event["message"])
-        return self._clean_or_wait(deadline, done)
+        return self._clean_or_wait(event["deadline"], done or [])
 
     def _clean_or_wait(self, deadline: float, done: list[dict[str, object]]) -> list[dict[str, object]]:
         entities = as_entities("partitions", self.partitions)
@@ -125,7 +126,7 @@ class AcidCleanerOperator(BaseOperator):
                 self._retention_seconds(),
             ),
             method_name="execute_complete",
-            kwargs={"deadline": deadline, "done": done},
+            kwargs={"done": done},
             timeout=timedelta(seconds=max(deadline - time.time(), 0) + TRIGGER_GRACE_SECONDS),
         )
 

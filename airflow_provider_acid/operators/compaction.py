@@ -18,6 +18,7 @@ from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.active import ActiveCompaction
 from airflow_provider_acid.compaction.application_watch import watch_application
 from airflow_provider_acid.compaction.batch import CompactionBatch
+from airflow_provider_acid.compaction.opening import Opening
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
 from airflow_provider_acid.compaction.package_archive import compaction_script, write_package_archive
 from airflow_provider_acid.compaction.run_directory import IDLE_TIMEOUT_SECONDS, RunDirectory
@@ -29,7 +30,14 @@ from airflow_provider_acid.hooks.metastore import AcidMetastoreHook, MetastoreEn
 from airflow_provider_acid.links.compaction import AcidPageLink, SparkUiLink
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
 from airflow_provider_acid.metastore.transport import MetastoreAddress
-from airflow_provider_acid.parameters import as_boolean, as_due_partitions, as_integer, as_number, as_word
+from airflow_provider_acid.parameters import (
+    as_boolean,
+    as_due_partitions,
+    as_integer,
+    as_number,
+    as_time_window,
+    as_word,
+)
 from airflow_provider_acid.signals.asset_events import fill_asset_events
 from airflow_provider_acid.signals.lineage import lineage_of
 from airflow_provider_acid.signals.measurements import of_outcomes
@@ -70,6 +78,9 @@ class AcidCompactionOperator(SparkSubmitOperator):
     :param minor_lock_timeout_action: ``major`` or ``refuse``: what follows when it is not granted by then. (templated)
     :param readers_honour_visibility: publish without a lock, which only readers of Hive 4's kind see right at all
         times. (templated)
+    :param time_window: hours in which partitions are begun, e.g. ``22:00-06:00``; None for all. At the end of the one
+        in which the task starts, what is in work is finished and the others are skipped. (templated)
+    :param time_zone: of ``time_window``, e.g. ``Europe/Berlin``. (templated)
     :param ship_package: send this package's pure part along with the application, so that executors need only
         pyarrow, pyorc and protobuf.
 
@@ -87,6 +98,8 @@ class AcidCompactionOperator(SparkSubmitOperator):
         "minor_lock_wait_seconds",
         "minor_lock_timeout_action",
         "readers_honour_visibility",
+        "time_window",
+        "time_zone",
     )
     template_fields_renderers: ClassVar[dict[str, str]] = {"partitions": "json"}
     operator_extra_links = (SparkUiLink(), AcidPageLink())
@@ -106,11 +119,14 @@ class AcidCompactionOperator(SparkSubmitOperator):
         minor_lock_wait_seconds: float | str | None = None,
         minor_lock_timeout_action: str | None = None,
         readers_honour_visibility: bool | str | None = None,
+        time_window: str | None = None,
+        time_zone: str = "UTC",
         idle_timeout_seconds: float = IDLE_TIMEOUT_SECONDS,
         **kwargs: Any,
     ) -> None:
+        # A resumed application would work on the run directory of a dead attempt. Airflow 2 warns whoever names it.
+        kwargs.pop("durable", None)
         super().__init__(**kwargs)
-        # A resumed application would work on the run directory of a dead attempt.
         self.durable = False
         self.partitions = partitions
         self.hive_acid_conn_id = hive_acid_conn_id
@@ -123,6 +139,8 @@ class AcidCompactionOperator(SparkSubmitOperator):
         self.minor_lock_wait_seconds = minor_lock_wait_seconds
         self.minor_lock_timeout_action = minor_lock_timeout_action
         self.readers_honour_visibility = readers_honour_visibility
+        self.time_window = time_window
+        self.time_zone = time_zone
         self.idle_timeout_seconds = idle_timeout_seconds
         self._batch: CompactionBatch | None = None
         self._outcomes: tuple[Outcome, ...] = ()
@@ -207,6 +225,7 @@ class AcidCompactionOperator(SparkSubmitOperator):
             self.py_files = users_files
 
     def _make_batch(self, items: Sequence[DuePartition], identity: str) -> CompactionBatch:
+        hours = as_time_window("time_window", self.time_window, self.time_zone)
         endpoint = AcidMetastoreHook(self.hive_acid_conn_id).endpoint()
         settings = replace(self._settings(), storages=endpoint.storages)
 
@@ -225,6 +244,7 @@ class AcidCompactionOperator(SparkSubmitOperator):
             make_run_directory,
             max_active=self._max_active(),
             worker_timeout_seconds=settings.worker_timeout_seconds,
+            opening=None if hours is None else Opening.now(hours),
         )
 
     def _metastore_address(self) -> MetastoreAddress:

@@ -44,6 +44,8 @@ class FakeSpark:
     def sparkContext(self) -> FakeSpark:  # noqa: N802 - Spark's name
         return self
 
+    defaultParallelism = 2  # noqa: N815 - Spark's name
+
     def setJobGroup(self, *arguments: Any, **more: Any) -> None:  # noqa: N802 - Spark's name
         pass
 
