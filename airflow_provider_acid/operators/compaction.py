@@ -30,6 +30,7 @@ from airflow_provider_acid.hooks.health import record_task_history
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook, MetastoreEndpoint
 from airflow_provider_acid.links.compaction import AcidPageLink, SparkUiLink
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
+from airflow_provider_acid.metastore.transport import MetastoreAddress
 from airflow_provider_acid.operators.batch_name import NamedByPartitions
 from airflow_provider_acid.parameters import (
     as_boolean,
@@ -39,11 +40,14 @@ from airflow_provider_acid.parameters import (
     as_time_window,
     as_word,
 )
+from airflow_provider_acid.signals.asset_events import fill_asset_events
+from airflow_provider_acid.signals.lineage import lineage_of
 from airflow_provider_acid.signals.measurements import of_outcomes
 from airflow_provider_acid.signals.stats import send
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context, XComArg
+    from airflow.providers.openlineage.extractors import OperatorLineage
 
 DEFAULT_MAX_ACTIVE_PARTITIONS = 4
 FAILURES_NAMED = 5
@@ -149,6 +153,7 @@ class AcidCompactionOperator(NamedByPartitions, SparkSubmitOperator):
         self.time_zone = time_zone
         self.idle_timeout_seconds = idle_timeout_seconds
         self._batch: CompactionBatch | None = None
+        self._outcomes: tuple[Outcome, ...] = ()
 
     def execute(self, context: Context) -> Any:
         """Compact all partitions; the outcomes as a list of small objects.
@@ -177,10 +182,16 @@ class AcidCompactionOperator(NamedByPartitions, SparkSubmitOperator):
             raise
         finally:
             self._batch.application_ended()
-            outcomes = self._batch.join()
+            self._outcomes = outcomes = self._batch.join()
             send(of_outcomes(outcomes), {"conn_id": self.hive_acid_conn_id, "dag_id": self.dag_id})
         record_task_history(self.hive_acid_conn_id, context, lambda make: make.of_outcomes(items, outcomes))
-        return self._conclude(outcomes, spark_error)
+        concluded = self._conclude(outcomes, spark_error)
+        fill_asset_events(context, self.outlets, outcomes, self._metastore_address)
+        return concluded
+
+    def get_openlineage_facets_on_complete(self, task_instance: object) -> OperatorLineage | None:
+        """The tables that were compacted; called by Airflow's OpenLineage provider where it is installed."""
+        return lineage_of(self._outcomes, self._metastore_address()) if self._outcomes else None
 
     def on_kill(self) -> None:
         """Stop the application and give every claim, transaction and lock back."""
@@ -247,6 +258,9 @@ class AcidCompactionOperator(NamedByPartitions, SparkSubmitOperator):
             worker_timeout_seconds=settings.worker_timeout_seconds,
             opening=None if hours is None else Opening.now(hours),
         )
+
+    def _metastore_address(self) -> MetastoreAddress:
+        return AcidMetastoreHook(self.hive_acid_conn_id).endpoint().addresses[0]
 
     def _settings(self) -> CompactionSettings:
         settings = replace(

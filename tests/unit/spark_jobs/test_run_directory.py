@@ -33,7 +33,6 @@ from airflow_provider_acid.spark_jobs.partition_job import run_plan
 from airflow_provider_acid.spark_jobs.run_directory import RunDirectory
 from airflow_provider_acid.storages.local import LocalStorage
 from tests.unit.spark_jobs.acid_files import STAGING, Partition, delete, insert, read_events
-from tests.unit.spark_jobs.striped_files import write_in_stripes
 
 
 class FakeSpark:
@@ -146,14 +145,6 @@ def test_an_error_nobody_foresaw_is_its_own_plans_alone(run: Path, tmp_path: Pat
     assert Driver(SPARK, str(run), Storages()).run() == EXIT_DONE
     assert "ZeroDivisionError: bad luck" in str(result(run, 0).error)
     assert result(run, 1).error is None
-
-
-def test_the_application_says_where_it_can_be_watched(run: Path) -> None:
-    start(run, 1)
-    (run / "0000.skip").touch()
-    assert Driver(SPARK, str(run), Storages()).run() == EXIT_DONE
-    about = json.loads((run / "application.json").read_text())
-    assert about == {"id": "app-1", "ui_url": "http://driver:4040"}
 
 
 def test_a_bucket_is_cut_into_as_many_slices_as_spark_has_slots(
