@@ -117,8 +117,9 @@ OPTIONS = (
     ),
     Option(
         "slice_bytes",
-        "About so many bytes of a bucket's stripes one Spark task decodes and writes anew. A bucket with more of them "
-        "is cut, so that several tasks work on it and none needs memory for all of it.",
+        "About so many bytes of a bucket's stripes one Spark task decodes and writes anew, or less (a quarter) to give "
+        "every task slot something to do. A bucket with more of them is cut, so that several tasks work on it and "
+        "none needs memory for all of it.",
         "integer",
         "134217728",
     ),

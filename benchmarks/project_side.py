@@ -82,7 +82,7 @@ class ProjectSide:
         run = self._run_folder / uuid.uuid4().hex
         run.mkdir()
         with meter.running():
-            result = run_plan(self._spark, plan, RunItem(_STORAGES, str(run), 0))
+            result = run_plan(self._spark, plan, RunItem(_STORAGES, str(run), 0, SLOTS))
         if result.error is not None:
             raise RuntimeError(result.error)
         (output,) = plan.outputs

@@ -94,7 +94,8 @@ class Driver:
     def _carry_out(self, plan: CompactionPlan, item: int) -> CompactionResult:
         # Shown in Spark's user interface; it holds for this thread only.
         self._spark.sparkContext.setJobGroup(self._run_uri, f"compact {plan.entity}", interruptOnCancel=True)
-        return run_plan(self._spark, plan, RunItem(self._storages, self._run_uri, item))
+        slots = self._spark.sparkContext.defaultParallelism
+        return run_plan(self._spark, plan, RunItem(self._storages, self._run_uri, item, slots))
 
     def _report(self, seen: Seen) -> None:
         for item, running in list(self._running.items()):

@@ -22,9 +22,11 @@ from airflow_provider_acid.filesystem import Storage, join
 from airflow_provider_acid.spark_jobs.acid_keys import (
     DELETE,
     Key,
+    KeyRange,
     Visibility,
     bucket_properties,
     count,
+    key_range,
     pairs_of,
     write_ids_of,
 )
@@ -239,7 +241,7 @@ class _EventsCheck:
         self._visibility = visibility
         self._start = 0
 
-    def __call__(self, reader: SourceReader, stripe: int) -> pa.RecordBatch:
+    def __call__(self, reader: SourceReader, stripe: int) -> KeyRange:
         """Check one stripe.
 
         :raises VerificationError: it does not hold what it must.
@@ -257,7 +259,7 @@ class _EventsCheck:
         if not _ascends(self._events.slice(max(self._start - 1, 0), batch.num_rows + 1)):
             raise VerificationError(reader.name, f"holds events that do not ascend in stripe {stripe}", REPORT)
         self._start += batch.num_rows
-        return ids
+        return key_range(ids)
 
 
 def _ascends(events: _Events) -> bool:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from airflow_provider_acid.spark_jobs.acid_keys import INSERT, Key
 from airflow_provider_acid.spark_jobs.file_copy import changed_source
 from airflow_provider_acid.spark_jobs.merged import Merged
 from airflow_provider_acid.spark_jobs.open_sources import OpenSources
 from airflow_provider_acid.spark_jobs.orc_stripes import MAX_STATISTICS_BYTES
+from airflow_provider_acid.spark_jobs.rows_check import CopiedStripe
 from airflow_provider_acid.spark_jobs.rows_output import RowsOutput, Way, Written
 from airflow_provider_acid.spark_jobs.sealed_output import write_errors_named
 from airflow_provider_acid.spark_jobs.stitched_file import StitchedFile
@@ -69,8 +70,8 @@ def stitch_rows(output: RowsOutput, stitching: Stitching, way: Way) -> Merged:
         for segment in stitching.segments:
             last_keys += writing.copy(segment) if segment.is_copied else writing.rewrite(segment, way)
         writing.stitched.seal(output.schema, output.options, last_keys, INSERT, output.calendar)
-    copied = writing.stitched.copied
-    return output.verified(way, Written(tuple(last_keys), survey.rows_aborted, survey.rows_deleted, copied))
+    written = Written(tuple(last_keys), survey.rows_aborted, survey.rows_deleted, writing.copied())
+    return output.verified(way, written)
 
 
 @contextmanager
@@ -91,6 +92,13 @@ class Writing:
     output: RowsOutput
     sources: OpenSources
     stitched: StitchedFile
+    surveyed: dict[int, SurveyedStripe] = field(default_factory=dict)
+    """What was known of copied stripes before, by their numbers in this file."""
+
+    def copied(self) -> dict[int, CopiedStripe]:
+        """The stripes that were copied so far, by their numbers in this file."""
+        digests = self.stitched.copied
+        return {number: CopiedStripe(digest, self.surveyed.get(number)) for number, digest in digests.items()}
 
     def copy(self, segment: Segment) -> tuple[Key, ...]:
         """Copy the stripes; their last keys.
@@ -99,6 +107,7 @@ class Writing:
         """
         for stripe in segment.stripes:
             donor = self.sources.donor(stripe.source)
+            self.surveyed[self.stitched.stripes] = stripe
             self.stitched.copy(self.sources.reader(stripe.source), donor, stripe.stripe)
             self._tell(stripe)
         return tuple(stripe.last_key for stripe in segment.stripes)

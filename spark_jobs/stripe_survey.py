@@ -12,7 +12,7 @@ from airflow_provider_acid.spark_jobs.acid_keys import key_at
 from airflow_provider_acid.spark_jobs.key_filter import KeyFilter
 from airflow_provider_acid.spark_jobs.orc_schema import OrcType
 from airflow_provider_acid.spark_jobs.source_files import KEY_FIELDS, SourceReader, open_in_order
-from airflow_provider_acid.spark_jobs.stripe_donors import Donor, donor_of, may_be_copied
+from airflow_provider_acid.spark_jobs.stripe_donors import Donor, description_for_copy, donor_of
 from airflow_provider_acid.spark_jobs.stripe_segments import SurveyedStripe
 
 
@@ -83,7 +83,7 @@ def _look_at(
         return []
     counts.aborted += kept.rows_aborted
     counts.deleted += kept.rows_deleted
-    copied = donor if donor and kept.mask is None and may_be_copied(reader, donor, stripe, keys) else None
+    description = description_for_copy(reader, donor, stripe, keys) if donor and kept.mask is None else None
     found = SurveyedStripe(
         source=source,
         stripe=stripe,
@@ -91,7 +91,8 @@ def _look_at(
         rows_left=keys.num_rows - kept.rows_aborted - kept.rows_deleted,
         first_key=key_at(keys, 0),
         last_key=key_at(keys, keys.num_rows - 1),
-        is_untouched=copied is not None,
-        statistics_bytes=copied.sections.metadata.stripeStats[stripe].ByteSize() if copied else 0,
+        is_untouched=description is not None,
+        statistics_bytes=donor.sections.metadata.stripeStats[stripe].ByteSize() if donor and description else 0,
+        description=description,
     )
     return [found]

@@ -31,6 +31,10 @@ ENROLLED = "airflow_acid.auto_compaction"
 """Table property that enrols a table here although :data:`NO_AUTO_COMPACTION` is set."""
 
 
+MAX_DIGITS = 6
+"""Digits of a ratio in a reason, after the point."""
+
+
 class TableKind(str, Enum):
     """What a transactional table may hold."""
 
@@ -152,6 +156,11 @@ def decide(
     )
 
 
+def demanded(decision: CompactionDecision, type: CompactionType) -> CompactionDecision:
+    """The decision where somebody asks for a compaction of this type, whatever the thresholds say of it."""
+    return replace(decision, type=type, reason=f"{type.value}: asked for ({decision.reason})")
+
+
 def _too_many_aborts(
     thresholds: Thresholds, aborted: AbortedFigures, hive_version: int
 ) -> tuple[CompactionType, str] | None:
@@ -175,20 +184,27 @@ def _by_size(
     ratio_text = "no base"
     if has_base:
         ratio, limit = _java_ratio(delta_bytes, base_bytes), _float32(thresholds.delta_size_ratio)
-        compared = ">" if ratio > limit else "<="
-        ratio_text = f"ratio {ratio:.2f} {compared} {limit:.2f}" if base_bytes else "no data"
+        ratio_text = f"ratio {_compared(ratio, limit)}" if base_bytes else "no data"
         if ratio > limit:
             return CompactionType.MAJOR, ratio_text
         if hive_version == 4 and delta_bytes == 0 and _has_obsolete_base(directory):
             return CompactionType.MAJOR, "an obsolete base waits to be cleaned"
     count, limit_count = len(directory.deltas), thresholds.delta_count
     if count <= limit_count:
-        return None, f"{count} deltas <= {limit_count}; {ratio_text}"
+        return None, f"{count} deltas ≤ {limit_count}; {ratio_text}"
     reason = f"{count} deltas > {limit_count}; {ratio_text}"
     obstacle = None if not has_base else _minor_obstacle(directory, hive_version, kind)
     if not has_base or obstacle:
         return CompactionType.MAJOR, f"{reason}; {obstacle}" if obstacle else reason
     return CompactionType.MINOR, reason
+
+
+def _compared(value: float, limit: float) -> str:
+    """Both with as many digits as it takes to see that they differ, where they do."""
+    digits = 2
+    while value != limit and digits < MAX_DIGITS and f"{value:.{digits}f}" == f"{limit:.{digits}f}":
+        digits += 1
+    return f"{value:.{digits}f} {'>' if value > limit else '≤'} {limit:.{digits}f}"
 
 
 def _minor_obstacle(directory: AcidDirectory, hive_version: int, kind: TableKind) -> str | None:

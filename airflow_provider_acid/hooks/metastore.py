@@ -14,6 +14,13 @@ from sqlalchemy.engine import URL
 
 from airflow_provider_acid.exceptions import AcidError, ConfigurationError
 from airflow_provider_acid.filesystem import Storages
+from airflow_provider_acid.hooks.connection_form import (
+    CONNECTION_TYPE,
+    HIDDEN_FIELDS,
+    PLACEHOLDERS,
+    RELABELING,
+    airflow_2_widgets,
+)
 from airflow_provider_acid.hooks.database_url import database_url
 from airflow_provider_acid.hooks.s3_key import s3_credentials
 from airflow_provider_acid.metastore.client import AcidMetastoreClient, MetastoreFacts
@@ -90,21 +97,18 @@ class AcidMetastoreHook(BaseHook):
 
     conn_name_attr = "hive_acid_conn_id"
     default_conn_name = "hive_acid_default"
-    conn_type = "hive_acid"
+    conn_type = CONNECTION_TYPE
     hook_name = "Hive ACID metastore"
 
     @staticmethod
+    def get_connection_form_widgets() -> dict[str, Any]:
+        """The fields of Airflow 2's connection form; Airflow 3 reads the provider info."""
+        return airflow_2_widgets()
+
+    @staticmethod
     def get_ui_field_behaviour() -> dict[str, Any]:
-        """The connection form of Airflow 2, which has no fields for extra; Airflow 3 reads the provider info."""
-        return {
-            "hidden_fields": ["schema", "login", "password"],
-            "relabeling": {"host": "Metastore hosts", "port": "Thrift port"},
-            "placeholders": {
-                "host": "metastore-1.example.org,metastore-2.example.org:9084",
-                "port": str(DEFAULT_PORT),
-                "extra": '{"timeout_seconds": 60, "user": "compactor", "metastore_db_conn_id": "metastore_db"}',
-            },
-        }
+        """Names and examples of the other fields there; Airflow 3 reads the provider info."""
+        return {"hidden_fields": list(HIDDEN_FIELDS), "relabeling": RELABELING, "placeholders": PLACEHOLDERS}
 
     def __init__(self, hive_acid_conn_id: str = default_conn_name) -> None:
         super().__init__()

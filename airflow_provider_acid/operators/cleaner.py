@@ -18,7 +18,7 @@ from airflow_provider_acid.links.compaction import AcidPageLink
 from airflow_provider_acid.parameters import as_entities, as_number
 from airflow_provider_acid.signals.stats import cleaner_cycle
 from airflow_provider_acid.triggers.cleaner import CleaningTrigger, cleaning_settings
-from airflow_provider_acid.triggers.wait import TRIGGER_GRACE_SECONDS
+from airflow_provider_acid.triggers.wait import TRIGGER_GRACE_SECONDS, WaitEvent
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context, XComArg
@@ -87,12 +87,15 @@ class AcidCleanerOperator(BaseOperator):
         return self._clean_or_wait(context, time.time() + as_number("deadline_seconds", self.deadline_seconds), [])
 
     def execute_complete(
-        self, context: Context, event: dict[str, str], deadline: float, done: list[dict[str, object]]
+        self, context: Context, event: WaitEvent, done: list[dict[str, object]] | None = None
     ) -> list[dict[str, object]]:
-        """Go on after the wait; errors as for :meth:`execute`."""
+        """Go on after the wait; errors as for :meth:`execute`.
+
+        :param done: what was cleaned before it.
+        """
         if event["state"] == "error":
             raise AirflowException(event["message"])
-        return self._clean_or_wait(context, deadline, done)
+        return self._clean_or_wait(context, event["deadline"], done or [])
 
     def _clean_or_wait(
         self, context: Context, deadline: float, done: list[dict[str, object]]
@@ -132,7 +135,7 @@ class AcidCleanerOperator(BaseOperator):
                 self._retention_seconds(),
             ),
             method_name="execute_complete",
-            kwargs={"deadline": deadline, "done": done},
+            kwargs={"done": done},
             timeout=timedelta(seconds=max(deadline - time.time(), 0) + TRIGGER_GRACE_SECONDS),
         )
 

@@ -18,6 +18,7 @@ from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.active import ActiveCompaction
 from airflow_provider_acid.compaction.application_watch import watch_application
 from airflow_provider_acid.compaction.batch import CompactionBatch
+from airflow_provider_acid.compaction.opening import Opening
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
 from airflow_provider_acid.compaction.package_archive import compaction_script, write_package_archive
 from airflow_provider_acid.compaction.run_directory import IDLE_TIMEOUT_SECONDS, RunDirectory
@@ -29,7 +30,14 @@ from airflow_provider_acid.hooks.health import record_task_history
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook, MetastoreEndpoint
 from airflow_provider_acid.links.compaction import AcidPageLink, SparkUiLink
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
-from airflow_provider_acid.parameters import as_boolean, as_due_partitions, as_integer, as_number, as_word
+from airflow_provider_acid.parameters import (
+    as_boolean,
+    as_due_partitions,
+    as_integer,
+    as_number,
+    as_time_window,
+    as_word,
+)
 from airflow_provider_acid.signals.measurements import of_outcomes
 from airflow_provider_acid.signals.stats import send
 
@@ -67,6 +75,9 @@ class AcidCompactionOperator(SparkSubmitOperator):
     :param minor_lock_timeout_action: ``major`` or ``refuse``: what follows when it is not granted by then. (templated)
     :param readers_honour_visibility: publish without a lock, which only readers of Hive 4's kind see right at all
         times. (templated)
+    :param time_window: hours in which partitions are begun, e.g. ``22:00-06:00``; None for all. At the end of the one
+        in which the task starts, what is in work is finished and the others are skipped. (templated)
+    :param time_zone: of ``time_window``, e.g. ``Europe/Berlin``. (templated)
     :param ship_package: send this package's pure part along with the application, so that executors need only
         pyarrow, pyorc and protobuf.
 
@@ -84,6 +95,8 @@ class AcidCompactionOperator(SparkSubmitOperator):
         "minor_lock_wait_seconds",
         "minor_lock_timeout_action",
         "readers_honour_visibility",
+        "time_window",
+        "time_zone",
     )
     template_fields_renderers: ClassVar[dict[str, str]] = {"partitions": "json"}
     operator_extra_links = (SparkUiLink(), AcidPageLink())
@@ -103,6 +116,8 @@ class AcidCompactionOperator(SparkSubmitOperator):
         minor_lock_wait_seconds: float | str | None = None,
         minor_lock_timeout_action: str | None = None,
         readers_honour_visibility: bool | str | None = None,
+        time_window: str | None = None,
+        time_zone: str = "UTC",
         idle_timeout_seconds: float = IDLE_TIMEOUT_SECONDS,
         **kwargs: Any,
     ) -> None:
@@ -121,6 +136,8 @@ class AcidCompactionOperator(SparkSubmitOperator):
         self.minor_lock_wait_seconds = minor_lock_wait_seconds
         self.minor_lock_timeout_action = minor_lock_timeout_action
         self.readers_honour_visibility = readers_honour_visibility
+        self.time_window = time_window
+        self.time_zone = time_zone
         self.idle_timeout_seconds = idle_timeout_seconds
         self._batch: CompactionBatch | None = None
 
@@ -199,6 +216,7 @@ class AcidCompactionOperator(SparkSubmitOperator):
             self.py_files = users_files
 
     def _make_batch(self, items: Sequence[DuePartition], identity: str) -> CompactionBatch:
+        hours = as_time_window("time_window", self.time_window, self.time_zone)
         endpoint = AcidMetastoreHook(self.hive_acid_conn_id).endpoint()
         settings = replace(self._settings(), storages=endpoint.storages)
 
@@ -217,6 +235,7 @@ class AcidCompactionOperator(SparkSubmitOperator):
             make_run_directory,
             max_active=self._max_active(),
             worker_timeout_seconds=settings.worker_timeout_seconds,
+            opening=None if hours is None else Opening.now(hours),
         )
 
     def _settings(self) -> CompactionSettings:

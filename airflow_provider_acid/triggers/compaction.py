@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import Any
 
 from airflow_provider_acid.compaction.initiator import Initiator
 from airflow_provider_acid.compaction.selection import TableSelection
 from airflow_provider_acid.config import evaluation_settings
+from airflow_provider_acid.parameters import as_time_window
 from airflow_provider_acid.triggers.wait import MetastoreWait
 
 
@@ -22,6 +24,8 @@ class DuePartitionsTrigger(MetastoreWait):
     :param question: what makes a partition due: arguments of :func:`~airflow_provider_acid.config.evaluation_settings`.
     :param deadline: absolute time in seconds since 1970.
     :param poll_seconds: time between two looks.
+    :param time_window: hours in which it may fire, and looks; None for all.
+    :param time_zone: of ``time_window``.
     """
 
     def __init__(
@@ -32,11 +36,15 @@ class DuePartitionsTrigger(MetastoreWait):
         question: dict[str, Any],
         deadline: float,
         poll_seconds: float,
+        time_window: str | None = None,
+        time_zone: str = "UTC",
     ) -> None:
         super().__init__(hive_acid_conn_id, deadline, poll_seconds)
         self.tables = tables
         self.exclude = exclude
         self.question = question
+        self.time_window = time_window
+        self.time_zone = time_zone
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """The class and its arguments, as plain JSON values."""
@@ -49,6 +57,8 @@ class DuePartitionsTrigger(MetastoreWait):
                 "question": self.question,
                 "deadline": self.deadline,
                 "poll_seconds": self.poll_seconds,
+                "time_window": self.time_window,
+                "time_zone": self.time_zone,
             },
         )
 
@@ -57,6 +67,10 @@ class DuePartitionsTrigger(MetastoreWait):
 
         Errors as for :meth:`Initiator.evaluate`, and :class:`ConfigurationError`: a parameter cannot be used.
         """
+        hours = as_time_window("time_window", self.time_window, self.time_zone)
+        closed = None if hours is None else hours.why_closed(time.time())
+        if closed is not None:
+            return [closed]
         selection = TableSelection.of(self.tables, self.exclude)
         settings = replace(evaluation_settings(**self.question), storages=self._endpoint.storages)
         with self._endpoint.open() as client:

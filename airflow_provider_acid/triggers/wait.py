@@ -7,6 +7,7 @@ import time
 from abc import abstractmethod
 from collections.abc import AsyncIterator
 from functools import cached_property
+from typing import TypedDict
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 from asgiref.sync import sync_to_async
@@ -19,6 +20,20 @@ FAILED_POLLS = 5
 
 TRIGGER_GRACE_SECONDS = 60.0
 """A trigger ends itself at its deadline; Airflow's own time-out only catches one that does not."""
+
+
+class WaitEvent(TypedDict):
+    """How a wait ended.
+
+    :param state: ``ready``, ``deadline`` or ``error``.
+    :param message: what was waited for in vain, or the error.
+    :param deadline: the wait's, in seconds since 1970, so that the next wait has the same. Not left to the arguments
+        that Airflow keeps for the method: ``airflow dags test`` of Airflow 2 drops them.
+    """
+
+    state: str
+    message: str
+    deadline: float
 
 
 class MetastoreWait(BaseTrigger):
@@ -49,10 +64,10 @@ class MetastoreWait(BaseTrigger):
         """
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Yield exactly one event: ``{"state": "ready" | "deadline" | "error", "message": …}``."""
+        """Yield exactly one :class:`WaitEvent`."""
         yield TriggerEvent(await self._wait())  # type: ignore[no-untyped-call]  # Airflow's has no type hints
 
-    async def _wait(self) -> dict[str, str]:
+    async def _wait(self) -> WaitEvent:
         failures = 0
         # One thread serves all triggers' sensitive calls: a slow metastore would hold up every other trigger there.
         look = sync_to_async(self.look, thread_sensitive=False)
@@ -65,16 +80,19 @@ class MetastoreWait(BaseTrigger):
             except MetastoreError as error:
                 failures += 1
                 if failures >= FAILED_POLLS:
-                    return {"state": "error", "message": str(error)}
+                    return self._event("error", str(error))
                 waiting = [str(error)]
             except AcidError as error:
-                return {"state": "error", "message": str(error)}
+                return self._event("error", str(error))
             if not waiting:
-                return {"state": "ready", "message": ""}
+                return self._event("ready", "")
             if time.time() >= self.deadline:
-                return {"state": "deadline", "message": "; ".join(waiting)}
+                return self._event("deadline", "; ".join(waiting))
             others = f", and {len(waiting) - 1} more wait" if len(waiting) > 1 else ""
             self.log.info("Still waiting: %s%s", waiting[0], others)
+
+    def _event(self, state: str, message: str) -> WaitEvent:
+        return {"state": state, "message": message, "deadline": self.deadline}
 
     @cached_property
     def _endpoint(self) -> MetastoreEndpoint:

@@ -47,10 +47,14 @@ class Run:
 
 
 class Airflow:
-    """An Airflow installation of its own that runs the DAGs on one metastore."""
+    """An Airflow installation of its own that runs the DAGs on one metastore.
 
-    def __init__(self, home: Path, metastore: MetastoreServer) -> None:
+    :param dags: the folder of the DAGs; the installed ones by default.
+    """
+
+    def __init__(self, home: Path, metastore: MetastoreServer, dags: Path = ROOT / "dags") -> None:
         self._home = home
+        self.log = home / "last_command.log"
         self.metastore = metastore
         bin_folder = Path(sys.executable).parent
         self._airflow = str(bin_folder / "airflow")
@@ -68,7 +72,7 @@ class Airflow:
             **os.environ,
             "PATH": f"{bin_folder}{os.pathsep}{os.environ['PATH']}",
             "AIRFLOW_HOME": str(home),
-            "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"),
+            "AIRFLOW__CORE__DAGS_FOLDER": str(dags),
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
             "AIRFLOW__HIVE_ACID__TASK_RETRIES": "0",
             **{f"AIRFLOW_CONN_{name}": json.dumps(value) for name, value in connections.items()},
@@ -79,14 +83,17 @@ class Airflow:
         self.call("db", "migrate", check=True)
 
     def call(self, *arguments: str, check: bool = False) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [self._airflow, *arguments],
-            env=self._environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=check,
-        )
+        """Run a command; what it says can be read in :attr:`log` meanwhile."""
+        self._home.mkdir(exist_ok=True)
+        command = [self._airflow, *arguments]
+        with self.log.open("w") as log:
+            ended = subprocess.run(
+                command, env=self._environment, stdout=log, stderr=subprocess.STDOUT, text=True, check=False
+            )
+        answer = subprocess.CompletedProcess(command, ended.returncode, self.log.read_text())
+        if check:
+            answer.check_returncode()
+        return answer
 
     def run(self, **params: object) -> Run:
         """Run the compaction once, on all tables unless told otherwise."""

@@ -1,19 +1,21 @@
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 
 from airflow_provider_acid.acid.directory import AcidDirectory, acid_directory
 from airflow_provider_acid.acid.listing import FileEntry, Listing
+from airflow_provider_acid.acid.plan import CompactionType
 from airflow_provider_acid.acid.thresholds import (
     AbortedFigures,
     TableKind,
     Thresholds,
     auto_compaction,
     decide,
+    demanded,
 )
-from airflow_provider_acid.acid.write_ids import ValidWriteIdList
+from airflow_provider_acid.acid.write_ids import TableWriteIds, ValidWriteIdList, compactor_list
 from airflow_provider_acid.exceptions import ConfigurationError
 from tests.unit.acid.case_files import case_directory, cases
 
@@ -139,3 +141,33 @@ def directory_of(sizes: dict[str, int]) -> AcidDirectory:
         tuple(FileEntry(path, size) for path, size in sizes.items()), tuple(path.rpartition("/")[0] for path in sizes)
     )
     return acid_directory(listing, ValidWriteIdList("d.t", 9), None)
+
+
+@pytest.mark.parametrize(
+    ("delta_bytes", "ratio", "shown"),
+    [
+        (30, 0.1, "ratio 0.03 ≤ 0.10"),
+        (200, 0.1, "ratio 0.20 > 0.10"),
+        (104, 0.1, "ratio 0.104 > 0.100"),
+        (96, 0.1, "ratio 0.096 ≤ 0.100"),
+        (125, 0.125, "ratio 0.12 ≤ 0.12"),
+    ],
+)
+def test_a_reason_shows_as_many_digits_as_it_takes_to_see_the_difference(
+    delta_bytes: int, ratio: float, shown: str
+) -> None:
+    write_ids = compactor_list(TableWriteIds("d.t", 9, frozenset(), frozenset()))
+    files = (
+        FileEntry("base_0000001/bucket_00000", 1000),
+        FileEntry("delta_0000002_0000002_0000/bucket_00000", delta_bytes),
+    )
+    directory = acid_directory(Listing(files, ("base_0000001", "delta_0000002_0000002_0000")), write_ids, None)
+    assert shown in decide(directory, Thresholds(delta_size_ratio=ratio), hive_version=4).reason
+
+
+@pytest.mark.parametrize("type", CompactionType)
+def test_what_is_asked_for_is_done_whatever_the_thresholds_say_and_they_are_still_told(type: CompactionType) -> None:
+    decision = decide(AcidDirectory(), Thresholds(), hive_version=4)
+    found = demanded(decision, type)
+    assert (found.type, found.reason) == (type, f"{type.value}: asked for (not due: 0 deltas ≤ 10; no data)")
+    assert replace(found, type=None, reason=decision.reason) == decision

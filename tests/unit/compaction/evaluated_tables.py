@@ -17,6 +17,7 @@ from airflow_provider_acid.acid.listing import FileEntry, Listing
 from airflow_provider_acid.acid.thresholds import Thresholds
 from airflow_provider_acid.acid.write_ids import TableWriteIds
 from airflow_provider_acid.compaction import looking
+from airflow_provider_acid.compaction.demand import Demand
 from airflow_provider_acid.compaction.initiator import Evaluation, EvaluationObserver, Initiator
 from airflow_provider_acid.compaction.selection import TableSelection
 from airflow_provider_acid.compaction.settings import CompactionSettings
@@ -35,6 +36,7 @@ from airflow_provider_acid.metastore.values import (
 )
 from tests.unit.compaction.managed_tables import managed_table
 
+NO_DEMAND = Demand()
 WAREHOUSE = "file:/warehouse"
 NEWEST = 9
 """High-water mark of every table and of the transactions."""
@@ -223,7 +225,9 @@ class EvaluatedTables:
             storages=storages,
         )
 
-    def evaluate(self, *include: str, threads: int = 8, patience_seconds: float = 0.0) -> Evaluation:
+    def evaluate(
+        self, *include: str, threads: int = 8, patience_seconds: float = 0.0, demand: Demand = NO_DEMAND
+    ) -> Evaluation:
         """Look at the tables.
 
         :param patience_seconds: how long is waited for listings before threads begin; from the start unless told
@@ -231,7 +235,7 @@ class EvaluatedTables:
         """
         settings = replace(self.settings, listing_threads=threads)
         records = cast(WriteRecords | None, self.records)
-        initiator = Initiator(self.client, cast(CompactionQueue, self.queue), settings, records, self.observer)
+        initiator = Initiator(self.client, cast(CompactionQueue, self.queue), settings, records, demand, self.observer)
         with patch.object(looking, "PATIENCE_SECONDS", patience_seconds):
             return initiator.evaluate(TableSelection.of(include or ["d.*"]))
 

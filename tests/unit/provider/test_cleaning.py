@@ -24,7 +24,7 @@ from airflow_provider_acid.triggers import cleaner as trigger_module
 from airflow_provider_acid.triggers import wait
 from airflow_provider_acid.triggers.cleaner import CleaningTrigger
 from airflow_provider_acid.triggers.wait import FAILED_POLLS
-from tests.unit.provider.waiting import NOW, Clock, events
+from tests.unit.provider.waiting import NOW, Clock, ended, events
 
 pytestmark = pytest.mark.usefixtures("hive_4")
 
@@ -174,24 +174,23 @@ def test_after_the_wait_it_goes_on_with_the_same_deadline(monkeypatch: pytest.Mo
     clock.seconds += 600
     assert first.kwargs is not None
     with pytest.raises(TaskDeferred) as again:
-        task.execute_complete({}, {"state": "ready", "message": ""}, **first.kwargs)
+        task.execute_complete({}, ended("ready", after=3600), **first.kwargs)
     assert again.value.trigger.serialize()[1]["deadline"] == NOW + 3600
     assert again.value.kwargs is not None
-    done = task.execute_complete({}, {"state": "ready", "message": ""}, **again.value.kwargs)
+    done = task.execute_complete({}, ended("ready", after=3600), **again.value.kwargs)
     assert states(done) == ["cleaned", "cleaned"]
 
 
 def test_after_the_deadline_it_looks_once_more_and_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     finds(monkeypatch, (WAITING,))
     with pytest.raises(AirflowSkipException, match=BLOCKER):
-        operator(deferrable=True).execute_complete({}, {"state": "deadline", "message": ""}, deadline=NOW, done=[])
+        operator(deferrable=True).execute_complete({}, ended("deadline", after=0), done=[])
     assert len(FakeCleaner.asked) == 1
 
 
 def test_an_error_of_the_trigger_fails_the_task(monkeypatch: pytest.MonkeyPatch) -> None:
-    event = {"state": "error", "message": "no metastore"}
     with pytest.raises(AirflowException, match="^no metastore$"):
-        operator(deferrable=True).execute_complete({}, event, deadline=NOW, done=[])
+        operator(deferrable=True).execute_complete({}, ended("error", "no metastore"))
 
 
 @pytest.mark.parametrize(
@@ -268,7 +267,7 @@ def test_making_a_trigger_asks_for_nothing(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_the_trigger_fires_once_when_a_partition_can_be_cleaned(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
     finds(monkeypatch, (WAITING, WAITING), (WAITING, READY))
-    assert events(trigger()) == [{"state": "ready", "message": ""}]
+    assert events(trigger()) == [ended("ready")]
     assert clock.naps == [10.0, 10.0]
 
 
@@ -282,7 +281,7 @@ def test_a_wait_asks_for_its_connections_once_however_often_it_looks(monkeypatch
 
     monkeypatch.setattr(AcidMetastoreHook, "endpoint", ask)
     finds(monkeypatch, (WAITING, WAITING), (WAITING, WAITING), (WAITING, READY))
-    assert events(trigger()) == [{"state": "ready", "message": ""}]
+    assert events(trigger()) == [ended("ready")]
     assert asked == ["hive_acid_default"]
 
 
@@ -296,13 +295,13 @@ def test_a_wait_checks_the_metastore_once_and_once_more_after_each_failure(monke
     monkeypatch.setattr(MetastoreEndpoint, "check", check)
     waits: Round = (WAITING, WAITING)
     finds(monkeypatch, waits, waits, MetastoreUnavailableError("m", "is away", "wait"), waits, waits, (WAITING, READY))
-    assert events(trigger()) == [{"state": "ready", "message": ""}]
+    assert events(trigger()) == [ended("ready")]
     assert checked == [0, 3], "before the first look, and after the failed third"
 
 
 def test_the_trigger_fires_when_there_is_nothing_left_to_clean(monkeypatch: pytest.MonkeyPatch) -> None:
     finds(monkeypatch, ())
-    assert events(trigger()) == [{"state": "ready", "message": ""}]
+    assert events(trigger()) == [ended("ready")]
 
 
 def test_the_trigger_waits_before_it_looks_for_the_operator_has_just_looked(
@@ -315,7 +314,7 @@ def test_the_trigger_waits_before_it_looks_for_the_operator_has_just_looked(
 
 def test_the_trigger_ends_at_the_deadline_and_names_who_blocks(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
     finds(monkeypatch, (WAITING, WAITING))
-    assert events(trigger(deadline=NOW + 25)) == [{"state": "deadline", "message": f"d.t/p=1 {BLOCKER}; d.u {BLOCKER}"}]
+    assert events(trigger(deadline=NOW + 25)) == [ended("deadline", f"d.t/p=1 {BLOCKER}; d.u {BLOCKER}", 25)]
     assert clock.naps == [10.0, 10.0, 5.0]
 
 
@@ -333,12 +332,12 @@ BLIP = MetastoreUnavailableError("metastore", "no metastore answers", "start it"
 def test_a_blip_is_not_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     blips = [BLIP] * (FAILED_POLLS - 1)
     finds(monkeypatch, *blips, (WAITING, WAITING), *blips, (READY, READY))
-    assert events(trigger(deadline=NOW + 10_000)) == [{"state": "ready", "message": ""}]
+    assert events(trigger(deadline=NOW + 10_000)) == [ended("ready", after=10_000)]
 
 
 def test_a_metastore_that_stays_away_is_one(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
     finds(monkeypatch, BLIP)
-    assert events(trigger(deadline=NOW + 10_000)) == [{"state": "error", "message": str(BLIP)}]
+    assert events(trigger(deadline=NOW + 10_000)) == [ended("error", str(BLIP), 10_000)]
     assert len(clock.naps) == FAILED_POLLS
 
 

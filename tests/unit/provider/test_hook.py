@@ -232,14 +232,16 @@ def test_the_forms_example_of_several_hosts_can_be_entered(set_connection: SetCo
     assert len(endpoint().addresses) == 2
 
 
-def test_airflow_2_shows_extra_as_text_because_it_has_no_fields_for_it(
-    set_connection: SetConnection, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_both_airflows_name_and_hide_the_same_fields() -> None:
     form = AcidMetastoreHook.get_ui_field_behaviour()
-    assert "extra" not in form["hidden_fields"]
-    monkeypatch.setenv("AIRFLOW_CONN_METASTORE_DB", "postgres://db/metastore")
-    set_connection(host=form["placeholders"]["host"], extra=form["placeholders"]["extra"])
-    assert endpoint().user == "compactor"
+    assert {name.replace("_", "-"): value for name, value in form.items()} == connection_type()["ui-field-behaviour"]
+
+
+def test_what_airflow_2s_form_sends_is_understood(set_connection: SetConnection) -> None:
+    untouched = {"timeout_seconds": "60", "user": "", "metastore_db_conn_id": "", "storage": ""}
+    set_connection(host="ms", extra={**untouched, "housekeeping_elsewhere": False})
+    asked = endpoint()
+    assert (asked.timeout_seconds, asked.user, asked.database_url, asked.storages) == (60.0, None, None, Storages())
 
 
 def test_making_a_hook_asks_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ import inspect
 import json
 import logging
 import threading
+import time
 from typing import Any
 
 import pytest
@@ -30,8 +31,8 @@ from airflow_provider_acid.sensors.compaction import AcidCompactionSensor
 from airflow_provider_acid.triggers import compaction as trigger_module
 from airflow_provider_acid.triggers import wait
 from airflow_provider_acid.triggers.compaction import DuePartitionsTrigger
-from airflow_provider_acid.triggers.wait import FAILED_POLLS
-from tests.unit.provider.waiting import NOW, Clock, events
+from airflow_provider_acid.triggers.wait import FAILED_POLLS, WaitEvent
+from tests.unit.provider.waiting import NOW, Clock, ended, events
 
 pytestmark = pytest.mark.usefixtures("hive_4")
 
@@ -67,7 +68,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     monkeypatch.setenv("AIRFLOW_CONN_HIVE_ACID_DEFAULT", json.dumps({"conn_type": "hive_acid", "host": "not.asked"}))
     for module in (sensor_module, trigger_module):
         monkeypatch.setattr(module, "Initiator", FakeInitiator)
-    for module in (sensor_module, wait):
+    for module in (sensor_module, trigger_module, wait):
         monkeypatch.setattr(module, "time", clock)
     monkeypatch.setattr(asyncio, "sleep", clock.sleep_async)
     monkeypatch.setattr(FakeInitiator, "asked", [])
@@ -97,7 +98,7 @@ def arguments_of(deferred: TaskDeferred) -> dict[str, Any]:
     return arguments
 
 
-READY = {"state": "ready", "message": ""}
+READY = ended("ready")
 
 
 def test_what_is_due_at_once_is_returned_without_deferring(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,7 +114,15 @@ def test_nothing_due_is_skipped_without_deferring_if_told_so(monkeypatch: pytest
 
 def test_the_wait_is_handed_to_the_triggerer(monkeypatch: pytest.MonkeyPatch) -> None:
     finds(monkeypatch, NOTHING)
-    deferred = defer(tables="d.*, e.f", exclude=["d.x"], poke_interval=7, delta_num_threshold="3", candidates="all")
+    deferred = defer(
+        tables="d.*, e.f",
+        exclude=["d.x"],
+        poke_interval=7,
+        delta_num_threshold="3",
+        candidates="all",
+        time_window="00:00-23:59",
+        time_zone="Europe/Berlin",
+    )
     assert arguments_of(deferred) == {
         "hive_acid_conn_id": "hive_acid_default",
         "tables": ["d.*", "e.f"],
@@ -127,6 +136,8 @@ def test_the_wait_is_handed_to_the_triggerer(monkeypatch: pytest.MonkeyPatch) ->
         },
         "deadline": NOW + 100,
         "poll_seconds": 7.0,
+        "time_window": "00:00-23:59",
+        "time_zone": "Europe/Berlin",
     }
     assert deferred.method_name == "execute_complete"
     assert deferred.timeout is not None
@@ -160,7 +171,7 @@ def test_in_worker_and_triggerer_the_same_is_due(monkeypatch: pytest.MonkeyPatch
 
 def test_after_the_wait_it_evaluates_again_and_returns_the_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     finds(monkeypatch, DUE)
-    assert [len(batch) for batch in sensor().execute_complete({}, READY, deadline=NOW + 50)] == [5]
+    assert [len(batch) for batch in sensor().execute_complete({}, ended("ready", after=50))] == [5]
 
 
 def test_what_was_compacted_meanwhile_is_waited_for_again_until_the_same_deadline(
@@ -169,40 +180,34 @@ def test_what_was_compacted_meanwhile_is_waited_for_again_until_the_same_deadlin
     finds(monkeypatch, NOTHING)
     clock.seconds += 30
     with pytest.raises(TaskDeferred) as again:
-        sensor().execute_complete({}, READY, deadline=NOW + 50)
+        sensor().execute_complete({}, ended("ready", after=50))
     assert arguments_of(again.value)["deadline"] == NOW + 50
-    assert again.value.kwargs == {"deadline": NOW + 50}
 
 
 def test_the_deadline_is_the_sensors_time_out(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
     finds(monkeypatch, NOTHING)
     clock.seconds += 100
-    event = {"state": "deadline", "message": "none of 3 partitions is due"}
     with pytest.raises(AirflowSensorTimeout, match="Nothing was due for compaction within 100 s"):
-        sensor().execute_complete({}, event, deadline=NOW + 100)
+        sensor().execute_complete({}, ended("deadline"))
 
 
 def test_what_is_due_at_the_last_moment_is_still_returned(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
     finds(monkeypatch, DUE)
     clock.seconds += 100
-    event = {"state": "deadline", "message": "none of 3 partitions is due"}
-    assert sensor().execute_complete({}, event, deadline=NOW + 100)
+    assert sensor().execute_complete({}, ended("deadline"))
 
 
-@pytest.mark.parametrize("event", [{"state": "deadline", "message": ""}, {"state": "error", "message": "away"}])
-def test_soft_fail_skips_after_a_wait_in_vain(
-    monkeypatch: pytest.MonkeyPatch, clock: Clock, event: dict[str, str]
-) -> None:
+@pytest.mark.parametrize("event", [ended("deadline"), ended("error", "away")])
+def test_soft_fail_skips_after_a_wait_in_vain(monkeypatch: pytest.MonkeyPatch, clock: Clock, event: WaitEvent) -> None:
     finds(monkeypatch, NOTHING)
     clock.seconds += 100
-    kwargs = {"event": event, "deadline": NOW + 100}
     with pytest.raises(AirflowSkipException):
-        sensor(soft_fail=True).resume_execution("execute_complete", kwargs, {})
+        sensor(soft_fail=True).resume_execution("execute_complete", {"event": event}, {})
 
 
 def test_an_error_of_the_trigger_fails_the_task(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(AirflowException, match="^no metastore$"):
-        sensor().execute_complete({}, {"state": "error", "message": "no metastore"}, deadline=NOW)
+        sensor().execute_complete({}, ended("error", "no metastore"))
 
 
 def test_without_deferring_it_waits_as_its_mode_says(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -265,27 +270,36 @@ def test_it_looks_in_a_thread_and_leaves_the_loop_to_others(monkeypatch: pytest.
     assert threading.get_ident() not in FakeInitiator.threads
 
 
+def test_outside_the_time_window_it_asks_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    finds(monkeypatch, DUE)
+    hour = time.gmtime(NOW).tm_hour
+    closed = f"{(hour + 2) % 24:02d}:00-{(hour + 3) % 24:02d}:00"
+    (reason,) = trigger(time_window=closed).look()
+    assert reason.startswith(f"the time window {closed} UTC is closed until ")
+    assert FakeInitiator.threads == set()
+
+
 def test_it_ends_at_the_deadline(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
     finds(monkeypatch, NOTHING)
-    assert events(trigger(deadline=NOW + 25)) == [{"state": "deadline", "message": "none of 0 partitions is due"}]
+    assert events(trigger(deadline=NOW + 25)) == [ended("deadline", "none of 0 partitions is due", 25)]
     assert clock.naps == [10.0, 10.0, 5.0]
 
 
 def test_a_blip_is_not_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     finds(monkeypatch, *[BLIP] * (FAILED_POLLS - 1), NOTHING, *[BLIP] * (FAILED_POLLS - 1), DUE)
-    assert events(trigger(deadline=NOW + 10_000)) == [READY]
+    assert events(trigger(deadline=NOW + 10_000)) == [ended("ready", after=10_000)]
 
 
 def test_a_metastore_that_stays_away_is_one(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
     finds(monkeypatch, BLIP)
-    assert events(trigger(deadline=NOW + 10_000)) == [{"state": "error", "message": str(BLIP)}]
+    assert events(trigger(deadline=NOW + 10_000)) == [ended("error", str(BLIP), 10_000)]
     assert len(clock.naps) == FAILED_POLLS
 
 
 def test_what_no_wait_can_mend_ends_the_wait(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
     wrong = ConfigurationError("parameter tables", "is empty", "name one")
     finds(monkeypatch, wrong)
-    assert events(trigger()) == [{"state": "error", "message": str(wrong)}]
+    assert events(trigger()) == [ended("error", str(wrong))]
     assert len(clock.naps) == 1
 
 

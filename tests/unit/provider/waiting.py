@@ -7,6 +7,8 @@ from typing import Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
+from airflow_provider_acid.triggers.wait import WaitEvent
+
 NOW = 1_000_000.0
 
 
@@ -35,3 +37,8 @@ def events(of: BaseTrigger) -> list[Any]:
         return [event async for event in of.run()]
 
     return [event.payload for event in asyncio.run(collect())]
+
+
+def ended(state: str, message: str = "", after: float = 100.0) -> WaitEvent:
+    """The event of a wait whose deadline was so many seconds after :data:`NOW`."""
+    return {"state": state, "message": message, "deadline": NOW + after}

@@ -89,9 +89,60 @@ def wrong_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(StitchedFile, "seal", wrong)
 
 
+def sealing(change: Callable[[Any], None]) -> Callable[[pytest.MonkeyPatch], None]:
+    """The tail is made of something else than was written."""
+
+    def apply(monkeypatch: pytest.MonkeyPatch) -> None:
+        seal = StitchedFile.seal
+
+        def wrong(self: Any, *arguments: Any) -> None:
+            change(self)
+            seal(self, *arguments)
+
+        monkeypatch.setattr(StitchedFile, "seal", wrong)
+
+    return apply
+
+
+def statistics_of_another(file: Any) -> None:
+    """Both stripes have as many rows, so that the file's statistics stay."""
+    file._statistics[3], file._statistics[4] = file._statistics[4], file._statistics[3]
+
+
+def rows_of_another(file: Any) -> None:
+    file._stripes[3].numberOfRows -= 1
+    file._stripes[4].numberOfRows += 1
+
+
+def index_taken_for_data(file: Any) -> None:
+    file._stripes[3].indexLength -= 1
+    file._stripes[3].dataLength += 1
+
+
+def forgetting_a_copy(file: Any) -> None:
+    file.copied[4] = file.copied[3]
+
+
+def taking_a_copy_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is said of a stripe and its bytes fit, but they are of another than was looked at."""
+    survey = survey_stripes
+
+    def exchanged(*arguments: Any) -> Any:
+        found = survey(*arguments)
+        stripes = [replace(found.stripes[4], stripe=3), *found.stripes[5:]]
+        return replace(found, stripes=(*found.stripes[:4], *stripes))
+
+    monkeypatch.setattr(stitch_rows, "survey_stripes", exchanged)
+
+
 @pytest.mark.parametrize(
     "go_wrong",
     [
+        sealing(statistics_of_another),
+        sealing(rows_of_another),
+        sealing(index_taken_for_data),
+        sealing(forgetting_a_copy),
+        taking_a_copy_for_another,
         planning(losing_one),
         planning(doubling_one),
         planning(swapping_two),
@@ -108,6 +159,17 @@ def test_what_goes_wrong_while_stripes_are_put_together_is_found(
     partition.write(DELETES, [delete(3, 250, 10)])
     go_wrong(monkeypatch)
     with pytest.raises(VerificationError):
+        partition.merge(stripe_copy=ALWAYS)
+
+
+def test_a_buffer_that_does_not_hold_a_copied_block_is_found(
+    partition: Partition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def smaller_blocks(file: Any) -> None:
+        file._block_bytes -= 1
+
+    sealing(smaller_blocks)(monkeypatch)
+    with pytest.raises(VerificationError, match="stripe 0 is not the one that was looked at"):
         partition.merge(stripe_copy=ALWAYS)
 
 
