@@ -18,7 +18,10 @@ from tests.harness.quickstart.work_folder import REPOSITORY
 from tests.harness.startable import Startable
 
 DATABASE = "shop"
-TABLES = {"acid_part": "4.0.1", "acid_merge": "4.0.1", "acid_abort": "4.0.1", "a_merge": "3.1.3"}
+TABLES = {
+    **dict.fromkeys(("acid_part", "acid_merge", "acid_abort", "acid_buck", "acid_multi", "mm_plain"), "4.0.1"),
+    **dict.fromkeys(("a_merge", "a_part", "a_types"), "3.1.3"),
+}
 USERS = {"admin": "admin", "viewer": "viewer"}
 """Names, which are passwords too, and roles."""
 
