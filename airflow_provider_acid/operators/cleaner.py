@@ -12,8 +12,11 @@ from airflow.providers.common.compat.sdk import AirflowException, AirflowSkipExc
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.cleaner import Cleaner, Cleaning, CleaningState
+from airflow_provider_acid.hooks.health import record_task_history
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
 from airflow_provider_acid.links.compaction import AcidPageLink
+from airflow_provider_acid.operators.batch_name import NamedByPartitions
+from airflow_provider_acid.operators.killed import UnwindsWhenKilled
 from airflow_provider_acid.parameters import as_entities, as_number
 from airflow_provider_acid.signals.stats import cleaner_cycle
 from airflow_provider_acid.triggers.cleaner import CleaningTrigger, cleaning_settings
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context, XComArg
 
 
-class AcidCleanerOperator(BaseOperator):
+class AcidCleanerOperator(NamedByPartitions, UnwindsWhenKilled, BaseOperator):
     """Cleans up after compactions, as Hive's Cleaner does.
 
     Waits until every transaction has ended that may have begun to read before the compaction was committed, deletes
@@ -83,7 +86,9 @@ class AcidCleanerOperator(BaseOperator):
         :raises AirflowSkipException: the deadline passed while readers were still there.
         """
         AcidPageLink().push_page_of(context, as_entities("partitions", self.partitions))
-        return self._clean_or_wait(time.time() + as_number("deadline_seconds", self.deadline_seconds), [])
+        deadline = time.time() + as_number("deadline_seconds", self.deadline_seconds)
+        with self._unwinding_when_killed():
+            return self._clean_or_wait(context, deadline, [])
 
     def execute_complete(
         self, context: Context, event: WaitEvent, done: list[dict[str, object]] | None = None
@@ -94,14 +99,20 @@ class AcidCleanerOperator(BaseOperator):
         """
         if event["state"] == "error":
             raise AirflowException(event["message"])
-        return self._clean_or_wait(event["deadline"], done or [])
+        with self._unwinding_when_killed():
+            return self._clean_or_wait(context, event["deadline"], done or [])
 
-    def _clean_or_wait(self, deadline: float, done: list[dict[str, object]]) -> list[dict[str, object]]:
+    def _clean_or_wait(
+        self, context: Context, deadline: float, done: list[dict[str, object]]
+    ) -> list[dict[str, object]]:
         entities = as_entities("partitions", self.partitions)
         poll_seconds = as_number("poll_seconds", self.poll_seconds)
         while True:
             cleanings = self._clean(entities)
-            done = done + [item.to_json() for item in cleanings if item.state is not CleaningState.WAITING]
+            ended = [item for item in cleanings if item.state is not CleaningState.WAITING]
+            if ended:
+                self._record(context, ended)
+            done = done + [item.to_json() for item in ended]
             failures = [f"{item.entity}: {item.message}" for item in cleanings if item.state is CleaningState.FAILED]
             if failures:
                 raise AirflowException("; ".join(failures))
@@ -114,6 +125,9 @@ class AcidCleanerOperator(BaseOperator):
             if self.deferrable:
                 self._defer(waiting, deadline, poll_seconds, done)
             time.sleep(min(poll_seconds, max(deadline - time.time(), 0)))
+
+    def _record(self, context: Context, ended: Sequence[Cleaning]) -> None:
+        record_task_history(self.hive_acid_conn_id, context, lambda make: make.of_cleanings(ended))
 
     def _defer(
         self, waiting: Sequence[Cleaning], deadline: float, poll_seconds: float, done: list[dict[str, object]]

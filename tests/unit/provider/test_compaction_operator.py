@@ -160,6 +160,7 @@ def test_outcomes_are_small_and_plain(spark: FakeSpark) -> None:
             "bytes_before": 0,
             "bytes_after": 0,
             "rows": 0,
+            "seconds": None,
         }
     ]
     assert json.loads(json.dumps(outcomes)) == outcomes
