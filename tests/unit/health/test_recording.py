@@ -140,6 +140,15 @@ def test_a_reader_sees_a_new_file_when_it_looks_again(tmp_path: Path) -> None:
     assert "directories" not in reader.health().partitions.column_names
 
 
+def test_directories_are_found_also_when_their_file_was_replaced_a_moment_ago(tmp_path: Path) -> None:
+    site = EvaluatedTables({"t": 1}, FakeStorages())
+    evaluate(site, tmp_path)
+    reader = HealthReader(lambda: Storages().open(str(tmp_path / "health")), clock=lambda: 0.0)
+    reader.health()
+    evaluate(site, tmp_path)
+    assert len(reader.directories(METASTORE, entity("t", 0))) == 3
+
+
 @pytest.mark.parametrize("name", ["a.b", "ü/../x", "50%", "_x", "a+b"])
 def test_any_name_of_a_connection_makes_a_file_that_is_found_again(tmp_path: Path, name: str) -> None:
     site = EvaluatedTables({"t": None}, FakeStorages())
