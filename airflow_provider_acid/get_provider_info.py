@@ -41,6 +41,14 @@ def get_provider_info() -> dict[str, object]:
                 ],
             }
         ],
+        "asset-uris": [
+            {
+                "schemes": ["hive-acid"],
+                "handler": "airflow_provider_acid.assets.table.sanitize_uri",
+                "factory": "airflow_provider_acid.assets.table.acid_table",
+                "to_openlineage_converter": "airflow_provider_acid.assets.table.to_openlineage",
+            }
+        ],
         "extra-links": [
             "airflow_provider_acid.links.compaction.SparkUiLink",
             "airflow_provider_acid.links.compaction.AcidPageLink",

@@ -288,8 +288,9 @@ class Initiator:
         if self._demand.type is not None:
             decision = demanded(decision, self._demand.type)
         cost_bytes = read_cost_bytes(seen.directory)
-        found = None if decision.type is None else self._possible(seen, decision.type, findings)
-        choice, hindrance = (None, found) if isinstance(found, str) else (found, None)
+        choice, hindrance = None, None
+        if decision.type is not None:
+            choice, hindrance = self._possible(seen, decision.type, findings)
         input_bytes = 0 if choice is None else _input_bytes(choice, seen.directory)
         findings.evaluated.append(Evaluated(entity, decision, cost_bytes, input_bytes))
         if decision.type is not None and choice is not None:
@@ -336,18 +337,20 @@ class Initiator:
         due = DuePartition(row.entity, CompactionType(row.type), reason, row.id)
         findings.due.append((math.inf, due))
 
-    def _possible(self, seen: Seen, type: CompactionType, findings: _Findings) -> Choice | str:
+    def _possible(
+        self, seen: Seen, type: CompactionType, findings: _Findings
+    ) -> tuple[Choice, None] | tuple[None, str]:
         """What a compaction of this type would do; or why it is refused, or has nothing to do."""
         entity, directory = seen.place.entity, seen.directory
         try:
             choice = choose(entity, directory, seen.files, type, self._policy)
         except RefusedError as error:
             findings.refuse(str(error))
-            return str(error)
+            return None, str(error)
         if choice.nothing is not None and not directory.obsolete and not directory.aborted:
             findings.skipped.append(f"{entity}: {choice.nothing}")
-            return choice.nothing
-        return choice
+            return None, choice.nothing
+        return choice, None
 
 
 def _input_bytes(choice: Choice, directory: AcidDirectory) -> int:

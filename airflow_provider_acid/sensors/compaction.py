@@ -210,9 +210,8 @@ class AcidCompactionSensor(BaseSensorOperator):
         with initiator_cycle(tags) as measured, endpoint.open() as client, recording as observer:
             queue = endpoint.open_queue(client)
             settings = replace(settings, storages=endpoint.storages)
-            evaluation = Initiator(client, queue, settings, endpoint.write_records, observer=observer).evaluate(
-                selection
-            )
+            initiator = Initiator(client, queue, settings, endpoint.write_records, observer=observer)
+            evaluation = initiator.evaluate(selection)
             measured(evaluation)
         share = RunShare.within(budget, evaluation)
         for level, line in share.lines(all_partitions=decide_only):

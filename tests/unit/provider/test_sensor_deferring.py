@@ -51,7 +51,7 @@ class FakeInitiator:
     threads: set[int] = set()
 
     def __init__(
-        self, client: object, queue: object, settings: CompactionSettings, writes: object, observer: object = None
+        self, client: object, queue: object, settings: CompactionSettings, writes: object, *, observer: object = None
     ) -> None:
         self._settings = settings
 

@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from airflow.providers.common.compat.sdk import DAG, Stats
+from airflow.providers.common.compat.sdk import DAG, AssetAlias, Stats
+from airflow.sdk.execution_time.context import OutletEventAccessors
 
 from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.assets.table import acid_table
 from airflow_provider_acid.compaction.cleaner import Cleaning, CleaningState
 from airflow_provider_acid.compaction.housekeeping_report import Chore, Deed, HousekeepingReport
 from airflow_provider_acid.compaction.initiator import Evaluation
@@ -103,3 +105,23 @@ def test_housekeeping_sends_what_it_did(site: Site) -> None:
     task.execute({})
     assert site.sent["hive_acid.housekeeping_removed"] == 1
     assert site.sent["hive_acid.compaction_num_failed"] == 0
+
+
+def test_the_operator_fills_the_events_of_its_outlets(site: Site) -> None:
+    orders = acid_table("metastore", "d", "t")
+    task = compaction.AcidCompactionOperator(
+        task_id="c", partitions=PARTITIONS, hive_acid_conn_id="metastore", outlets=[orders, AssetAlias("compacted")]
+    )
+    events = OutletEventAccessors()
+    task.execute({"outlet_events": events})
+    assert events[orders].partition_keys == {"p=1"}
+    (event,) = events[AssetAlias("compacted")].asset_alias_events
+    assert event.dest_asset_key.uri == "hive-acid://not.asked:9083/d/t"
+
+
+def test_the_operator_tells_openlineage_of_its_tables(site: Site) -> None:
+    task = compaction.AcidCompactionOperator(task_id="c", partitions=PARTITIONS, hive_acid_conn_id="metastore")
+    task.execute({})
+    lineage = task.get_openlineage_facets_on_complete(None)
+    assert lineage is not None
+    assert [(dataset.namespace, dataset.name) for dataset in lineage.outputs] == [("hive://not.asked:9083", "d.t")]

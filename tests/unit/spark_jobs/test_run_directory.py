@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,6 @@ from airflow_provider_acid.spark_jobs.partition_job import run_plan
 from airflow_provider_acid.spark_jobs.run_directory import RunDirectory
 from airflow_provider_acid.storages.local import LocalStorage
 from tests.unit.spark_jobs.acid_files import STAGING, Partition, delete, insert, read_events
-from tests.unit.spark_jobs.striped_files import write_in_stripes
 
 
 class FakeSpark:
@@ -147,14 +147,6 @@ def test_an_error_nobody_foresaw_is_its_own_plans_alone(run: Path, tmp_path: Pat
     assert result(run, 1).error is None
 
 
-def test_the_application_says_where_it_can_be_watched(run: Path) -> None:
-    start(run, 1)
-    (run / "0000.skip").touch()
-    assert Driver(SPARK, str(run), Storages()).run() == EXIT_DONE
-    about = json.loads((run / "application.json").read_text())
-    assert about == {"id": "app-1", "ui_url": "http://driver:4040"}
-
-
 def test_a_bucket_is_cut_into_as_many_slices_as_spark_has_slots(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -166,7 +158,7 @@ def test_a_bucket_is_cut_into_as_many_slices_as_spark_has_slots(
     (run / "0000.plan.json").write_text(plan.to_json())
     monkeypatch.setattr(FakeSpark, "defaultParallelism", 4)
     slices: list[int] = []
-    write = bucket_tasks.write_part
+    write: Callable[..., Any] = vars(bucket_tasks)["write_part"]
 
     def written(*arguments: Any) -> Any:
         slices.append(arguments[-1])
