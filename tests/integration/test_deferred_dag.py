@@ -14,7 +14,8 @@ from tests.integration.compaction_site import Site
 from tests.integration.test_dag import Airflow, Run
 
 DAGS = Path(__file__).with_name("deferring_dags")
-PATIENCE_SECONDS = 120.0
+PATIENCE_SECONDS = 300.0
+"""Includes a start of Spark, which takes minutes where several test runs share two cores."""
 
 
 @pytest.fixture

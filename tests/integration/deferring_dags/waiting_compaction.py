@@ -19,7 +19,7 @@ with DAG(
         tables="{{ params.tables }}",
         delta_num_threshold=1,
         poke_interval=1,
-        timeout=240,
+        timeout=600,
         deferrable=True,
     )
     compact = AcidCompactionOperator.partial(task_id="compact").expand(partitions=due.output)
@@ -30,5 +30,5 @@ with DAG(
         return [outcome for batch in outcomes for outcome in batch]
 
     AcidCleanerOperator(
-        task_id="clean", partitions=compacted(compact.output), poll_seconds=1, deadline_seconds=240, deferrable=True
+        task_id="clean", partitions=compacted(compact.output), poll_seconds=1, deadline_seconds=600, deferrable=True
     )
