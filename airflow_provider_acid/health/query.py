@@ -113,14 +113,11 @@ def metastores_of(partitions: pa.Table) -> list[str]:
 
 
 def _matching(partitions: pa.Table, query: PartitionQuery) -> pa.Table:
-    condition: Any = pc.field("metastore").is_valid()
-    for name in ("metastore", "database", "table"):
-        wanted: str = getattr(query, name)
-        if wanted:
-            condition = condition & pc.field(name).isin(pa.array([wanted], pa.string()))
+    wanted = {"metastore": query.metastore, "database": query.database, "table": query.table}
+    conditions = [pc.field(name) == value for name, value in wanted.items() if value]
     if query.states:
-        condition = condition & pc.field("state").isin(pa.array(query.states, pa.string()))
-    matching = partitions.filter(condition)
+        conditions.append(pc.field("state").isin(pa.array(query.states, pa.string())))
+    matching = partitions.filter(reduce(and_, conditions)) if conditions else partitions
     if not query.search:
         return matching
     join: Any = pc.binary_join_element_wise

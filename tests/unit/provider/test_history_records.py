@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from airflow.providers.common.compat.sdk import AirflowException
 
-from airflow_provider_acid.health.history import HistoryRecord, RecordMaker, TaskPlace, from_lines
+from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.compaction.cleaner import Cleaning
+from airflow_provider_acid.health.history import HistoryRecord, TaskPlace, from_lines
 from airflow_provider_acid.hooks.health import record_task_history
 from tests.unit.provider import test_cleaning, test_compaction_operator
 from tests.unit.provider.test_cleaning import CLEANED, FAILED, WAITING, clock, finds
@@ -63,14 +65,9 @@ def test_a_failed_cleaning_is_on_record_too(location: Path, monkeypatch: pytest.
 def test_a_record_names_the_task(location: Path) -> None:
     ti = SimpleNamespace(dag_id="dag", run_id="run", task_id="task", map_index=3)
     context: Any = {"ti": ti}
-    made: list[TaskPlace] = []
-
-    def nothing(make: RecordMaker) -> list[HistoryRecord]:
-        made.append(make.task)
-        return []
-
-    record_task_history("hive_acid_default", context, nothing)
-    assert made == [TaskPlace("dag", "run", "task", 3)]
+    cleaning = Cleaning(Entity("d", "t"), 1, CLEANED, "done")
+    record_task_history("hive_acid_default", context, lambda make: make.of_cleanings([cleaning]))
+    assert [record.task for record in records(location)] == [TaskPlace("dag", "run", "task", 3)]
 
 
 def test_without_a_location_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
