@@ -97,6 +97,11 @@ def job_queue() -> str | None:
     return _text("job_queue") or None
 
 
+def health_location() -> str:
+    """Where the files for the page in Airflow's UI lie; empty for nowhere."""
+    return _text("health_location").strip()
+
+
 def task_retries() -> int:
     """How often the tasks of the installed DAGs are tried again."""
     return _integer("task_retries")

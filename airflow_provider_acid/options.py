@@ -154,6 +154,15 @@ OPTIONS = (
         "boolean",
         "False",
     ),
+    Option(
+        "health_location",
+        "URI of a directory that Airflow's workers and API server reach. What is known of partitions, and the history "
+        "of compactions, is kept there for the page 'Hive ACID' of Airflow's UI; empty: nothing is, and the page says "
+        "so. Its parent must exist; HDFS and S3 are reached as the metastore's connection says.",
+        "string",
+        "",
+        "hdfs://namenode/airflow/hive-acid-health",
+    ),
     Option("job_queue", "Queue of the cluster for the Spark applications.", "string", "", "compaction"),
     Option("task_retries", "Retries of the tasks of the DAGs that come with this package.", "integer", "2"),
 )

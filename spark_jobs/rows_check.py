@@ -5,14 +5,14 @@ from __future__ import annotations
 import zoneinfo
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from google.protobuf.message import DecodeError
 
 from airflow_provider_acid.exceptions import VerificationError
+from airflow_provider_acid.filesystem import Storage
 from airflow_provider_acid.spark_jobs.acid_keys import KeyRange, key_range
 from airflow_provider_acid.spark_jobs.exact_rows import exact_reader
-from airflow_provider_acid.spark_jobs.file_copy import digest_of
+from airflow_provider_acid.spark_jobs.file_copy import digest_of, holds_same
 from airflow_provider_acid.spark_jobs.key_filter import KeyFilter
 from airflow_provider_acid.spark_jobs.orc_codec import CodecError
 from airflow_provider_acid.spark_jobs.orc_sections import Sections
@@ -27,25 +27,31 @@ from airflow_provider_acid.spark_jobs.verify import REPORT
 class CopiedStripe:
     """A stripe that was copied as bytes.
 
-    :param digest: SHA-256 of its bytes, taken where they came from.
+    :param path: of its source, below the storage's location.
+    :param offset: of its first byte there.
+    :param digest: SHA-256 of its bytes, taken where they came from; None where its source can as well be read again.
     :param surveyed: what a look at its keys found before it was copied; None where its keys are to be read again.
     """
 
-    digest: bytes
-    surveyed: SurveyedStripe | None = None
+    path: str
+    offset: int
+    digest: bytes | None
+    surveyed: SurveyedStripe | None
 
 
 class RowsCheck:
     """Checks the stripes of one file, in their order.
 
+    :param storage: of the file and of the sources of what was copied.
     :param filter_again: a new filter of the same bucket; it must find nothing to drop, and the keys in order.
     :param zone: the zone in which the file counts timestamps; None where Arrow holds every value and may read it.
     :param copied: by their numbers in the file.
     """
 
     def __init__(
-        self, filter_again: KeyFilter, zone: str | None, copied: Mapping[int, CopiedStripe] = MappingProxyType({})
+        self, storage: Storage, filter_again: KeyFilter, zone: str | None, copied: Mapping[int, CopiedStripe]
     ) -> None:
+        self._storage = storage
         self._filter_again = filter_again
         self._zone = zone
         self._copied = copied
@@ -59,7 +65,7 @@ class RowsCheck:
         copied = self._copied.get(stripe)
         if copied is None:
             return self._check_rows(reader, stripe)
-        self._check_bytes(reader, stripe, copied.digest)
+        self._check_bytes(reader, stripe, copied)
         if copied.surveyed is None:
             return self._check_keys(reader, stripe)
         self._check_description(reader, stripe, copied.surveyed)
@@ -88,10 +94,16 @@ class RowsCheck:
             )
         return key_range(batch)
 
-    def _check_bytes(self, reader: SourceReader, stripe: int, digest: bytes) -> None:
+    def _check_bytes(self, reader: SourceReader, stripe: int, copied: CopiedStripe) -> None:
         place = reader.tail.stripes[stripe]
         reader.file.seek(place.offset)
-        if digest_of(reader.file, place.size_bytes) != digest:
+        if copied.digest is not None:
+            is_same = digest_of(reader.file, place.size_bytes) == copied.digest
+        else:
+            with self._storage.open_input(copied.path) as source:
+                source.seek(copied.offset)
+                is_same = holds_same(reader.file, source, place.size_bytes)
+        if not is_same:
             raise VerificationError(reader.name, f"its stripe {stripe} is not its source's bytes", REPORT)
 
     def _check_description(self, reader: SourceReader, stripe: int, surveyed: SurveyedStripe) -> None:

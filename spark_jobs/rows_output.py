@@ -98,7 +98,8 @@ class RowsOutput:
             last_keys=written.last_keys,
             calendar=self.calendar,
         )
-        check = RowsCheck(self.key_filter(), None if way is ArrowRows else self.sources.zone, written.copied)
+        zone = None if way is ArrowRows else self.sources.zone
+        check = RowsCheck(self.storage, self.key_filter(), zone, written.copied)
         path = without_nan_statistics(self.storage, self.path, written.copied)
         size = verify_output(self.storage, path, self.options, expected, check)
         return Merged(path, self._figures(size, written, expected.rows))

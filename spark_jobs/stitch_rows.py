@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
+from airflow_provider_acid.filesystem import is_local
 from airflow_provider_acid.spark_jobs.acid_keys import INSERT, Key
 from airflow_provider_acid.spark_jobs.file_copy import changed_source
 from airflow_provider_acid.spark_jobs.merged import Merged
@@ -70,7 +71,7 @@ def stitch_rows(output: RowsOutput, stitching: Stitching, way: Way) -> Merged:
         for segment in stitching.segments:
             last_keys += writing.copy(segment) if segment.is_copied else writing.rewrite(segment, way)
         writing.stitched.seal(output.schema, output.options, last_keys, INSERT, output.calendar)
-    written = Written(tuple(last_keys), survey.rows_aborted, survey.rows_deleted, writing.copied())
+    written = Written(tuple(last_keys), survey.rows_aborted, survey.rows_deleted, writing.copied)
     return output.verified(way, written)
 
 
@@ -82,7 +83,8 @@ def writing_of(output: RowsOutput, survey: Survey) -> Iterator[Writing]:
     """
     sources = OpenSources(output.storage, output.bucket.rows, survey.files, output.schema, output.options)
     with output.storage.create(output.path) as file, write_errors_named(output.name), sources:
-        yield Writing(output, sources, StitchedFile(output.name, file))
+        takes_digests = not is_local(output.storage.location)
+        yield Writing(output, sources, StitchedFile(output.name, file, takes_digests=takes_digests))
 
 
 @dataclass(frozen=True)
@@ -92,13 +94,8 @@ class Writing:
     output: RowsOutput
     sources: OpenSources
     stitched: StitchedFile
-    surveyed: dict[int, SurveyedStripe] = field(default_factory=dict)
-    """What was known of copied stripes before, by their numbers in this file."""
-
-    def copied(self) -> dict[int, CopiedStripe]:
-        """The stripes that were copied so far, by their numbers in this file."""
-        digests = self.stitched.copied
-        return {number: CopiedStripe(digest, self.surveyed.get(number)) for number, digest in digests.items()}
+    copied: dict[int, CopiedStripe] = field(default_factory=dict)
+    """By their numbers in this file."""
 
     def copy(self, segment: Segment) -> tuple[Key, ...]:
         """Copy the stripes; their last keys.
@@ -106,11 +103,21 @@ class Writing:
         :raises CorruptFileError: a source is not the file that was surveyed.
         """
         for stripe in segment.stripes:
-            donor = self.sources.donor(stripe.source)
-            self.surveyed[self.stitched.stripes] = stripe
-            self.stitched.copy(self.sources.reader(stripe.source), donor, stripe.stripe)
+            self.copy_stripe(self.sources, stripe.source, stripe.stripe, stripe)
             self._tell(stripe)
         return tuple(stripe.last_key for stripe in segment.stripes)
+
+    def copy_stripe(self, files: OpenSources, number: int, stripe: int, surveyed: SurveyedStripe | None) -> None:
+        """Copy a stripe of one of the files.
+
+        :param number: of the file.
+        :param stripe: its number in the file.
+        :param surveyed: what is known of its keys; None where they are to be read again.
+        :raises CorruptFileError: the file is not the one it was.
+        """
+        place, reader = self.stitched.stripes, files.reader(number)
+        digest = self.stitched.copy(reader, files.donor(number), stripe)
+        self.copied[place] = CopiedStripe(files.path(number), reader.tail.stripes[stripe].offset, digest, surveyed)
 
     def rewrite(self, segment: Segment, way: Way) -> tuple[Key, ...]:
         """Write the rows that stay into new stripes; the last keys of those.

@@ -7,6 +7,7 @@ import math
 from collections.abc import Generator, Iterator, Sequence, Set
 from contextlib import closing
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from airflow_provider_acid.acid.candidates import Candidates
 from airflow_provider_acid.acid.directory import AcidDirectory
@@ -92,6 +93,19 @@ class Evaluation:
     queue: QueueFigures = field(default_factory=QueueFigures)
 
 
+class EvaluationObserver(Protocol):
+    """Is told of every partition while an evaluation goes on; it must neither fail nor take time."""
+
+    def saw(self, seen: Seen, decision: CompactionDecision, hindrance: str | None) -> None:
+        """A partition was looked at.
+
+        :param hindrance: why it is not asked for although it is due; None where it is, or is not due.
+        """
+
+    def passed_over(self, entity: Entity, reason: str) -> None:
+        """A partition exists but was not looked at, or could not be."""
+
+
 @dataclass
 class _Findings:
     due: list[tuple[float, DuePartition]] = field(default_factory=list)
@@ -111,6 +125,7 @@ class Initiator:
 
     :param writes: what the metastore's database knows; asked only where the settings' candidates are ``written``.
     :param demand: what somebody asks for by hand, beside the thresholds; such a selection names one table.
+    :param observer: is told of every partition.
     :raises ConfigurationError: they are, and there is no database to ask.
     """
 
@@ -121,11 +136,13 @@ class Initiator:
         settings: CompactionSettings,
         writes: WriteRecords | None = None,
         demand: Demand = Demand(),  # noqa: B008 - immutable
+        observer: EvaluationObserver | None = None,
     ) -> None:
         self._client = client
         self._queue = queue
         self._settings = settings
         self._policy = settings.policy(queue.publishes_by_commit)
+        self._observer = observer
         self._writes = None if settings.candidates is Candidates.ALL else _needed(writes)
         self._demand = demand
         self._progress = EvaluationProgress()
@@ -216,9 +233,12 @@ class Initiator:
                 with closing(self._locations(table)) as found:
                     for entity, location, partition in found:
                         if entity in requested:
+                            self._pass_over(entity, "its request waits in the metastore's queue")
                             continue
                         of_entity = rows.get(entity)
                         reason = self._reason_to_leave_alone(entity, of_entity) if of_entity else None
+                        if reason:
+                            self._pass_over(entity, reason)
                         yield NotSeen(reason) if reason else Place(view, entity, location, partition)
             except (ConfigurationError, ObjectNotFoundError) as error:
                 yield NotSeen(_unless_named(error, table, selection))
@@ -248,6 +268,7 @@ class Initiator:
                         findings.skipped.append(found.reason)
                     else:
                         findings.refuse(found.reason)
+                        self._pass_over(found.failed, found.reason)
                         log.warning("%s: not evaluated: %s", found.failed, found.reason)
                     continue
                 try:
@@ -267,11 +288,19 @@ class Initiator:
         if self._demand.type is not None:
             decision = demanded(decision, self._demand.type)
         cost_bytes = read_cost_bytes(seen.directory)
-        choice = None if decision.type is None else self._possible(seen, decision.type, findings)
+        choice, hindrance = None, None
+        if decision.type is not None:
+            choice, hindrance = self._possible(seen, decision.type, findings)
         input_bytes = 0 if choice is None else _input_bytes(choice, seen.directory)
         findings.evaluated.append(Evaluated(entity, decision, cost_bytes, input_bytes))
         if decision.type is not None and choice is not None:
             findings.due.append((cost_bytes, DuePartition(entity, decision.type, decision.reason)))
+        if self._observer is not None:
+            self._observer.saw(seen, decision, hindrance)
+
+    def _pass_over(self, entity: Entity, reason: str) -> None:
+        if self._observer is not None:
+            self._observer.passed_over(entity, reason)
 
     @property
     def _hive_version(self) -> int:
@@ -308,18 +337,20 @@ class Initiator:
         due = DuePartition(row.entity, CompactionType(row.type), reason, row.id)
         findings.due.append((math.inf, due))
 
-    def _possible(self, seen: Seen, type: CompactionType, findings: _Findings) -> Choice | None:
-        """What a compaction of this type would do; None where it is refused, or has nothing to do."""
+    def _possible(
+        self, seen: Seen, type: CompactionType, findings: _Findings
+    ) -> tuple[Choice, None] | tuple[None, str]:
+        """What a compaction of this type would do; or why it is refused, or has nothing to do."""
         entity, directory = seen.place.entity, seen.directory
         try:
             choice = choose(entity, directory, seen.files, type, self._policy)
         except RefusedError as error:
             findings.refuse(str(error))
-            return None
+            return None, str(error)
         if choice.nothing is not None and not directory.obsolete and not directory.aborted:
             findings.skipped.append(f"{entity}: {choice.nothing}")
-            return None
-        return choice
+            return None, choice.nothing
+        return choice, None
 
 
 def _input_bytes(choice: Choice, directory: AcidDirectory) -> int:

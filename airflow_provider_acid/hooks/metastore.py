@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.common.compat.sdk import BaseHook
+from airflow.providers.common.compat.sdk import AirflowNotFoundException, BaseHook
 from sqlalchemy.engine import URL
 
 from airflow_provider_acid.exceptions import AcidError, ConfigurationError
@@ -117,17 +117,26 @@ class AcidMetastoreHook(BaseHook):
     def endpoint(self) -> MetastoreEndpoint:
         """Where the metastore is and how to talk to it.
 
-        :raises ConfigurationError: the connection names no host, or an address or time-out that cannot be used, or
-            the one that its S3 options name holds no key.
+        :raises ConfigurationError: a connection does not exist; the metastore's names no host, or an address or
+            time-out that cannot be used, or the one that its S3 options name holds no key.
         """
-        connection = self.get_connection(self.hive_acid_conn_id)
+        connection = self._found(self.hive_acid_conn_id, f"make one of type {self.hook_name}")
         database_id = connection.extra_dejson.get("metastore_db_conn_id")
-        endpoint = endpoint_of(connection, self.get_connection(str(database_id)) if database_id else None)
+        endpoint = endpoint_of(connection, self._database_connection(database_id) if database_id else None)
         key_id = endpoint.storages.s3.connection_id
         if key_id is None:
             return endpoint
-        key = s3_credentials(self.get_connection(key_id))
+        key = s3_credentials(self._found(key_id, "make it, or take connection_id out of the S3 options"))
         return replace(endpoint, storages=replace(endpoint.storages, s3_credentials=key))
+
+    def _database_connection(self, conn_id: object) -> Connection:
+        return self._found(str(conn_id), "make it, or correct metastore_db_conn_id in the hive_acid connection's extra")
+
+    def _found(self, conn_id: str, remedy: str) -> Connection:
+        try:
+            return self.get_connection(conn_id)
+        except AirflowNotFoundException as error:
+            raise ConfigurationError(f"connection {conn_id}", "does not exist", remedy) from error
 
     def get_conn(self) -> AcidMetastoreClient:
         """A client for the calling thread; a context manager that closes its connection."""

@@ -12,6 +12,7 @@ from airflow.providers.common.compat.sdk import AirflowException, AirflowSkipExc
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.cleaner import Cleaner, Cleaning, CleaningState
+from airflow_provider_acid.hooks.health import record_task_history
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
 from airflow_provider_acid.links.compaction import AcidPageLink
 from airflow_provider_acid.parameters import as_entities, as_number
@@ -83,7 +84,7 @@ class AcidCleanerOperator(BaseOperator):
         :raises AirflowSkipException: the deadline passed while readers were still there.
         """
         AcidPageLink().push_page_of(context, as_entities("partitions", self.partitions))
-        return self._clean_or_wait(time.time() + as_number("deadline_seconds", self.deadline_seconds), [])
+        return self._clean_or_wait(context, time.time() + as_number("deadline_seconds", self.deadline_seconds), [])
 
     def execute_complete(
         self, context: Context, event: WaitEvent, done: list[dict[str, object]] | None = None
@@ -94,14 +95,19 @@ class AcidCleanerOperator(BaseOperator):
         """
         if event["state"] == "error":
             raise AirflowException(event["message"])
-        return self._clean_or_wait(event["deadline"], done or [])
+        return self._clean_or_wait(context, event["deadline"], done or [])
 
-    def _clean_or_wait(self, deadline: float, done: list[dict[str, object]]) -> list[dict[str, object]]:
+    def _clean_or_wait(
+        self, context: Context, deadline: float, done: list[dict[str, object]]
+    ) -> list[dict[str, object]]:
         entities = as_entities("partitions", self.partitions)
         poll_seconds = as_number("poll_seconds", self.poll_seconds)
         while True:
             cleanings = self._clean(entities)
-            done = done + [item.to_json() for item in cleanings if item.state is not CleaningState.WAITING]
+            ended = [item for item in cleanings if item.state is not CleaningState.WAITING]
+            if ended:
+                self._record(context, ended)
+            done = done + [item.to_json() for item in ended]
             failures = [f"{item.entity}: {item.message}" for item in cleanings if item.state is CleaningState.FAILED]
             if failures:
                 raise AirflowException("; ".join(failures))
@@ -109,10 +115,14 @@ class AcidCleanerOperator(BaseOperator):
             if not waiting:
                 return done
             if time.time() >= deadline:
-                raise AirflowSkipException("; ".join(f"{item.entity} {item.message}" for item in waiting))
+                still = "; ".join(f"{item.entity} {item.message}" for item in waiting)
+                raise AirflowSkipException(f"{still}. The time for it is over: the next run cleans it.")
             if self.deferrable:
                 self._defer(waiting, deadline, poll_seconds, done)
             time.sleep(min(poll_seconds, max(deadline - time.time(), 0)))
+
+    def _record(self, context: Context, ended: Sequence[Cleaning]) -> None:
+        record_task_history(self.hive_acid_conn_id, context, lambda make: make.of_cleanings(ended))
 
     def _defer(
         self, waiting: Sequence[Cleaning], deadline: float, poll_seconds: float, done: list[dict[str, object]]

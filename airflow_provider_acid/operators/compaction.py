@@ -26,6 +26,7 @@ from airflow_provider_acid.compaction.settings import CompactionSettings, LockTi
 from airflow_provider_acid.compaction.worker import Worker
 from airflow_provider_acid.config import configured_settings, job_queue
 from airflow_provider_acid.deploy_mode import check_deploy_mode
+from airflow_provider_acid.hooks.health import record_task_history
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook, MetastoreEndpoint
 from airflow_provider_acid.links.compaction import AcidPageLink, SparkUiLink
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
@@ -48,6 +49,9 @@ if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
 
 DEFAULT_MAX_ACTIVE_PARTITIONS = 4
+FAILURES_NAMED = 5
+"""Failed partitions that a task's error names; the log has all."""
+
 STOP_SECONDS = 60.0
 """How long a killed task waits for its partitions to be given back."""
 
@@ -174,6 +178,7 @@ class AcidCompactionOperator(SparkSubmitOperator):
             self._batch.application_ended()
             self._outcomes = outcomes = self._batch.join()
             send(of_outcomes(outcomes), {"conn_id": self.hive_acid_conn_id, "dag_id": self.dag_id})
+        record_task_history(self.hive_acid_conn_id, context, lambda make: make.of_outcomes(items, outcomes))
         concluded = self._conclude(outcomes, spark_error)
         fill_asset_events(context, self.outlets, outcomes, self._metastore_address)
         return concluded
@@ -279,7 +284,11 @@ class AcidCompactionOperator(SparkSubmitOperator):
     def _conclude(self, outcomes: Sequence[Outcome], spark_error: Exception | None) -> list[dict[str, object]]:
         failures = [outcome for outcome in outcomes if outcome.state.is_failure]
         if failures:
-            message = "; ".join(f"{outcome.entity}: {outcome.message}" for outcome in failures)
+            message = f"{len(failures)} of {len(outcomes)} partitions failed: " + "; ".join(
+                f"{outcome.entity}: {outcome.message}" for outcome in failures[:FAILURES_NAMED]
+            )
+            if len(failures) > FAILURES_NAMED:
+                message += f"; and {len(failures) - FAILURES_NAMED} more, see the log"
             if all(outcome.state is OutcomeState.REFUSED for outcome in failures):
                 raise AirflowFailException(message)
             if spark_error is not None:

@@ -22,7 +22,8 @@ from airflow_provider_acid.acid.candidates import Candidates
 from airflow_provider_acid.compaction.decision_report import RunShare
 from airflow_provider_acid.compaction.initiator import Initiator
 from airflow_provider_acid.compaction.selection import TableSelection
-from airflow_provider_acid.config import check_interval_seconds, evaluation_settings
+from airflow_provider_acid.config import check_interval_seconds, evaluation_settings, health_location
+from airflow_provider_acid.health.recording import recording_evaluation
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
 from airflow_provider_acid.parameters import (
     as_boolean,
@@ -202,10 +203,15 @@ class AcidCompactionSensor(BaseSensorOperator):
             return self._nothing(f"No compaction of {', '.join(selection.include)} begins now: {closed}", skip)
         endpoint = AcidMetastoreHook(self.hive_acid_conn_id).endpoint()
         tags = {"conn_id": self.hive_acid_conn_id, "dag_id": self.dag_id}
-        with initiator_cycle(tags) as measured, endpoint.open() as client:
+        looks_at_all = settings.candidates is Candidates.ALL
+        recording = recording_evaluation(
+            health_location(), self.hive_acid_conn_id, endpoint.storages, looks_at_all=looks_at_all
+        )
+        with initiator_cycle(tags) as measured, endpoint.open() as client, recording as observer:
             queue = endpoint.open_queue(client)
             settings = replace(settings, storages=endpoint.storages)
-            evaluation = Initiator(client, queue, settings, endpoint.write_records).evaluate(selection)
+            initiator = Initiator(client, queue, settings, endpoint.write_records, observer=observer)
+            evaluation = initiator.evaluate(selection)
             measured(evaluation)
         share = RunShare.within(budget, evaluation)
         for level, line in share.lines(all_partitions=decide_only):

@@ -18,7 +18,7 @@ from airflow_provider_acid.acid.thresholds import Thresholds
 from airflow_provider_acid.acid.write_ids import TableWriteIds
 from airflow_provider_acid.compaction import looking
 from airflow_provider_acid.compaction.demand import Demand
-from airflow_provider_acid.compaction.initiator import Evaluation, Initiator
+from airflow_provider_acid.compaction.initiator import Evaluation, EvaluationObserver, Initiator
 from airflow_provider_acid.compaction.selection import TableSelection
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.exceptions import ObjectNotFoundError
@@ -215,6 +215,7 @@ class EvaluatedTables:
         publishes_by_commit: bool = True,
         recorded: Mapping[str, Set[str | None]] | None = None,
     ) -> None:
+        self.observer: EvaluationObserver | None = None
         self.records = None if recorded is None else FakeRecords(recorded)
         self.client = FakeClient(warehouse, partitions, parameters or {})
         self.queue = FakeQueue(publishes_by_commit, rows)
@@ -234,7 +235,7 @@ class EvaluatedTables:
         """
         settings = replace(self.settings, listing_threads=threads)
         records = cast(WriteRecords | None, self.records)
-        initiator = Initiator(self.client, cast(CompactionQueue, self.queue), settings, records, demand)
+        initiator = Initiator(self.client, cast(CompactionQueue, self.queue), settings, records, demand, self.observer)
         with patch.object(looking, "PATIENCE_SECONDS", patience_seconds):
             return initiator.evaluate(TableSelection.of(include or ["d.*"]))
 

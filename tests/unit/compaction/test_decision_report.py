@@ -7,10 +7,12 @@ import logging
 import pytest
 
 from airflow_provider_acid.acid.budget import RunBudget
+from airflow_provider_acid.acid.listing import FileEntry, Listing
 from airflow_provider_acid.acid.plan import CompactionType
 from airflow_provider_acid.acid.read_cost import OPENING_BYTES
 from airflow_provider_acid.acid.thresholds import CompactionDecision
 from airflow_provider_acid.compaction.decision_report import RunShare
+from airflow_provider_acid.compaction.demand import Demand
 from airflow_provider_acid.compaction.initiator import Evaluated, Evaluation
 from airflow_provider_acid.compaction.outcomes import DuePartition
 from airflow_provider_acid.compaction.text_table import LINES, text_table
@@ -116,6 +118,15 @@ def test_the_worst_for_readers_comes_first_and_its_input_is_what_is_merged() -> 
     assert [str(item.entity) for item in found.due] == ["d.t/p=00001", "d.t/p=00002", "d.u", "d.t/p=00000"]
     figures = {str(each.entity): (each.input_bytes, each.read_cost_bytes) for each in found.evaluated}
     assert figures["d.t/p=00001"] == (900, 9 * OPENING_BYTES)
+
+
+@pytest.mark.parametrize(("type", "input_bytes"), [(None, 300), (MINOR, 300), (MAJOR, 100_300)])
+def test_a_minor_reads_deltas_alone_and_a_major_the_base_too(type: CompactionType | None, input_bytes: int) -> None:
+    names = ("base_0000001", *(f"delta_{number:07d}_{number:07d}_0000" for number in (2, 3, 4)))
+    files = tuple(FileEntry(f"{name}/bucket_00000", 100_000 if name[0] == "b" else 100) for name in names)
+    site = EvaluatedTables({"t": None}, FakeStorages(listing=lambda location: Listing(files, names)))
+    (found,) = site.evaluate("d.t", demand=Demand(type=type)).evaluated
+    assert (found.decision.type, found.input_bytes) == (type or MINOR, input_bytes)
 
 
 def test_a_table_is_aligned_and_says_how_many_rows_it_leaves_out() -> None:

@@ -39,7 +39,9 @@ class FakeInitiator:
     asked: list[tuple[TableSelection, CompactionSettings]] = []
     writes: list[object] = []
 
-    def __init__(self, client: object, queue: object, settings: CompactionSettings, writes: object) -> None:
+    def __init__(
+        self, client: object, queue: object, settings: CompactionSettings, writes: object, observer: object = None
+    ) -> None:
         self._settings = settings
         self.writes.append(writes)
 

@@ -50,7 +50,9 @@ class FakeInitiator:
     asked: list[tuple[TableSelection, CompactionSettings]] = []
     threads: set[int] = set()
 
-    def __init__(self, client: object, queue: object, settings: CompactionSettings, writes: object) -> None:
+    def __init__(
+        self, client: object, queue: object, settings: CompactionSettings, writes: object, *, observer: object = None
+    ) -> None:
         self._settings = settings
 
     def evaluate(self, selection: TableSelection) -> Evaluation:
