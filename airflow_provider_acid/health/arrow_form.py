@@ -26,28 +26,28 @@ _DIRECTORY = pa.struct(
     ]
 )
 
-SCHEMA = pa.schema(
-    [
-        ("metastore", pa.string()),
-        ("database", pa.string()),
-        ("table", pa.string()),
-        ("partition", pa.string()),
-        ("state", pa.string()),
-        ("reason", pa.string()),
-        ("deltas", pa.int64()),
-        ("delete_deltas", pa.int64()),
-        ("base_bytes", pa.int64()),
-        ("delta_bytes", pa.int64()),
-        ("delta_size_ratio", pa.float64()),
-        ("aborted_transactions", pa.int64()),
-        ("aborted_directories", pa.int64()),
-        ("obsolete_directories", pa.int64()),
-        ("obsolete_bytes", pa.int64()),
-        ("evaluated_ms", pa.int64()),
-        ("directory_count", pa.int64()),
-        ("directories", pa.list_(_DIRECTORY)),
-    ]
-)
+_COLUMNS: list[tuple[str, pa.DataType]] = [
+    ("metastore", pa.string()),
+    ("database", pa.string()),
+    ("table", pa.string()),
+    ("partition", pa.string()),
+    ("state", pa.string()),
+    ("reason", pa.string()),
+    ("deltas", pa.int64()),
+    ("delete_deltas", pa.int64()),
+    ("base_bytes", pa.int64()),
+    ("delta_bytes", pa.int64()),
+    ("delta_size_ratio", pa.float64()),
+    ("aborted_transactions", pa.int64()),
+    ("aborted_directories", pa.int64()),
+    ("obsolete_directories", pa.int64()),
+    ("obsolete_bytes", pa.int64()),
+    ("evaluated_ms", pa.int64()),
+    ("directory_count", pa.int64()),
+    ("directories", pa.list_(_DIRECTORY)),
+]
+
+SCHEMA = pa.schema(_COLUMNS)
 
 FIGURES = [name for name in SCHEMA.names if name != "directories"]
 """The columns that lists of partitions need; directories are most of a file's bytes."""
@@ -63,6 +63,11 @@ def table_of(partitions: Sequence[PartitionHealth]) -> pa.Table:
 def key_of(metastore: str, entity: Entity) -> tuple[str, str, str, str]:
     """What the columns :data:`KEYS` hold for a partition."""
     return metastore, entity.database, entity.table, entity.partition or ""
+
+
+def texts_in(rows: pa.Table, column: str) -> list[str]:
+    """The values of a column of texts without nulls."""
+    return [str(value) for value in rows[column].to_pylist()]
 
 
 def _row(health: PartitionHealth) -> dict[str, object]:

@@ -173,4 +173,4 @@ def _published_type(outcome: Outcome) -> str | None:
     if not outcome.targets:
         return None
     is_base = any(target.startswith("base_") for target in outcome.targets)
-    return (CompactionType.MAJOR if is_base else CompactionType.MINOR).value
+    return str(CompactionType.MAJOR.value if is_base else CompactionType.MINOR.value)

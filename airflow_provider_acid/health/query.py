@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import and_
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_acid.exceptions import ConfigurationError
-from airflow_provider_acid.health.arrow_form import FIGURES, KEYS
+from airflow_provider_acid.health.arrow_form import FIGURES, KEYS, texts_in
 from airflow_provider_acid.health.reader import LAST_COMPACTION
 from airflow_provider_acid.health.values import HealthState
 
@@ -18,6 +21,8 @@ MAX_PAGE = 500
 
 SORT_COLUMNS = frozenset({*FIGURES, LAST_COMPACTION, "delta_count"})
 """What pages may be sorted by; ``delta_count`` are deltas and delete deltas together."""
+
+_Order = Literal["ascending", "descending"]
 
 _SUMS = ("deltas", "delete_deltas", "base_bytes", "delta_bytes", "obsolete_bytes", "aborted_directories")
 
@@ -65,41 +70,37 @@ class PartitionPage:
 
 def page_of(partitions: pa.Table, query: PartitionQuery) -> PartitionPage:
     """The page that a query asks for; rows that compare equal come in the order of their names."""
-    matching = partitions.filter(_mask(partitions, query))
+    matching = _matching(partitions, query)
     total = matching.num_rows
     if query.offset >= total:
         return PartitionPage(total)
     if query.sort == "delta_count":
-        counts = pc.add(matching["deltas"], matching["delete_deltas"])
+        counts: Any = pc.add(matching["deltas"], matching["delete_deltas"])
         matching = matching.append_column("delta_count", counts)
     names = [name for name in KEYS if name != query.sort]
-    order = "descending" if query.descending else "ascending"
-    keys = [(query.sort, order), *((name, "ascending") for name in names)]
-    # Whoever turns pages looks at the first ones, so that seldom all is sorted.
+    keys: list[tuple[str, _Order]] = [(name, "ascending") for name in names]
+    keys.insert(0, (query.sort, "descending" if query.descending else "ascending"))
     places = pc.sort_indices(matching.select([query.sort, *names]), sort_keys=keys)
     return PartitionPage(total, matching.take(places[query.offset : query.offset + query.limit]).to_pylist())
 
 
 def one_of(partitions: pa.Table, key: Sequence[str]) -> dict[str, object] | None:
     """The figures of one partition; None where they are not known."""
-    mask: pa.ChunkedArray | None = None
-    for name, value in zip(KEYS, key, strict=True):
-        equal = pc.equal(partitions[name], value)
-        mask = equal if mask is None else pc.and_(mask, equal)
-    found = partitions.filter(mask).slice(0, 1).to_pylist()
+    conditions = [pc.field(name) == value for name, value in zip(KEYS, key, strict=True)]
+    found = partitions.filter(reduce(and_, conditions)).slice(0, 1).to_pylist()
     return found[0] if found else None
 
 
 def overview(partitions: pa.Table, metastore: str) -> dict[str, object]:
-    """Sums over all partitions of a metastore: by state, of the figures, and the worst tables."""
-    rows = partitions.filter(pc.equal(partitions["metastore"], metastore))
-    states = {value["values"]: value["counts"] for value in rows["state"].value_counts().to_pylist()}
+    """Sums over all partitions of a metastore: by state, and of the figures."""
+    rows = partitions.filter(pc.field("metastore") == metastore)
+    states = rows.group_by("state").aggregate([([], "count_all")])
+    counts = dict(zip(texts_in(states, "state"), states["count_all"].to_pylist(), strict=True))
     sums = {name: pc.sum(rows[name]).as_py() or 0 for name in _SUMS}
-    by_table = rows.group_by(["database", "table"]).aggregate([([], "count_all"), ("delta_bytes", "sum")])
     return {
         "partitions": rows.num_rows,
-        "tables": by_table.num_rows,
-        "states": {state.value: states.get(state.value, 0) for state in HealthState},
+        "tables": rows.group_by(["database", "table"]).aggregate([]).num_rows,
+        "states": {state.value: counts.get(state.value, 0) for state in HealthState},
         **sums,
         "oldest_evaluation_ms": pc.min(rows["evaluated_ms"]).as_py(),
         "newest_evaluation_ms": pc.max(rows["evaluated_ms"]).as_py(),
@@ -108,19 +109,21 @@ def overview(partitions: pa.Table, metastore: str) -> dict[str, object]:
 
 def metastores_of(partitions: pa.Table) -> list[str]:
     """Ids of the connections from which something is known."""
-    return sorted(partitions["metastore"].unique().to_pylist())
+    return sorted(texts_in(partitions.group_by("metastore").aggregate([]), "metastore"))
 
 
-def _mask(partitions: pa.Table, query: PartitionQuery) -> pa.ChunkedArray:
-    mask = pc.is_valid(partitions["metastore"])
+def _matching(partitions: pa.Table, query: PartitionQuery) -> pa.Table:
+    condition = pc.field("metastore").is_valid()
     for name in ("metastore", "database", "table"):
-        wanted = getattr(query, name)
+        wanted: str = getattr(query, name)
         if wanted:
-            mask = pc.and_(mask, pc.equal(partitions[name], wanted))
+            condition = condition & (pc.field(name) == wanted)
     if query.states:
-        mask = pc.and_(mask, pc.is_in(partitions["state"], value_set=pa.array(query.states, pa.string())))
-    if query.search:
-        tables = pc.binary_join_element_wise(partitions["database"], partitions["table"], ".")
-        names = pc.binary_join_element_wise(tables, partitions["partition"], "/")
-        mask = pc.and_(mask, pc.match_substring(names, query.search, ignore_case=True))
-    return mask
+        condition = condition & pc.field("state").isin(pa.array(query.states, pa.string()))
+    matching = partitions.filter(condition)
+    if not query.search:
+        return matching
+    join: Any = pc.binary_join_element_wise
+    names = join(join(matching["database"], matching["table"], "."), matching["partition"], "/")
+    mask: Any = pc.match_substring(names, query.search, ignore_case=True)
+    return matching.filter(mask)

@@ -92,8 +92,7 @@ class HealthReader:
         wanted = key_of(metastore, entity)[-1]
         with self._open_storage().open_input(file.path) as source:
             rows = pq.read_table(source, columns=["directories"], filters=[("partition", "==", wanted)])
-        found: list[list[dict[str, object]]] = rows["directories"].to_pylist()
-        return found[0] if found else []
+        return next(filter(None, rows["directories"].to_pylist()), [])
 
     def _refresh(self, storage: Storage) -> None:
         files, tables = self._read_tables(storage)

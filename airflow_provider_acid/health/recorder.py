@@ -7,7 +7,7 @@ the evaluation. Partitions that it left alone keep the figures of the last time 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.thresholds import CompactionDecision
 from airflow_provider_acid.compaction.looking import Seen
-from airflow_provider_acid.health.arrow_form import SCHEMA, table_of
+from airflow_provider_acid.health.arrow_form import SCHEMA, table_of, texts_in
 from airflow_provider_acid.health.files import TableFile, TableName, day_of, newest_files, now_ms
 from airflow_provider_acid.health.store import MILLISECONDS_PER_DAY, HealthStore
 from airflow_provider_acid.health.values import HealthState, PartitionHealth, held, partition_health
@@ -116,7 +116,7 @@ class EvaluationRecorder:
         known = self._kept(spool, store, before)
         if known.num_rows:
             spool.writer.write_table(known, row_group_size=ROW_GROUP)
-        names = set(known["partition"].to_pylist()) | spool.seen
+        names = {*texts_in(known, "partition"), *spool.seen}
         new = [
             held(self._metastore, Entity(table.database, table.table, name or None), reason)
             for name, reason in spool.held.items()
@@ -132,30 +132,25 @@ class EvaluationRecorder:
             return SCHEMA.empty_table()
         with store.open(before) as file:
             rows = pq.read_table(file, schema=SCHEMA)
-        rows = rows.filter(pc.invert(_is_one_of(rows["partition"], sorted(spool.seen))))
-        is_held = _is_one_of(rows["partition"], sorted(spool.held))
-        if self._looks_at_all:
-            rows = rows.filter(is_held)
-        else:
+        rows = rows.filter(~_is_one_of(sorted(spool.seen)))
+        exists = _is_one_of(sorted(spool.held))
+        if not self._looks_at_all:
             oldest_ms = self._began_ms - UNSEEN_DAYS * MILLISECONDS_PER_DAY
-            rows = rows.filter(pc.or_(is_held, pc.greater_equal(rows["evaluated_ms"], oldest_ms)))
-        return _with_reasons(rows, spool.held)
+            exists = exists | (pc.field("evaluated_ms") >= oldest_ms)
+        return _with_reasons(rows.filter(exists), spool.held)
 
 
-def _is_one_of(column: pa.ChunkedArray, names: Sequence[str]) -> pa.ChunkedArray:
-    return pc.is_in(column, value_set=pa.array(names, pa.string()))
+def _is_one_of(names: Sequence[str]) -> pc.Expression:
+    return pc.field("partition").isin(pa.array(names, pa.string()))
 
 
-def _with_reasons(rows: pa.Table, reasons: dict[str, str]) -> pa.Table:
+def _with_reasons(rows: pa.Table, reasons: Mapping[str, str]) -> pa.Table:
     """The rows, those that were passed over now held for that reason."""
-    names = rows["partition"].to_pylist()
-    if not any(name in reasons for name in names):
-        return rows
-    states = [HealthState.HELD.value if name in reasons else old for name, old in _pairs(names, rows["state"])]
-    texts = [reasons.get(name, old) for name, old in _pairs(names, rows["reason"])]
+    names = texts_in(rows, "partition")
+    states = [
+        HealthState.HELD.value if name in reasons else state
+        for name, state in zip(names, texts_in(rows, "state"), strict=True)
+    ]
+    texts = [reasons.get(name, text) for name, text in zip(names, texts_in(rows, "reason"), strict=True)]
     rows = rows.set_column(SCHEMA.get_field_index("state"), "state", pa.array(states, pa.string()))
     return rows.set_column(SCHEMA.get_field_index("reason"), "reason", pa.array(texts, pa.string()))
-
-
-def _pairs(names: Sequence[str], column: pa.ChunkedArray) -> list[tuple[str, str]]:
-    return list(zip(names, column.to_pylist(), strict=True))

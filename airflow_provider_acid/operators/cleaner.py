@@ -15,6 +15,8 @@ from airflow_provider_acid.compaction.cleaner import Cleaner, Cleaning, Cleaning
 from airflow_provider_acid.hooks.health import record_task_history
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
 from airflow_provider_acid.links.compaction import AcidPageLink
+from airflow_provider_acid.operators.batch_name import NamedByPartitions
+from airflow_provider_acid.operators.killed import UnwindsWhenKilled
 from airflow_provider_acid.parameters import as_entities, as_number
 from airflow_provider_acid.signals.stats import cleaner_cycle
 from airflow_provider_acid.triggers.cleaner import CleaningTrigger, cleaning_settings
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context, XComArg
 
 
-class AcidCleanerOperator(BaseOperator):
+class AcidCleanerOperator(NamedByPartitions, UnwindsWhenKilled, BaseOperator):
     """Cleans up after compactions, as Hive's Cleaner does.
 
     Waits until every transaction has ended that may have begun to read before the compaction was committed, deletes
@@ -84,7 +86,9 @@ class AcidCleanerOperator(BaseOperator):
         :raises AirflowSkipException: the deadline passed while readers were still there.
         """
         AcidPageLink().push_page_of(context, as_entities("partitions", self.partitions))
-        return self._clean_or_wait(context, time.time() + as_number("deadline_seconds", self.deadline_seconds), [])
+        deadline = time.time() + as_number("deadline_seconds", self.deadline_seconds)
+        with self._unwinding_when_killed():
+            return self._clean_or_wait(context, deadline, [])
 
     def execute_complete(
         self, context: Context, event: WaitEvent, done: list[dict[str, object]] | None = None
@@ -95,7 +99,8 @@ class AcidCleanerOperator(BaseOperator):
         """
         if event["state"] == "error":
             raise AirflowException(event["message"])
-        return self._clean_or_wait(context, event["deadline"], done or [])
+        with self._unwinding_when_killed():
+            return self._clean_or_wait(context, event["deadline"], done or [])
 
     def _clean_or_wait(
         self, context: Context, deadline: float, done: list[dict[str, object]]

@@ -31,6 +31,7 @@ from airflow_provider_acid.hooks.metastore import AcidMetastoreHook, MetastoreEn
 from airflow_provider_acid.links.compaction import AcidPageLink, SparkUiLink
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
 from airflow_provider_acid.metastore.transport import MetastoreAddress
+from airflow_provider_acid.operators.batch_name import NamedByPartitions
 from airflow_provider_acid.parameters import (
     as_boolean,
     as_due_partitions,
@@ -56,7 +57,7 @@ STOP_SECONDS = 60.0
 """How long a killed task waits for its partitions to be given back."""
 
 
-class AcidCompactionOperator(SparkSubmitOperator):
+class AcidCompactionOperator(NamedByPartitions, SparkSubmitOperator):
     """Compacts partitions of Hive ACID tables, as Hive's Worker does, with one Spark application for all of them.
 
     Each partition is claimed in the metastore's queue, protected by a transaction with heartbeats and a lock,
@@ -68,11 +69,13 @@ class AcidCompactionOperator(SparkSubmitOperator):
     :param hive_acid_conn_id: the metastore's connection. (templated)
     :param conn_id: the Spark connection.
     :param max_active_partitions: partitions in work at the same time; default 4, or twice the task slots that
-        ``num_executors`` and ``executor_cores`` or ``total_executor_cores`` ask for.
+        ``num_executors`` and ``executor_cores`` or ``total_executor_cores`` ask for. (templated)
     :param run_directory: URI of a directory that Airflow and all executors reach, for plans and results; default:
         inside the first table's location. (templated)
     :param idle_timeout_seconds: the application ends itself after so long without a sign of life of this task.
+        (templated)
     :param rewrite_single_delta: rewrite also a partition that is a single delta into a base, as Hive 3 does.
+        (templated)
     :param max_num_delta: directories that one minor compaction merges at most; default of this and the following:
         ``[hive_acid]``. (templated)
     :param minor_publish_lock: publish a minor compaction of inserts and deletes, and on object stores any result of
@@ -96,7 +99,10 @@ class AcidCompactionOperator(SparkSubmitOperator):
         *SparkSubmitOperator.template_fields,
         "partitions",
         "hive_acid_conn_id",
+        "max_active_partitions",
         "run_directory",
+        "rewrite_single_delta",
+        "idle_timeout_seconds",
         "max_num_delta",
         "minor_publish_lock",
         "minor_lock_wait_seconds",
@@ -114,10 +120,10 @@ class AcidCompactionOperator(SparkSubmitOperator):
         *,
         partitions: Sequence[Mapping[str, object]] | XComArg | str,
         hive_acid_conn_id: str = AcidMetastoreHook.default_conn_name,
-        max_active_partitions: int | None = None,
+        max_active_partitions: int | str | None = None,
         run_directory: str | None = None,
         ship_package: bool = True,
-        rewrite_single_delta: bool = False,
+        rewrite_single_delta: bool | str = False,
         max_num_delta: int | str | None = None,
         minor_publish_lock: bool | str | None = None,
         minor_lock_wait_seconds: float | str | None = None,
@@ -125,7 +131,7 @@ class AcidCompactionOperator(SparkSubmitOperator):
         readers_honour_visibility: bool | str | None = None,
         time_window: str | None = None,
         time_zone: str = "UTC",
-        idle_timeout_seconds: float = IDLE_TIMEOUT_SECONDS,
+        idle_timeout_seconds: float | str = IDLE_TIMEOUT_SECONDS,
         **kwargs: Any,
     ) -> None:
         # A resumed application would work on the run directory of a dead attempt. Airflow 2 warns whoever names it.
@@ -233,6 +239,7 @@ class AcidCompactionOperator(SparkSubmitOperator):
         hours = as_time_window("time_window", self.time_window, self.time_zone)
         endpoint = AcidMetastoreHook(self.hive_acid_conn_id).endpoint()
         settings = replace(self._settings(), storages=endpoint.storages)
+        idle_timeout_seconds = as_number("idle_timeout_seconds", self.idle_timeout_seconds)
 
         @contextmanager
         def open_worker() -> Iterator[Worker]:
@@ -241,7 +248,7 @@ class AcidCompactionOperator(SparkSubmitOperator):
 
         def make_run_directory(first: ActiveCompaction, count: int) -> RunDirectory:
             parent = settings.run_directory or first.table_location
-            return RunDirectory(settings.storages, parent, uuid4().hex, count, self.idle_timeout_seconds)
+            return RunDirectory(settings.storages, parent, uuid4().hex, count, idle_timeout_seconds)
 
         return CompactionBatch(
             items,
@@ -257,7 +264,9 @@ class AcidCompactionOperator(SparkSubmitOperator):
 
     def _settings(self) -> CompactionSettings:
         settings = replace(
-            configured_settings(), rewrite_single_delta=self.rewrite_single_delta, run_directory=self.run_directory
+            configured_settings(),
+            rewrite_single_delta=as_boolean("rewrite_single_delta", self.rewrite_single_delta),
+            run_directory=self.run_directory,
         )
         if self.max_num_delta is not None:
             settings = replace(settings, max_deltas=as_integer("max_num_delta", self.max_num_delta))

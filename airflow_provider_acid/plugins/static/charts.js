@@ -47,7 +47,7 @@ function key(kind, title) {
     svg("rect", { x: 1, y: 1, width: 12, height: 8, rx: 2, class: kind })), title);
 }
 
-const PANE = { width: 300, height: 110, left: 52, top: 8, bottom: 20 };
+const PANE = { width: 420, height: 140, left: 72, top: 8, bottom: 20 };
 
 // Three plots of the same compactions: how long they took, bytes before and after, and their ratio.
 export function historyChart(records) {
@@ -57,14 +57,20 @@ export function historyChart(records) {
   const times = [...done, ...failed].map((record) => record.ended_ms);
   const span = [Math.min(...times), Math.max(...times)];
   const share = (record) => (record.bytes_before ? record.bytes_after / record.bytes_before : null);
-  return h(
+  return h("section", null, h(
     "div", { class: "plots" },
     pane("Time", done, failed, span, [{ kind: "after", of: (record) => record.seconds }], seconds),
     pane("Bytes before and after", done, failed, span, [
       { kind: "before", of: (record) => record.bytes_before }, { kind: "after", of: (record) => record.bytes_after },
     ], bytes),
     pane("Bytes after per byte before", done, failed, span, [{ kind: "after", of: share }], (value) => value.toFixed(2)),
-  );
+  ), h("p", { class: "keys plot-keys" }, dot("after major", "major"), dot("after minor", "minor"), dot("before", "before"),
+    h("span", null, svg("svg", { viewBox: "0 0 10 10", class: "plot" },
+      svg("line", { x1: 5, x2: 5, y1: 1, y2: 9, class: "failed" })), "failed or refused")));
+}
+
+function dot(kind, title) {
+  return h("span", null, svg("svg", { viewBox: "0 0 10 10", class: "plot" }, svg("circle", { cx: 5, cy: 5, r: 3.5, class: kind })), title);
 }
 
 function pane(title, done, failed, [first, last], series, format) {

@@ -48,19 +48,22 @@ class FakeAuthManager(SimpleAuthManager):
         return SimpleAuthManagerUser(username=token, role=ROLES[token])
 
 
+def no_answer(conn_id: str) -> Iterator[None]:
+    raise MetastoreUnavailableError(f"metastore of {conn_id}", "does not answer", "start it")
+
+
 class FakeQueueSources(Sources):
     """Has no metastore."""
 
     @contextmanager
     def metastore(self, conn_id: str) -> Iterator[Any]:
-        raise MetastoreUnavailableError(f"metastore of {conn_id}", "does not answer", "start it")
-        yield
+        yield from no_answer(conn_id)
 
 
 @pytest.fixture
 def client(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[TestClient]:
     """Mounted as Airflow does it; 23 partitions and one record are known."""
-    monkeypatch.setattr(airflow_app._AuthManagerState, "instance", FakeAuthManager())
+    monkeypatch.setattr(airflow_app._AuthManagerState, "instance", FakeAuthManager())  # type: ignore[no-untyped-call]
     monkeypatch.setattr(DagModel, "get_team_name", lambda dag_id: None)
     location = str(tmp_path / "health")
     monkeypatch.setenv("AIRFLOW__HIVE_ACID__HEALTH_LOCATION", location)
@@ -74,7 +77,7 @@ def client(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[TestClie
         yield client
 
 
-def get(client: TestClient, path: str, role: str = "viewer", **parameters: object) -> Any:
+def get(client: TestClient, path: str, role: str = "viewer", **parameters: Any) -> Any:
     return client.get(
         f"{URL_PREFIX}/{path}", params=parameters, headers={"Authorization": f"Bearer {role}"}, follow_redirects=False
     )
@@ -82,7 +85,7 @@ def get(client: TestClient, path: str, role: str = "viewer", **parameters: objec
 
 @pytest.mark.parametrize("path", ["", "static/main.js", *(f"api/{name}" for name in API)])
 def test_nobody_sees_anything_without_the_right_to(client: TestClient, path: str) -> None:
-    parameters = ENTITY if path in ("api/partition", "api/cleaning") else {}
+    parameters: dict[str, Any] = ENTITY if path in ("api/partition", "api/cleaning") else {}
     assert client.get(f"{URL_PREFIX}/{path}", params=parameters).status_code == 401
     assert get(client, path, "stolen", **parameters).status_code == 403
     assert get(client, path, "none", **parameters).status_code == 403
@@ -130,7 +133,7 @@ def test_partitions_come_in_pages(client: TestClient) -> None:
 
 
 @pytest.mark.parametrize("parameters", [{"sort": "x"}, {"state": "ill"}, {"limit": 501}, {"limit": "many"}])
-def test_a_query_that_makes_no_sense_is_refused(client: TestClient, parameters: dict[str, object]) -> None:
+def test_a_query_that_makes_no_sense_is_refused(client: TestClient, parameters: dict[str, Any]) -> None:
     assert get(client, "api/partitions", **parameters).status_code == 422
 
 
