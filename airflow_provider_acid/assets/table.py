@@ -56,7 +56,12 @@ class TableName:
 
 
 def acid_table(
-    host: str, database: str, table: str, *, port: int = DEFAULT_PORT, extra: Mapping[str, object] | None = None
+    host: str,
+    database: str,
+    table: str,
+    *,
+    port: int = DEFAULT_PORT,
+    extra: Mapping[str, str | int | float] | None = None,
 ) -> Asset:
     """The asset of a table, for ``outlets`` of the compaction operator and for schedules.
 
