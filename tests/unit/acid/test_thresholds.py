@@ -121,13 +121,14 @@ def test_small_and_obsolete_deltas_are_counted_as_hives_metrics_do() -> None:
         "base_0000005/bucket_00000": 10_000,
         "delta_0000003_0000003/bucket_00000": 1,
         "delete_delta_0000004_0000004/bucket_00000": 1,
+        "delete_delta_0000005_0000005/bucket_00000": 1,
         "base_0000002/bucket_00000": 1,
         "delta_0000006_0000006/bucket_00000": 99,
         "delete_delta_0000007_0000007/bucket_00000": 99,
         "delta_0000008_0000008/bucket_00000": 100,
     }
     decision = decide(directory_of(files), Thresholds(), hive_version=4)
-    assert (decision.small_deltas, decision.obsolete_deltas, decision.obsolete_directories) == (2, 2, 3)
+    assert (decision.small_deltas, decision.obsolete_deltas, decision.obsolete_directories) == (2, 3, 4)
 
 
 def test_without_a_base_no_delta_is_small() -> None:
