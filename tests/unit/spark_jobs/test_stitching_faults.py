@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_acid.acid.plan import CopiedStripes
+from airflow_provider_acid.acid.plan import CopiedStripes, OrcOptions
 from airflow_provider_acid.exceptions import CorruptFileError, VerificationError
 from airflow_provider_acid.spark_jobs import stitch_rows
 from airflow_provider_acid.spark_jobs.stitched_file import StitchedFile
@@ -24,6 +24,7 @@ from tests.unit.spark_jobs.striped_files import (
 )
 
 ALWAYS = CopiedStripes.ALWAYS
+WHOLE = OrcOptions(slice_bytes=0)
 
 
 @pytest.fixture(params=["compared with sources", "compared by digests"])
@@ -163,7 +164,7 @@ def test_what_goes_wrong_while_stripes_are_put_together_is_found(
     partition.write(DELETES, [delete(3, 250, 10)])
     go_wrong(monkeypatch)
     with pytest.raises(VerificationError):
-        partition.merge(stripe_copy=ALWAYS)
+        partition.merge(stripe_copy=ALWAYS, orc=WHOLE)
 
 
 def test_a_buffer_that_does_not_hold_a_copied_block_is_found(
@@ -174,7 +175,7 @@ def test_a_buffer_that_does_not_hold_a_copied_block_is_found(
 
     sealing(smaller_blocks)(monkeypatch)
     with pytest.raises(VerificationError, match="stripe 0 is not the one that was looked at"):
-        partition.merge(stripe_copy=ALWAYS)
+        partition.merge(stripe_copy=ALWAYS, orc=WHOLE)
 
 
 def test_a_file_that_changes_after_it_was_looked_at_is_refused(
@@ -191,7 +192,7 @@ def test_a_file_that_changes_after_it_was_looked_at_is_refused(
 
     monkeypatch.setattr(stitch_rows, "survey_stripes", look_and_change)
     with pytest.raises(CorruptFileError):
-        partition.merge(stripe_copy=ALWAYS)
+        partition.merge(stripe_copy=ALWAYS, orc=WHOLE)
     assert partition.attempts() == []
 
 
@@ -206,5 +207,5 @@ def test_only_where_reading_again_is_dear_digests_are_taken(
         return digest
 
     monkeypatch.setattr(StitchedFile, "copy", copied)
-    partition.merge(stripe_copy=ALWAYS)
+    partition.merge(stripe_copy=ALWAYS, orc=WHOLE)
     assert digests == {"by digests" in request.node.name}
