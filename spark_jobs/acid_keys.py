@@ -56,6 +56,13 @@ def key_at(batch: pa.RecordBatch, row: int) -> Key:
     return owid, bucket, row_id
 
 
+def ends_of(batch: pa.RecordBatch, before: tuple[Key, Key] | None) -> tuple[Key, Key] | None:
+    """The first and the last key of some rows and those before them; None of no rows."""
+    if batch.num_rows == 0:
+        return before
+    return before[0] if before else key_at(batch, 0), key_at(batch, batch.num_rows - 1)
+
+
 def pairs_of(batch: pa.RecordBatch) -> pa.Array[Any]:
     """Write id and statement id as one number; among rows of one writer it orders as (write id, bucket property)."""
     statements = pc.bit_wise_and(pc.cast(batch.column("bucket"), pa.int64()), pa.scalar(_STATEMENT_MASK, pa.int64()))

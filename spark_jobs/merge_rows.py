@@ -140,11 +140,11 @@ def _write(output: RowsOutput, writer: ArrowRows | ExactRows) -> tuple[int, int]
         for source, reader in sources:
             for stripe in range(len(reader.tail.stripes) if reader else 0):
                 assert reader is not None
-                batch = reader.read_stripe(stripe, writer.fields)
-                kept = key_filter.apply(reader.name, batch)
-                rows_aborted += kept.rows_aborted
-                rows_deleted += kept.rows_deleted
-                writer.write(reader, stripe, batch, kept.mask)
+                for batch in reader.read_batches(stripe, writer.fields):
+                    kept = key_filter.apply(reader.name, batch)
+                    rows_aborted += kept.rows_aborted
+                    rows_deleted += kept.rows_deleted
+                    writer.write(reader, stripe, batch, kept.mask)
                 end = reader.tail.stripes[stripe]
                 output.progress(done_bytes + end.offset + end.index_bytes + end.data_bytes)
             done_bytes += source.size_bytes

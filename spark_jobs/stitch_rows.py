@@ -114,11 +114,13 @@ class Writing:
             writer = self.output.writer(way, part)
             for stripe in segment.stripes:
                 reader = self.sources.reader(stripe.source)
-                batch = reader.read_stripe(stripe.stripe, writer.fields)
-                kept = key_filter.apply(reader.name, batch)
-                if batch.num_rows - kept.rows_aborted - kept.rows_deleted != stripe.rows_left:
+                rows_left = 0
+                for batch in reader.read_batches(stripe.stripe, writer.fields):
+                    kept = key_filter.apply(reader.name, batch)
+                    rows_left += batch.num_rows - kept.rows_aborted - kept.rows_deleted
+                    writer.write(reader, stripe.stripe, batch, kept.mask)
+                if rows_left != stripe.rows_left:
                     raise changed_source(reader.name, "changed while it was being compacted")
-                writer.write(reader, stripe.stripe, batch, kept.mask)
                 self._tell(stripe)
             writer.close()
             return writer.keys.last_keys(part.stripe_rows())

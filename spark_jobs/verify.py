@@ -7,12 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-import pyarrow as pa
-
 from airflow_provider_acid.acid.plan import OrcOptions, SourceFile
 from airflow_provider_acid.exceptions import AcidError, VerificationError
 from airflow_provider_acid.filesystem import Storage, join
-from airflow_provider_acid.spark_jobs.acid_keys import Key, key_at
+from airflow_provider_acid.spark_jobs.acid_keys import Key, ends_of
 from airflow_provider_acid.spark_jobs.exact_rows import exact_reader
 from airflow_provider_acid.spark_jobs.file_copy import digest_of
 from airflow_provider_acid.spark_jobs.key_filter import KeyFilter
@@ -43,8 +41,8 @@ class Expected:
     calendar: int
 
 
-StripeCheck = Callable[[SourceReader, int], pa.RecordBatch]
-"""Reads a stripe, checks it, and gives back the ids of its rows."""
+StripeCheck = Callable[[SourceReader, int], tuple[Key, Key] | None]
+"""Reads a stripe, checks it, and gives back the keys of its first and its last row; None of no rows."""
 
 
 def verify_output(storage: Storage, path: str, options: OrcOptions, expected: Expected, check: StripeCheck) -> int:
@@ -102,11 +100,13 @@ def _check_values(name: str, found: tuple[int, ...] | None, wanted: tuple[int, .
 def _read_back(reader: SourceReader, expected: Expected, check: StripeCheck) -> None:
     write_ids: list[int] = []
     for stripe, wanted in enumerate(expected.last_keys):
-        batch = check(reader, stripe)
-        last = key_at(batch, batch.num_rows - 1)
+        ends = check(reader, stripe)
+        if ends is None:
+            raise VerificationError(reader.name, f"its stripe {stripe} has no rows", REPORT)
+        first, last = ends
         if last != wanted:
             raise VerificationError(reader.name, f"its stripe {stripe} ends with {last}, not {wanted}", REPORT)
-        write_ids += (key_at(batch, 0)[0], last[0])
+        write_ids += (first[0], last[0])
     # Column 2 is originalTransaction; Hive and Trino prune by its statistics.
     statistics = reader.tail.statistics[2]
     if (statistics.minimum, statistics.maximum) != (min(write_ids), max(write_ids)):
@@ -128,28 +128,30 @@ class RowsCheck:
         self._zone = zone
         self._copied = copied
 
-    def __call__(self, reader: SourceReader, stripe: int) -> pa.RecordBatch:
+    def __call__(self, reader: SourceReader, stripe: int) -> tuple[Key, Key] | None:
         """Check one stripe.
 
         :raises VerificationError: it holds rows that should be gone, or cannot be read whole.
         """
         is_copied = stripe in self._copied
-        batch = reader.read_stripe(stripe, KEY_FIELDS if is_copied or self._zone is not None else None)
-        kept = self._filter_again.apply(reader.name, batch)
-        if kept.rows_aborted or kept.rows_deleted:
-            raise VerificationError(
-                reader.name, f"holds {kept.rows_aborted} aborted and {kept.rows_deleted} deleted rows", REPORT
-            )
+        ends: tuple[Key, Key] | None = None
+        rows = 0
+        for batch in reader.read_batches(stripe, KEY_FIELDS if is_copied or self._zone is not None else None):
+            kept = self._filter_again.apply(reader.name, batch)
+            if kept.rows_aborted or kept.rows_deleted:
+                raise VerificationError(
+                    reader.name, f"holds {kept.rows_aborted} aborted and {kept.rows_deleted} deleted rows", REPORT
+                )
+            ends = ends_of(batch, ends)
+            rows += batch.num_rows
         if is_copied:
             self._check_bytes(reader, stripe)
         elif self._zone is not None:
             with damage_named(reader.name):
-                rows = sum(1 for _ in exact_reader(reader, zoneinfo.ZoneInfo(self._zone)).read_stripe(stripe))
-            if rows != batch.num_rows:
-                raise VerificationError(
-                    reader.name, f"has {rows} rows in stripe {stripe}, not {batch.num_rows}", REPORT
-                )
-        return batch
+                found = sum(1 for _ in exact_reader(reader, zoneinfo.ZoneInfo(self._zone)).read_stripe(stripe))
+            if found != rows:
+                raise VerificationError(reader.name, f"has {found} rows in stripe {stripe}, not {rows}", REPORT)
+        return ends
 
     def _check_bytes(self, reader: SourceReader, stripe: int) -> None:
         place = reader.tail.stripes[stripe]
