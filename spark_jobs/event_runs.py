@@ -62,10 +62,10 @@ class _Run:
 
     def slice(self, start: int, end: int) -> pa.RecordBatch:
         """Some of the events as they came."""
-        pairs, row_ids, deleters = (
-            column.slice(start, end - start) for column in (self.pairs, self.row_ids, self.deleters)
+        pairs, deleters = (
+            column.slice(start, end - start).dictionary_decode() for column in (self.pairs, self.deleters)
         )
-        columns = [pairs.dictionary_decode(), row_ids, deleters.dictionary_decode()]
+        columns = [pairs, self.row_ids.slice(start, end - start), deleters]
         return pa.RecordBatch.from_arrays(columns, names=EVENT_FIELDS)
 
 
@@ -128,7 +128,8 @@ def _is_behind(events: pa.RecordBatch, of_deleters: Any) -> pa.Array[Any]:
     pairs, row_ids, deleters = events.columns
     same_row = pc.and_(pc.equal(row_ids[1:], row_ids[:-1]), of_deleters(deleters[1:], deleters[:-1]))
     same_pair = pc.and_(pc.equal(pairs[1:], pairs[:-1]), pc.or_(pc.greater(row_ids[1:], row_ids[:-1]), same_row))
-    return pc.or_(pc.greater(pairs[1:], pairs[:-1]), same_pair)
+    is_behind: pa.Array[Any] = pc.or_(pc.greater(pairs[1:], pairs[:-1]), same_pair)
+    return is_behind
 
 
 def joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:

@@ -72,6 +72,8 @@ class ExactRows:
     """
 
     fields = KEY_FIELDS
+    holds_much = False
+    """What it takes of memory is not known here."""
 
     def __init__(
         self,

@@ -117,7 +117,7 @@ class SourceReader:
         """Whether any column of these kinds holds a value."""
         return any(True for _ in self.ranges(kinds))
 
-    def read_batches(self, stripe: int, fields: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+    def read_batches(self, stripe: int, fields: Sequence[str] | None = None) -> Generator[pa.RecordBatch]:
         """A stripe's rows as Arrow in their order, with the columns of an ACID file; in one batch or several.
 
         :param fields: :data:`KEY_FIELDS`, or None for all columns.
@@ -136,7 +136,7 @@ class SourceReader:
                 yield pa.RecordBatch.from_arrays(ids, names=KEY_FIELDS)
             return
         for batch in self._read(stripe, None):
-            row = pa.StructArray.from_arrays(batch.columns, names=self.tail.schema.names)
+            row = pa.StructArray.from_arrays(batch.columns, names=list(self.tail.schema.names))
             ids = _id_columns(self._ids, first, batch.num_rows)
             yield pa.RecordBatch.from_arrays([*ids, row], names=list(ACID_COLUMNS))
             first += batch.num_rows
@@ -157,7 +157,7 @@ class SourceReader:
     def _sections(self) -> Sections:
         return Sections.of(read_tail_section(self.file, self.file.seek(0, io.SEEK_END)))
 
-    def _read(self, stripe: int, numbers: int | None) -> Iterator[pa.RecordBatch]:
+    def _read(self, stripe: int, numbers: int | None) -> Generator[pa.RecordBatch]:
         """The first columns, if those are numbers, or all."""
         expected, found = self.tail.stripes[stripe].rows, 0
         size = decoded_bytes(self._sections, stripe) if numbers is None else number_bytes(expected, numbers)

@@ -55,10 +55,11 @@ def decoded_bytes(sections: Sections, stripe: int) -> int:
         found = of_stripes[stripe].colStats[number] if known else None
         decoded += _VALUE_BYTES * max(place.numberOfRows, found.numberOfValues if found is not None else 0)
         if node.kind in _TEXTS:
-            text = getattr(found, _TEXTS[Kind(node.kind)]) if found is not None else None
-            is_told = text is not None and text.HasField("sum") and text.sum >= 0
-            decoded += 2 * text.sum if is_told else 0
-            is_guessed |= not is_told
+            text: Any = getattr(found, _TEXTS[Kind(node.kind)], None)
+            if text is not None and text.HasField("sum") and text.sum >= 0:
+                decoded += 2 * text.sum
+            else:
+                is_guessed = True
     return decoded + (_ASSUMED_RATIO * place.dataLength if is_guessed else 0)
 
 
@@ -89,7 +90,8 @@ def stripe_batches(
     :raises ArrowException: the stripe cannot be read; or what the file raises.
     """
     view = _OneStripe(file, sections, stripe)
-    fragment: Any = OrcFileFormat().make_fragment(pa.PythonFile(view, mode="r"))
+    file_of_one: Any = pa.PythonFile(view, mode="r")
+    fragment: Any = OrcFileFormat().make_fragment(file_of_one)
     scanner = Scanner.from_fragment(
         fragment,
         columns=[_name(column) for column in range(columns)],

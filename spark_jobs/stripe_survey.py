@@ -91,8 +91,7 @@ def _look_at(
             limits = KeyLimits.of(keys, limits)
     if ends is None:
         return []
-    is_whole = limits is not None and rows == rows_left
-    copied = donor if donor and is_whole and may_be_copied(reader, donor, stripe, limits) else None
+    copied = donor if donor and limits and rows == rows_left and may_be_copied(reader, donor, stripe, limits) else None
     found = SurveyedStripe(
         source=source,
         stripe=stripe,

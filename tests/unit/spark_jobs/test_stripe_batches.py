@@ -83,7 +83,7 @@ def test_rows_without_ids_get_them_whatever_their_columns_are_called(
     names: list[str], fields: list[str] | None
 ) -> None:
     output = io.BytesIO()
-    columns = [pa.array(range(100)), pa.array([f"text {number}" for number in range(100)])]
+    columns: list[pa.Array[Any]] = [pa.array(range(100)), pa.array([f"text {number}" for number in range(100)])]
     orc.write_table(pa.Table.from_arrays(columns, names=names), output)
     reader = reader_of(output.getvalue(), IDS)
     (batches,) = read(reader, 7, fields)
@@ -155,7 +155,7 @@ COLUMNS: dict[str, Any] = {
 @pytest.mark.parametrize("column", COLUMNS)
 def test_a_stripe_is_not_taken_for_smaller_than_it_is(column: str, with_statistics: bool) -> None:
     output = io.BytesIO()
-    orc.write_table(pa.table({"a": COLUMNS[column]}), output, compression="zlib")
+    orc.write_table(pa.table({"a": COLUMNS[column]}), output, compression="ZLIB")
     sections = sections_of(output.getvalue())
     if not with_statistics:
         sections.metadata.ClearField("stripeStats")
