@@ -6,6 +6,8 @@ providers say about themselves.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from airflow.providers.common.compat.sdk import conf
 
 from airflow_provider_acid.acid.candidates import Candidates
@@ -13,7 +15,7 @@ from airflow_provider_acid.acid.plan import CopiedStripes
 from airflow_provider_acid.acid.thresholds import Thresholds
 from airflow_provider_acid.compaction.settings import CleaningLockAction, CompactionSettings, LockTimeoutAction
 from airflow_provider_acid.options import DEFAULTS, SECTION
-from airflow_provider_acid.parameters import as_integer, as_number, as_word
+from airflow_provider_acid.parameters import as_boolean, as_integer, as_number, as_word
 
 
 def configured_settings() -> CompactionSettings:
@@ -54,6 +56,37 @@ def configured_settings() -> CompactionSettings:
     )
 
 
+def evaluation_settings(
+    *,
+    delta_num_threshold: object = None,
+    delta_pct_threshold: object = None,
+    candidates: object = None,
+    override_no_auto_compaction: object = False,
+    serve_foreign_requests: object = None,
+) -> CompactionSettings:
+    """The configured settings, with those of one evaluation where they are given (None: not); all may be texts.
+
+    One rule for the sensor in its worker and for its trigger, so that both mean the same by "due".
+
+    :raises ConfigurationError: one of them cannot be used.
+    """
+    settings = configured_settings()
+    thresholds = settings.thresholds
+    if delta_num_threshold is not None:
+        count = as_integer("delta_num_threshold", delta_num_threshold, minimum=0)
+        thresholds = replace(thresholds, delta_count=count)
+    if delta_pct_threshold is not None:
+        ratio = as_number("delta_pct_threshold", delta_pct_threshold)
+        thresholds = replace(thresholds, delta_size_ratio=ratio)
+    if candidates is not None:
+        settings = replace(settings, candidates=as_word("candidates", candidates, Candidates))
+    if serve_foreign_requests is not None:
+        serve = as_boolean("serve_foreign_requests", serve_foreign_requests)
+        settings = replace(settings, serve_foreign_requests=serve)
+    override = as_boolean("override_no_auto_compaction", override_no_auto_compaction)
+    return replace(settings, thresholds=thresholds, override_no_auto_compaction=override)
+
+
 def check_interval_seconds() -> float:
     """Time between two evaluations (``hive.compactor.check.interval``)."""
     return _number("check_interval")
@@ -62,6 +95,11 @@ def check_interval_seconds() -> float:
 def job_queue() -> str | None:
     """The queue of the cluster that Spark applications go to (``hive.compactor.job.queue``); None for its default."""
     return _text("job_queue") or None
+
+
+def health_location() -> str:
+    """Where the files for the page in Airflow's UI lie; empty for nowhere."""
+    return _text("health_location").strip()
 
 
 def task_retries() -> int:

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+from airflow_provider_acid.hooks.connection_form import (
+    CONNECTION_TYPE,
+    FIELDS,
+    HIDDEN_FIELDS,
+    PLACEHOLDERS,
+    RELABELING,
+)
 from airflow_provider_acid.options import OPTIONS, SECTION
 
 
@@ -21,10 +28,31 @@ def get_provider_info() -> dict[str, object]:
                     "airflow_provider_acid.operators.compaction",
                     "airflow_provider_acid.operators.cleaner",
                     "airflow_provider_acid.operators.housekeeping",
+                    "airflow_provider_acid.operators.table_plan",
                 ],
             }
         ],
-        "triggers": [{"integration-name": "Hive ACID", "python-modules": ["airflow_provider_acid.triggers.cleaner"]}],
+        "triggers": [
+            {
+                "integration-name": "Hive ACID",
+                "python-modules": [
+                    "airflow_provider_acid.triggers.cleaner",
+                    "airflow_provider_acid.triggers.compaction",
+                ],
+            }
+        ],
+        "asset-uris": [
+            {
+                "schemes": ["hive-acid"],
+                "handler": "airflow_provider_acid.assets.table.sanitize_uri",
+                "factory": "airflow_provider_acid.assets.table.acid_table",
+                "to_openlineage_converter": "airflow_provider_acid.assets.table.to_openlineage",
+            }
+        ],
+        "extra-links": [
+            "airflow_provider_acid.links.compaction.SparkUiLink",
+            "airflow_provider_acid.links.compaction.AcidPageLink",
+        ],
         "integrations": [
             {
                 "integration-name": "Hive ACID",
@@ -43,41 +71,15 @@ def get_provider_info() -> dict[str, object]:
 
 def _connection_type() -> dict[str, object]:
     return {
-        "connection-type": "hive_acid",
+        "connection-type": CONNECTION_TYPE,
         "hook-name": "Hive ACID metastore",
         "hook-class-name": "airflow_provider_acid.hooks.metastore.AcidMetastoreHook",
         "ui-field-behaviour": {
-            "hidden-fields": ["schema", "login", "password", "extra"],
-            "relabeling": {"host": "Metastore hosts", "port": "Thrift port"},
-            "placeholders": {"host": "metastore-1.example.org,metastore-2.example.org:9084", "port": "9083"},
+            "hidden-fields": list(HIDDEN_FIELDS),
+            "relabeling": dict(RELABELING),
+            "placeholders": dict(PLACEHOLDERS),
         },
-        "conn-fields": {
-            "timeout_seconds": {
-                "label": "Time-out (seconds)",
-                "description": "Longest wait for one answer of the metastore",
-                "schema": {"type": ["number", "null"], "default": 60},
-            },
-            "user": {
-                "label": "User",
-                "description": "Name that transactions and locks are opened under; default: the process's user",
-                "schema": {"type": ["string", "null"]},
-            },
-            "metastore_db_conn_id": {
-                "label": "Database connection",
-                "description": "Id of an Airflow connection to the metastore's own database; needed with Hive 3.1",
-                "schema": {"type": ["string", "null"]},
-            },
-            "housekeeping_elsewhere": {
-                "label": "Housekeeping elsewhere",
-                "description": "Another instance of this Hive 3.1 metastore has hive.compactor.initiator.on",
-                "schema": {"type": ["boolean", "null"], "default": False},
-            },
-            "storage": {
-                "label": "Storage",
-                "description": 'How HDFS and S3 are reached: {"hdfs": {"web_addresses": ["namenode:9870"]}, "s3": {}}',
-                "schema": {"type": ["string", "null"]},
-            },
-        },
+        "conn-fields": dict(FIELDS),
     }
 
 

@@ -117,8 +117,9 @@ OPTIONS = (
     ),
     Option(
         "slice_bytes",
-        "About so many bytes of a bucket's stripes one Spark task decodes and writes anew. A bucket with more of them "
-        "is cut, so that several tasks work on it and none needs memory for all of it.",
+        "About so many bytes of a bucket's stripes one Spark task decodes and writes anew, or less (a quarter) to give "
+        "every task slot something to do. A bucket with more of them is cut, so that several tasks work on it and "
+        "none needs memory for all of it.",
         "integer",
         "134217728",
     ),
@@ -152,6 +153,15 @@ OPTIONS = (
         "Whether requests by ALTER TABLE ... COMPACT or by Hive's Initiator are carried out.",
         "boolean",
         "False",
+    ),
+    Option(
+        "health_location",
+        "URI of a directory that Airflow's workers and API server reach. What is known of partitions, and the history "
+        "of compactions, is kept there for the page 'Hive ACID' of Airflow's UI; empty: nothing is, and the page says "
+        "so. Its parent must exist; HDFS and S3 are reached as the metastore's connection says.",
+        "string",
+        "",
+        "hdfs://namenode/airflow/hive-acid-health",
     ),
     Option("job_queue", "Queue of the cluster for the Spark applications.", "string", "", "compaction"),
     Option("task_retries", "Retries of the tasks of the DAGs that come with this package.", "integer", "2"),

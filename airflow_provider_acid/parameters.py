@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.json_fields import JsonObject
+from airflow_provider_acid.acid.time_window import TimeWindow
 from airflow_provider_acid.compaction.outcomes import DuePartition
 from airflow_provider_acid.exceptions import ConfigurationError
 
@@ -107,6 +108,36 @@ def as_integer(name: str, value: object, *, minimum: int = 1) -> int:
     if number is None or not number.is_integer() or number < minimum:
         raise _wrong(name, value, f"give a whole number from {minimum} on")
     return int(number)
+
+
+def as_optional_integer(name: str, value: object, *, minimum: int = 1) -> int | None:
+    """A whole number from ``minimum`` on; None for None, or what a template or an empty field makes of it.
+
+    :raises ConfigurationError: it is none.
+    """
+    return None if as_optional_text(value) is None else as_integer(name, value, minimum=minimum)
+
+
+def as_optional_text(value: object) -> str | None:
+    """A text without blanks around it; None for None, or what a template or an empty field makes of it."""
+    text = "" if value is None else str(value).strip()
+    return None if text in ("", "None") else text
+
+
+def as_time_window(name: str, value: object, zone: object) -> TimeWindow | None:
+    """Hours of the day, in a time zone; None where there is no bound.
+
+    :raises ConfigurationError: they cannot be read.
+    """
+    text = as_optional_text(value)
+    if text is None:
+        return None
+    try:
+        return TimeWindow.of(text, str(zone))
+    except ConfigurationError as error:
+        raise ConfigurationError(
+            f"parameter {name}", f"is {value!r}: {error.subject} {error.reason}", error.remedy
+        ) from error
 
 
 def as_word(name: str, value: object, words: type[W]) -> W:

@@ -23,6 +23,7 @@ from benchmarks.reading import measure_reading
 from benchmarks.report import as_json, as_picture, as_text
 from benchmarks.sizes import FULL, QUICK, TINY, Sizes
 from benchmarks.small_partitions import measure_small_partitions
+from benchmarks.spark_places import SparkPlace, cluster_place
 from tests.harness.metastore_server import MetastoreServer
 
 
@@ -38,21 +39,32 @@ class Bench:
     """One run: what several works need is started once, when the first of them needs it.
 
     :param folder: everything is made below it.
+    :param on_cluster: this project's tasks run on a standalone cluster.
     """
 
-    def __init__(self, sizes: Sizes, folder: Path, servers: Servers, stack: ExitStack) -> None:
+    def __init__(self, sizes: Sizes, folder: Path, servers: Servers, stack: ExitStack, on_cluster: bool) -> None:
         self._sizes = sizes
+        self._on_cluster = on_cluster
         self._folder = folder
         self._servers = servers
         self._stack = stack
 
     @cached_property
+    def spark(self) -> SparkPlace:
+        """Where this project's tasks run."""
+        if not self._on_cluster:
+            return SparkPlace()
+        self.say("starting a Spark cluster")
+        return self._stack.enter_context(cluster_place(self._folder / "cluster"))
+
+    @cached_property
     def project(self) -> ProjectSide:
         """The Spark session."""
+        spark = self.spark
         self.say("starting Spark")
         runs = self._folder / "runs"
         runs.mkdir()
-        return self._stack.enter_context(project_side(runs))
+        return self._stack.enter_context(project_side(runs, spark))
 
     @cached_property
     def hive(self) -> HiveSide:
@@ -71,7 +83,7 @@ class Bench:
 
     def small_partitions(self) -> Findings:
         """``hive_vs_small100``."""
-        return measure_small_partitions(self.hive, self._folder / "small", self._sizes.small, self.say)
+        return measure_small_partitions(self.hive, self.spark, self._folder / "small", self._sizes.small, self.say)
 
     def evaluation(self) -> Findings:
         """``evaluate_vs_listing``."""
@@ -118,12 +130,14 @@ def main(argv: Sequence[str] | None = None, servers: Servers = Servers()) -> int
     parser.add_argument("--quick", action="store_true", help="small sizes, a few minutes")
     parser.add_argument("--tiny", action="store_true", help="sizes that say nothing, to see that it works")
     parser.add_argument("--only", nargs="+", metavar="KEY", choices=MEANINGS, help="of " + ", ".join(MEANINGS))
+    parser.add_argument("--cluster", action="store_true", help="this project's side on a Spark cluster of two workers")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything that was measured there")
     parser.add_argument("--plot", type=Path, metavar="FILE", default=Path("benchmark.svg"), help="the plot's file")
     arguments = parser.parse_args(argv)
     sizes = TINY if arguments.tiny else QUICK if arguments.quick else FULL
     with tempfile.TemporaryDirectory(prefix="acid-benchmark-") as folder, ExitStack() as stack:
-        findings = Bench(sizes, Path(folder), servers, stack).run(arguments.only or list(MEANINGS))
+        bench = Bench(sizes, Path(folder), servers, stack, arguments.cluster)
+        findings = bench.run(arguments.only or list(MEANINGS))
     print("\n".join(as_text(findings)))
     arguments.plot.write_text(as_picture(findings))
     if arguments.json is not None:

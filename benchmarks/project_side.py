@@ -1,9 +1,8 @@
-"""This project's merge, run as its Spark application runs it: in a session of two local task slots."""
+"""This project's merge, run as its Spark application runs it: in a session of two task slots."""
 
 from __future__ import annotations
 
 import os
-import sys
 import time
 import uuid
 from collections.abc import Iterator, Mapping
@@ -26,9 +25,9 @@ from airflow_provider_acid.metastore.pools import new_token
 from airflow_provider_acid.spark_jobs.bucket_tasks import RunItem
 from airflow_provider_acid.spark_jobs.partition_job import run_plan
 from benchmarks.metering import Meter, this_process, tree_of
+from benchmarks.spark_places import SLOTS, SparkPlace
 from tests.harness.generated_table import COLUMNS
 
-SLOTS = 2
 _POLICY = CompactionPolicy(publishes_by_commit=False, pairs_by_rename=True)
 _STORAGES = Storages()
 
@@ -58,16 +57,20 @@ def plan_for(folder: Path, write_ids: int, type: CompactionType, properties: Map
 class ProjectSide:
     """Compacts in one Spark session.
 
+    :param place: where that session's tasks run.
+    :param jvm: the driver's process id.
     :param run_folder: where tasks report how far they are.
     :param start_seconds: what starting the session took.
     """
 
     name = "project"
 
-    def __init__(self, spark: SparkSession, jvm: int, run_folder: Path, start_seconds: float) -> None:
+    def __init__(
+        self, spark: SparkSession, place: SparkPlace, jvm: int, run_folder: Path, start_seconds: float
+    ) -> None:
         self._spark = spark
         self._run_folder = run_folder
-        self._processes = lambda: [*this_process(), *tree_of(jvm)()]
+        self._processes = lambda: [*this_process(), *tree_of(jvm)(), *place.processes()]
         self.start_seconds = start_seconds
 
     def meter(self) -> Meter:
@@ -82,38 +85,31 @@ class ProjectSide:
         run = self._run_folder / uuid.uuid4().hex
         run.mkdir()
         with meter.running():
-            result = run_plan(self._spark, plan, RunItem(_STORAGES, str(run), 0))
+            result = run_plan(self._spark, plan, RunItem(_STORAGES, str(run), 0, SLOTS))
         if result.error is not None:
             raise RuntimeError(result.error)
         (output,) = plan.outputs
         return folder / plan.staged(output.kind)
 
 
-def spark_environment() -> dict[str, str]:
-    """Environment variables by which Spark finds this Python and its packages, and talks to nobody else."""
-    return {
-        "PYTHONPATH": os.pathsep.join(place for place in sys.path if place),
-        "PYSPARK_PYTHON": sys.executable,
-        "PYSPARK_DRIVER_PYTHON": sys.executable,
-        "SPARK_LOCAL_IP": "127.0.0.1",
-    }
-
-
 @contextmanager
-def project_side(run_folder: Path) -> Iterator[ProjectSide]:
+def project_side(run_folder: Path, place: SparkPlace) -> Iterator[ProjectSide]:
     """A Spark session, ended with the block, its JVM with it."""
     environment = dict(os.environ)
-    os.environ.update(spark_environment())
+    os.environ.update(place.environment)
     before = {child.pid for child in psutil.Process().children()}
     start = time.perf_counter()
-    settings = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.scheduler.mode": "FAIR"}
-    conf = SparkConf().setMaster(f"local[{SLOTS}]").setAppName("benchmark").setAll(list(settings.items()))
+    own = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.scheduler.mode": "FAIR"}
+    settings = {**place.settings, **own}
+    conf = SparkConf().setMaster(place.master).setAppName("benchmark").setAll(list(settings.items()))
     spark = SparkSession.builder.config(conf=conf).getOrCreate()
     try:
         seconds = time.perf_counter() - start
         spark.sparkContext.setLogLevel("ERROR")
         (jvm,) = {child.pid for child in psutil.Process().children()} - before
-        yield ProjectSide(spark, jvm, run_folder, seconds)
+        if place.package is not None:
+            spark.sparkContext.addPyFile(str(place.package))
+        yield ProjectSide(spark, place, jvm, run_folder, seconds)
     finally:
         spark.stop()
         gateway = SparkContext._gateway

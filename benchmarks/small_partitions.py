@@ -19,8 +19,9 @@ from benchmarks.acid_tables import Shape, write_table
 from benchmarks.measured import Findings, Measured, ratio
 from benchmarks.metering import Meter, this_process
 from benchmarks.other_sides import HIVE_POLL_MS, HiveSide
-from benchmarks.project_side import SLOTS, plan_for, spark_environment
+from benchmarks.project_side import plan_for
 from benchmarks.rounds import Say
+from benchmarks.spark_places import SparkPlace
 
 _SHAPE = Shape(rows=3000, touched=1.0)
 _WORK = "small partitions"
@@ -39,17 +40,19 @@ class SmallPartitions:
     hive_poll_ms: int = HIVE_POLL_MS
 
 
-def measure_small_partitions(hive: HiveSide, folder: Path, small: SmallPartitions, say: Say) -> Findings:
+def measure_small_partitions(
+    hive: HiveSide, spark: SparkPlace, folder: Path, small: SmallPartitions, say: Say
+) -> Findings:
     """Compact all of them in one application, and some by Hive's job with the Worker's own polling."""
     write_table(_SHAPE, folder / "model")
     places = [folder / f"p={number}" for number in range(small.partitions)]
     for place in places:
         shutil.copytree(folder / "model", place)
-    ours, theirs = Meter(this_process), hive.meter()
+    ours, theirs = Meter(lambda: [*this_process(), *spark.processes()]), hive.meter()
     say(f"{_WORK}: warm-up, {hive.name}")
     _by_hive(hive, folder / "model", hive.meter())
     say(f"{_WORK}: project")
-    _run_application(folder, places, ours)
+    _run_application(spark, folder, places, ours)
     say(f"{_WORK}: {hive.name}")
     with theirs.running():
         for place in places[: small.by_hive]:
@@ -68,19 +71,18 @@ def _by_hive(hive: HiveSide, place: Path, meter: Meter, *poll_ms: int) -> None:
     shutil.rmtree(made)
 
 
-def _run_application(folder: Path, places: list[Path], meter: Meter) -> None:
+def _run_application(spark: SparkPlace, folder: Path, places: list[Path], meter: Meter) -> None:
     """One application for all; what it makes is removed afterwards."""
     run = RunDirectory(Storages(), str(folder), uuid.uuid4().hex, len(places))
     for index, place in enumerate(places):
         run.put_plan(index, plan_for(place, _SHAPE.write_ids, CompactionType.MAJOR, _SHAPE.properties))
     run.beat()
     submit = str(Path(pyspark.__file__).parent / "bin" / "spark-submit")
-    options = ("--master", f"local[{SLOTS}]", "--conf", "spark.ui.enabled=false")
     application = (airflow_provider_acid.spark_jobs.compact.__file__, "--run-directory", run.location)
-    environment = {**os.environ, **spark_environment()}
+    environment = {**os.environ, **spark.environment}
     with meter.running():
         done = subprocess.run(
-            [submit, *options, *application], env=environment, capture_output=True, text=True, check=False
+            [submit, *spark.options, *application], env=environment, capture_output=True, text=True, check=False
         )
     results, _ = run.poll()
     errors = [result.error for result in results.values() if result.error is not None]

@@ -15,6 +15,9 @@ from airflow_provider_acid.operators.cleaner import AcidCleanerOperator
 from airflow_provider_acid.operators.compaction import AcidCompactionOperator
 from airflow_provider_acid.sensors.compaction import AcidCompactionSensor
 
+WHAT, WHEN, BUDGET, HOW = "What", "What is due", "Budget of a run", "How"
+"""Sections of the trigger form."""
+
 PARAMS = {
     "tables": Param(
         ["default.*"],
@@ -23,6 +26,7 @@ PARAMS = {
         minItems=1,
         title="Tables",
         description="Patterns of tables, one per line, e.g. sales.orders or web.*",
+        section=WHAT,
     ),
     "exclude": Param(
         [],
@@ -30,9 +34,22 @@ PARAMS = {
         items={"type": "string"},
         title="Tables to leave out",
         description="Patterns of tables that are left out although they are included",
+        section=WHAT,
+    ),
+    "dry_run": Param(
+        False,
+        type="boolean",
+        title="Dry run",
+        description="Only show the decisions in the log of the task find_due_partitions; nothing is changed",
+        section=WHAT,
     ),
     "delta_num_threshold": Param(
-        10, type="integer", minimum=0, title="Deltas", description="Compact partitions with more deltas than this"
+        10,
+        type="integer",
+        minimum=0,
+        title="Deltas",
+        description="Compact partitions with more deltas than this",
+        section=WHEN,
     ),
     "delta_pct_threshold": Param(
         0.1,
@@ -40,6 +57,7 @@ PARAMS = {
         minimum=0,
         title="Delta share",
         description="Compact partitions whose deltas have more than this share of the base's bytes",
+        section=WHEN,
     ),
     "candidates": Param(
         "all",
@@ -48,12 +66,31 @@ PARAMS = {
         title="Partitions looked at",
         description="All of the tables, or only those to which the metastore's database has writes on record since "
         "they were last cleaned; written needs that database, and what it passes over is compacted later",
+        section=WHEN,
     ),
     "override_no_auto_compaction": Param(
         False,
         type="boolean",
         title="Override no_auto_compaction",
         description="Evaluate tables that are named without wildcards although no_auto_compaction is set",
+        section=WHEN,
+    ),
+    "time_window": Param(
+        None,
+        type=["string", "null"],
+        pattern=r"^(([01]\d|2[0-3]):[0-5]\d-([01]\d|2[0-3]):[0-5]\d)?$",
+        title="Time window",
+        description="Hours in which compactions begin, e.g. 22:00-06:00; what is in work at the end is finished; "
+        "empty: at any time",
+        section=BUDGET,
+    ),
+    "time_zone": Param(
+        "UTC",
+        type="string",
+        minLength=1,
+        title="Time zone",
+        description="Of the time window, e.g. Europe/Berlin",
+        section=BUDGET,
     ),
     "max_partitions": Param(
         1000,
@@ -61,7 +98,17 @@ PARAMS = {
         minimum=1,
         maximum=1000,
         title="Most partitions",
-        description="Partitions of one run, worst first; the others are left to the next run",
+        description="Partitions of one run, those first whose deltas cost readers most; the next run takes the others",
+        section=BUDGET,
+    ),
+    "max_gib": Param(
+        None,
+        type=["number", "null"],
+        exclusiveMinimum=0,
+        title="Most data (GiB)",
+        description="Input of all compactions of one run; the first partition is taken although it has more; empty: no "
+        "bound",
+        section=BUDGET,
     ),
     "batch_partitions": Param(
         50,
@@ -70,6 +117,7 @@ PARAMS = {
         maximum=1000,
         title="Batch",
         description="Partitions in one Spark application",
+        section=HOW,
     ),
     "minor_lock_wait_seconds": Param(
         60,
@@ -78,6 +126,7 @@ PARAMS = {
         title="Wait for the lock (seconds)",
         description="Longest wait for the EXCLUSIVE lock under which a minor compaction of inserts and deletes is "
         "published; new queries wait behind it",
+        section=HOW,
     ),
     "minor_lock_timeout_action": Param(
         "major",
@@ -85,6 +134,7 @@ PARAMS = {
         enum=["major", "refuse"],
         title="Without the lock",
         description="What follows when that lock is not granted in time: a major compaction, or a failed task",
+        section=HOW,
     ),
     "cleaning_deadline_hours": Param(
         6,
@@ -92,6 +142,7 @@ PARAMS = {
         minimum=0,
         title="Wait for readers (hours)",
         description="Longest wait for readers before directories are left to the next run",
+        section=HOW,
     ),
 }
 
@@ -122,11 +173,17 @@ with DAG(
         candidates="{{ params.candidates }}",
         override_no_auto_compaction="{{ params.override_no_auto_compaction }}",
         max_partitions="{{ params.max_partitions }}",
+        max_bytes="{{ (params.max_gib * 2 ** 30) | int if params.max_gib else none }}",
+        time_window="{{ params.time_window }}",
+        time_zone="{{ params.time_zone }}",
+        decide_only="{{ params.dry_run }}",
         batch_partitions="{{ params.batch_partitions }}",
         skip_when_nothing_due=True,
     )
     compaction = AcidCompactionOperator.partial(
         task_id="compact",
+        time_window="{{ params.time_window }}",
+        time_zone="{{ params.time_zone }}",
         minor_lock_wait_seconds="{{ params.minor_lock_wait_seconds }}",
         minor_lock_timeout_action="{{ params.minor_lock_timeout_action }}",
         map_index_template=BATCH_NAME,

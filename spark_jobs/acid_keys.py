@@ -21,11 +21,20 @@ _WRITER_SHIFT = 16
 _WRITER_MASK = 0xFFF
 _RESERVED_MASK = 0x1000F000
 _VERSION_SHIFT = 29
-# write id and statement share 63 bits
-_MAX_WRITE_ID = 1 << (62 - _STATEMENT_BITS)
+# Write id and statement share 63 bits.
+MAX_WRITE_ID = 1 << (62 - _STATEMENT_BITS)
+"""No write id is as high."""
 
 Key = tuple[int, int, int]
 """originalTransaction, bucket, rowId."""
+
+
+@dataclass(frozen=True)
+class KeyRange:
+    """Keys that ascend: the first and the last of them."""
+
+    first: Key
+    last: Key
 
 
 @dataclass(frozen=True)
@@ -49,6 +58,11 @@ class Visibility:
         below = pc.less_equal(write_ids, pa.scalar(self.high_water_mark, pa.int64()))
         return pc.and_(below, pc.invert(pc.is_in(write_ids, value_set=self.aborted)))
 
+    def counts(self, write_id: int) -> bool:
+        """Whether events of this write id count."""
+        valid: bool = self.valid(pa.array([write_id], pa.int64()))[0].as_py()
+        return valid
+
 
 def key_at(batch: pa.RecordBatch, row: int) -> Key:
     """The key of one row."""
@@ -56,11 +70,17 @@ def key_at(batch: pa.RecordBatch, row: int) -> Key:
     return owid, bucket, row_id
 
 
-def ends_of(batch: pa.RecordBatch, before: tuple[Key, Key] | None) -> tuple[Key, Key] | None:
-    """The first and the last key of some rows and those before them; None of no rows."""
+def key_range(batch: pa.RecordBatch) -> KeyRange:
+    """The first and the last key of rows in their order; one row at least."""
+    return KeyRange(key_at(batch, 0), key_at(batch, batch.num_rows - 1))
+
+
+def key_range_with(before: KeyRange | None, batch: pa.RecordBatch) -> KeyRange | None:
+    """That of some rows and those before them; None of no rows."""
     if batch.num_rows == 0:
         return before
-    return before[0] if before else key_at(batch, 0), key_at(batch, batch.num_rows - 1)
+    keys = key_range(batch)
+    return KeyRange(before.first, keys.last) if before else keys
 
 
 def pairs_of(batch: pa.RecordBatch) -> pa.Array[Any]:
@@ -85,6 +105,16 @@ def bucket_properties(pairs: pa.Array[Any], writer: int) -> pa.Array[Any]:
 def write_ids_of(pairs: pa.Array[Any]) -> pa.Array[Any]:
     """The write ids that :func:`pairs_of` was given."""
     return pc.shift_right(pairs, pa.scalar(_STATEMENT_BITS, pa.int64()))
+
+
+def writer_of(bucket_property: int) -> int:
+    """The writer id, which is the bucket number."""
+    return bucket_property >> _WRITER_SHIFT & _WRITER_MASK
+
+
+def is_bucket_property(value: int) -> bool:
+    """Whether a number has the form of Hive 3's bucket properties."""
+    return value >> _VERSION_SHIFT == 1 and not value & _RESERVED_MASK
 
 
 def writers_of(properties: pa.Array[Any]) -> pa.Array[Any]:
@@ -122,7 +152,7 @@ def check_ids(name: str, batch: pa.RecordBatch) -> None:
             raise CorruptFileError(name, f"holds a row without {column}", DAMAGED)
     for scalar in pc.unique(batch.column("bucket")):
         value = value_of(scalar)
-        if value >> _VERSION_SHIFT != 1 or value & _RESERVED_MASK:
+        if not is_bucket_property(value):
             raise UnsupportedTableError(
                 name,
                 f"holds the bucket property {value}, which is not of Hive 3's form",
@@ -131,7 +161,7 @@ def check_ids(name: str, batch: pa.RecordBatch) -> None:
     if batch.num_rows:
         low, high = (pc.min_max(batch.column("originalTransaction"))[end].as_py() for end in ("min", "max"))
         lowest_row_id = pc.min(batch.column("rowId")).as_py()
-        if low < 0 or high >= _MAX_WRITE_ID or lowest_row_id < 0:
+        if low < 0 or high >= MAX_WRITE_ID or lowest_row_id < 0:
             raise CorruptFileError(name, f"holds write ids {low} to {high}, row ids from {lowest_row_id}", DAMAGED)
 
 

@@ -35,11 +35,13 @@ class RunItem:
     :param storages: opens the run directory and the partition's location.
     :param run_uri: the run directory, for the tasks' progress.
     :param number: the item's place in the run.
+    :param slots: how many tasks of the application run at a time.
     """
 
     storages: Storages
     run_uri: str
     number: int
+    slots: int = 1
 
     @property
     def run(self) -> RunDirectory:
@@ -94,7 +96,7 @@ def begin_task(document: str, place: int, item: RunItem) -> Begun | Refusal:
     progress = _Tenths(item, bucket)
 
     def work() -> Begun:
-        begun = begin_bucket(item.storages.open(plan.location), plan, bucket, progress)
+        begun = begin_bucket(item.storages.open(plan.location), plan, bucket, progress, item.slots)
         if not isinstance(begun, SlicedRows):
             progress(bucket.input_bytes)
         return begun

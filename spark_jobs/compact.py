@@ -62,6 +62,7 @@ class Driver:
         :returns: the exit code.
         """
         batch = self._run.batch()
+        self._introduce()
         alive, last_sign_seconds = -1, time.monotonic()
         with ThreadPoolExecutor(max_workers=min(max(batch.partitions, 1), _MAX_CONCURRENT_PLANS)) as pool:
             while True:
@@ -76,6 +77,13 @@ class Driver:
                     return self._abandon(pool, batch)
                 time.sleep(_POLL_SECONDS)
 
+    def _introduce(self) -> None:
+        context = self._spark.sparkContext
+        try:
+            self._run.write_application(context.applicationId, context.uiWebUrl)
+        except AcidError as error:
+            _say(f"goes on unseen: {error}")
+
     def _start_new(self, pool: ThreadPoolExecutor, seen: Seen) -> None:
         for item in sorted(seen.plans - seen.results - seen.skips - self._running.keys() - self._finished):
             plan = self._run.plan(item)
@@ -86,7 +94,8 @@ class Driver:
     def _carry_out(self, plan: CompactionPlan, item: int) -> CompactionResult:
         # Shown in Spark's user interface; it holds for this thread only.
         self._spark.sparkContext.setJobGroup(self._run_uri, f"compact {plan.entity}", interruptOnCancel=True)
-        return run_plan(self._spark, plan, RunItem(self._storages, self._run_uri, item))
+        slots = self._spark.sparkContext.defaultParallelism
+        return run_plan(self._spark, plan, RunItem(self._storages, self._run_uri, item, slots))
 
     def _report(self, seen: Seen) -> None:
         for item, running in list(self._running.items()):

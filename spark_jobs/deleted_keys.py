@@ -70,6 +70,23 @@ class DeletedKeys:
         near = self._between(offset + low, offset + high)
         return pc.is_in(wanted, value_set=pc.subtract(near, pa.scalar(offset, pa.int64())))
 
+    def holds_of(self, pair: int, row_ids: pa.Array[Any]) -> pa.Array[Any] | None:
+        """Which rows of one write id and statement are deleted; None where none is.
+
+        :param row_ids: ascending; one at least.
+        """
+        place = bisect_left(self.pairs, pair, key=value_of)
+        if place == len(self.pairs) or value_of(self.pairs[place]) != pair:
+            return None
+        low, highest = value_of(row_ids[0]), (1 << self.row_id_bits) - 1
+        if low > highest:
+            return None
+        offset = place << self.row_id_bits
+        near = self._between(offset + low, offset + min(value_of(row_ids[-1]), highest))
+        if not len(near):
+            return None
+        return pc.is_in(row_ids, value_set=pc.subtract(near, pa.scalar(offset, pa.int64())))
+
     def _between(self, low: int, high: int) -> pa.Array[Any]:
         """The numbers in a range, both ends included: a set of all would take several times their memory."""
         found: list[pa.Array[Any]] = []

@@ -98,5 +98,16 @@ def digest_of(file: BinaryIO, size_bytes: int) -> bytes:
     return digest.digest()
 
 
+def holds_same(one: BinaryIO, other: BinaryIO, size_bytes: int) -> bool:
+    """Whether the next bytes of both files are there, and the same."""
+    left = size_bytes
+    while left:
+        chunk = one.read(min(left, CHUNK_BYTES))
+        if not chunk or chunk != other.read(len(chunk)):
+            return False
+        left -= len(chunk)
+    return True
+
+
 def _differs(name: str, reason: str) -> VerificationError:
     return VerificationError(name, reason, "check the storage; nothing was published")

@@ -16,15 +16,19 @@ from airflow_provider_acid.spark_jobs.acid_keys import (
     DAMAGED,
     INSERT,
     Key,
+    KeyRange,
     Visibility,
     check_ids,
     check_operation,
     count,
     key_at,
+    key_range,
+    pair_of,
     pairs_of,
     writers_of,
 )
 from airflow_provider_acid.spark_jobs.deleted_keys import DeletedKeys
+from airflow_provider_acid.spark_jobs.one_write import OneWrite, one_write
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,10 @@ class KeyFilter:
         """
         if batch.num_rows == 0:
             return Kept(None, 0, 0)
+        write = one_write(batch)
+        if write is not None and write.writer == self._bucket:
+            self.pass_over(name, write.keys)
+            return self._kept_of(write, batch.column("rowId"))
         self._check(name, batch)
         valid = self._visibility.valid(batch.column("currentTransaction"))
         deleted = pc.and_(valid, self._deleted.holds(pairs_of(batch), batch.column("rowId")))
@@ -65,13 +73,32 @@ class KeyFilter:
         mask = None if rows_aborted + rows_deleted == 0 else pc.and_not(valid, deleted)
         return Kept(mask, rows_aborted, rows_deleted)
 
+    def pass_over(self, name: str, keys: KeyRange) -> None:
+        """Go on behind rows that need no look, because they had one.
+
+        :param name: the file, for errors.
+        :raises CorruptFileError: they do not come after the rows before them.
+        """
+        if self._last is not None and keys.first <= self._last:
+            raise _out_of_order(name, keys.first, self._last, self._last_name)
+        self._last, self._last_name = keys.last, name
+
+    def _kept_of(self, write: OneWrite, row_ids: pa.Array[Any]) -> Kept:
+        if not self._visibility.counts(write.write_id):
+            return Kept(pa.repeat(pa.scalar(False), len(row_ids)), len(row_ids), 0)
+        deleted = self._deleted.holds_of(pair_of(write.keys.first), row_ids)
+        if deleted is None:
+            return Kept(None, 0, 0)
+        rows_deleted = count(deleted)
+        return Kept(pc.invert(deleted) if rows_deleted else None, 0, rows_deleted)
+
     def _check(self, name: str, batch: pa.RecordBatch) -> None:
         check_operation(name, batch, INSERT)
         check_ids(name, batch)
         for writer in pc.unique(writers_of(batch.column("bucket"))).to_pylist():
             if writer != self._bucket:
                 raise CorruptFileError(name, f"holds a row of bucket {writer}, not {self._bucket}", DAMAGED)
-        if count(pc.not_equal(batch.column("originalTransaction"), batch.column("currentTransaction"))):
+        if not batch.column("originalTransaction").equals(batch.column("currentTransaction")):
             raise UnsupportedTableError(
                 name,
                 "holds an insert whose two write ids differ, which ACID version 2 does not write",
@@ -85,13 +112,10 @@ class KeyFilter:
             pc.greater(pairs[1:], pairs[:-1]),
             pc.and_(pc.equal(pairs[1:], pairs[:-1]), pc.greater(row_ids[1:], row_ids[:-1])),
         )
-        first = key_at(batch, 0)
-        if self._last is not None and first <= self._last:
-            raise _out_of_order(name, first, self._last, self._last_name)
+        self.pass_over(name, key_range(batch))
         if count(ascends) != len(ascends):
             place = pc.index(ascends, False).as_py()
             raise _out_of_order(name, key_at(batch, place + 1), key_at(batch, place), name)
-        self._last, self._last_name = key_at(batch, batch.num_rows - 1), name
 
 
 def _out_of_order(name: str, key: Key, before: Key, before_name: str) -> CorruptFileError:

@@ -16,12 +16,13 @@ from airflow_provider_acid.spark_jobs.stitch_slices import SlicedRows
 
 
 def begin_bucket(
-    storage: Storage, plan: CompactionPlan, bucket: BucketPlan, progress: Progress
+    storage: Storage, plan: CompactionPlan, bucket: BucketPlan, progress: Progress, slots: int = 1
 ) -> tuple[Merged, ...] | SlicedRows:
     """Merge a bucket's files into new files below the staging directory's ``attempts``, and verify them.
 
     :param storage: of the plan's location.
     :param progress: called with the bytes of the sources that are merged so far.
+    :param slots: how many tasks run at a time.
     :returns: the files; or, of a bucket too large for one task, how it is cut, and nothing is written: then
         :func:`~.merge_rows.write_part` is to be called for every slice, and :func:`~.merge_rows.join_rows` at the end.
     :raises CorruptFileError: a source cannot be read exactly, is not the planned one, or breaks a rule.
@@ -32,5 +33,5 @@ def begin_bucket(
         return copy_files(storage, plan, bucket, progress)
     if bucket.output is OutputKind.DELETES:
         return (merge_deletes(storage, plan, bucket, progress),)
-    begun = begin_rows(storage, plan, bucket, progress)
+    begun = begin_rows(storage, plan, bucket, progress, slots)
     return begun if isinstance(begun, SlicedRows) else (begun,)

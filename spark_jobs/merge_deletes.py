@@ -22,10 +22,11 @@ from airflow_provider_acid.filesystem import Storage, join
 from airflow_provider_acid.spark_jobs.acid_keys import (
     DELETE,
     Key,
+    KeyRange,
     Visibility,
     bucket_properties,
     count,
-    ends_of,
+    key_range_with,
     pairs_of,
     write_ids_of,
 )
@@ -164,16 +165,16 @@ class _EventsCheck:
         self._left: list[pa.RecordBatch] = []
         self._last: list[pa.RecordBatch] = []
 
-    def __call__(self, reader: SourceReader, stripe: int) -> tuple[Key, Key] | None:
+    def __call__(self, reader: SourceReader, stripe: int) -> KeyRange | None:
         """Check one stripe.
 
         :raises VerificationError: it does not hold what it must.
         """
-        ends: tuple[Key, Key] | None = None
+        keys: KeyRange | None = None
         for batch in reader.read_batches(stripe):
             self._check(reader, stripe, batch)
-            ends = ends_of(batch, ends)
-        return ends
+            keys = key_range_with(keys, batch)
+        return keys
 
     def _check(self, reader: SourceReader, stripe: int, batch: pa.RecordBatch) -> None:
         ids = batch.select(KEY_FIELDS)

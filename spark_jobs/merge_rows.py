@@ -40,7 +40,9 @@ class _NoRowsLeftError(Exception):
     """Ends the writing of a file that would be empty; the storage then drops it."""
 
 
-def begin_rows(storage: Storage, plan: CompactionPlan, bucket: BucketPlan, progress: Progress) -> Merged | SlicedRows:
+def begin_rows(
+    storage: Storage, plan: CompactionPlan, bucket: BucketPlan, progress: Progress, slots: int
+) -> Merged | SlicedRows:
     """Merge a bucket's files with rows, or say how it is cut; see :func:`~.merge.begin_bucket`."""
     schema = acid_schema(plan.columns)
     sources = look_at(storage, bucket, schema, plan.is_for_hive_3)
@@ -49,7 +51,7 @@ def begin_rows(storage: Storage, plan: CompactionPlan, bucket: BucketPlan, progr
     if 0 < options.slice_bytes < sum(source.size_bytes for source in bucket.rows):
         stitching = stitching_of(output)
         if stitching.rewritten_bytes > options.slice_bytes:
-            return SlicedRows.of(sources, stitching, options.slice_bytes)
+            return SlicedRows.of(sources, stitching, options.slice_bytes, slots)
         return _merge_by(output, stitching)
     are_small = sources.largest_stripe_bytes < options.small_stripe_bytes
     if (are_small or options.stripe_copy is CopiedStripes.NEVER) and sources.rows <= _FEW_ROWS:

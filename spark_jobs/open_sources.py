@@ -66,6 +66,10 @@ class OpenSources(AbstractContextManager["OpenSources"]):
         assert self._donor is not None
         return self._donor
 
+    def path(self, number: int) -> str:
+        """Where the file lies, below the storage's location."""
+        return self._sources[number].path
+
     def bytes_before(self, number: int) -> int:
         """Bytes of the files before this one."""
         return self._starts[number]

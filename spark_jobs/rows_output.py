@@ -19,8 +19,9 @@ from airflow_provider_acid.spark_jobs.merged import Merged, Progress
 from airflow_provider_acid.spark_jobs.orc_nan_statistics import without_nan_statistics
 from airflow_provider_acid.spark_jobs.orc_schema import OrcType, as_written
 from airflow_provider_acid.spark_jobs.output_options import bloom_filter_ids
+from airflow_provider_acid.spark_jobs.rows_check import CopiedStripe, RowsCheck
 from airflow_provider_acid.spark_jobs.sealed_output import SealedOutput
-from airflow_provider_acid.spark_jobs.verify import Expected, RowsCheck, verify_output
+from airflow_provider_acid.spark_jobs.verify import Expected, verify_output
 
 Way = type[ArrowRows] | type[ExactRows]
 
@@ -30,13 +31,13 @@ class Written:
     """A file that was written, and is yet to be verified.
 
     :param last_keys: of every stripe.
-    :param copied: SHA-256 of every stripe that was copied as bytes, by its number.
+    :param copied: every stripe that was copied as bytes, by its number.
     """
 
     last_keys: tuple[Key, ...]
     rows_aborted: int
     rows_deleted: int
-    copied: Mapping[int, bytes] = field(default_factory=dict)
+    copied: Mapping[int, CopiedStripe] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,8 @@ class RowsOutput:
             last_keys=written.last_keys,
             calendar=self.calendar,
         )
-        check = RowsCheck(self.key_filter(), None if way is ArrowRows else self.sources.zone, written.copied)
+        zone = None if way is ArrowRows else self.sources.zone
+        check = RowsCheck(self.storage, self.key_filter(), zone, written.copied)
         path = without_nan_statistics(self.storage, self.path, written.copied)
         size = verify_output(self.storage, path, self.options, expected, check)
         return Merged(path, self._figures(size, written, expected.rows))

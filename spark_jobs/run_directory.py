@@ -79,6 +79,13 @@ class RunDirectory:
             )
         return Batch(fields.integer(data, "partitions"), fields.number(data, "idle_timeout_seconds"))
 
+    def write_application(self, id: str, ui_url: str | None) -> None:
+        """Tell where the application can be watched.
+
+        :param ui_url: None where it has no user interface.
+        """
+        self._write_once(exchange.APPLICATION_FILE, json.dumps({"id": id, "ui_url": ui_url}))
+
     def look(self) -> Seen:
         """List the directory once."""
         found: dict[str, set[int]] = {exchange.PLAN: set(), exchange.SKIP: set(), exchange.RESULT: set()}

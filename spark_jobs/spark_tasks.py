@@ -46,7 +46,7 @@ def run_tasks(
         return pickle.dumps((place, work(tasks[place])))
 
     # A range gives exactly one row to each Spark task; a repartition does not promise that. A plain Python function is
-    # enough for so few rows, and unlike mapInArrow it does not need pandas on the driver.
+    # enough for so few rows, and unlike mapInArrow it does not need pandas on the driver (of Spark 3.5 and 4.2).
     running = udf(run, "binary", useArrow=False).asNondeterministic()
     try:
         rows = spark.range(0, len(tasks), 1, len(tasks)).select(running("id").alias("answer")).collect()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from airflow_provider_acid.filesystem import is_local
 from airflow_provider_acid.spark_jobs.acid_keys import INSERT, Key
 from airflow_provider_acid.spark_jobs.arrow_rows import ArrowRows
 from airflow_provider_acid.spark_jobs.exact_rows import ExactRows
@@ -16,6 +17,7 @@ from airflow_provider_acid.spark_jobs.file_copy import changed_source
 from airflow_provider_acid.spark_jobs.merged import Merged
 from airflow_provider_acid.spark_jobs.open_sources import OpenSources
 from airflow_provider_acid.spark_jobs.orc_stripes import MAX_STATISTICS_BYTES
+from airflow_provider_acid.spark_jobs.rows_check import CopiedStripe
 from airflow_provider_acid.spark_jobs.rows_output import RowsOutput, Way, Written
 from airflow_provider_acid.spark_jobs.sealed_output import write_errors_named
 from airflow_provider_acid.spark_jobs.source_files import SourceReader
@@ -80,8 +82,8 @@ def stitch_rows(output: RowsOutput, stitching: Stitching, way: Way) -> Merged:
         for segment in stitching.segments:
             last_keys += writing.copy(segment) if segment.is_copied else writing.rewrite(segment, way)
         writing.stitched.seal(output.schema, output.options, last_keys, INSERT, output.calendar)
-    copied = writing.stitched.copied
-    return output.verified(way, Written(tuple(last_keys), survey.rows_aborted, survey.rows_deleted, copied))
+    written = Written(tuple(last_keys), survey.rows_aborted, survey.rows_deleted, writing.copied)
+    return output.verified(way, written)
 
 
 @contextmanager
@@ -92,7 +94,8 @@ def writing_of(output: RowsOutput, survey: Survey) -> Iterator[Writing]:
     """
     sources = OpenSources(output.storage, output.bucket.rows, survey.files, output.schema, output.options)
     with output.storage.create(output.path) as file, write_errors_named(output.name), sources:
-        yield Writing(output, sources, StitchedFile(output.name, file))
+        takes_digests = not is_local(output.storage.location)
+        yield Writing(output, sources, StitchedFile(output.name, file, takes_digests=takes_digests))
 
 
 @dataclass(frozen=True)
@@ -102,6 +105,8 @@ class Writing:
     output: RowsOutput
     sources: OpenSources
     stitched: StitchedFile
+    copied: dict[int, CopiedStripe] = field(default_factory=dict)
+    """By their numbers in this file."""
 
     def copy(self, segment: Segment) -> tuple[Key, ...]:
         """Copy the stripes; their last keys.
@@ -109,10 +114,21 @@ class Writing:
         :raises CorruptFileError: a source is not the file that was surveyed.
         """
         for stripe in segment.stripes:
-            donor = self.sources.donor(stripe.source)
-            self.stitched.copy(self.sources.reader(stripe.source), donor, stripe.stripe)
+            self.copy_stripe(self.sources, stripe.source, stripe.stripe, stripe)
             self._tell(stripe)
         return tuple(stripe.last_key for stripe in segment.stripes)
+
+    def copy_stripe(self, files: OpenSources, number: int, stripe: int, surveyed: SurveyedStripe | None) -> None:
+        """Copy a stripe of one of the files.
+
+        :param number: of the file.
+        :param stripe: its number in the file.
+        :param surveyed: what is known of its keys; None where they are to be read again.
+        :raises CorruptFileError: the file is not the one it was.
+        """
+        place, reader = self.stitched.stripes, files.reader(number)
+        digest = self.stitched.copy(reader, files.donor(number), stripe)
+        self.copied[place] = CopiedStripe(files.path(number), reader.tail.stripes[stripe].offset, digest, surveyed)
 
     def rewrite(self, segment: Segment, way: Way) -> tuple[Key, ...]:
         """Write the rows that stay into new stripes; the last keys of those.

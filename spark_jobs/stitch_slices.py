@@ -18,9 +18,8 @@ from airflow_provider_acid.spark_jobs.merged import Merged, Part
 from airflow_provider_acid.spark_jobs.open_sources import OpenSources
 from airflow_provider_acid.spark_jobs.orc_tail import read_tail_section
 from airflow_provider_acid.spark_jobs.rows_output import RowsOutput, Way, Written
-from airflow_provider_acid.spark_jobs.stitch_rows import Stitching, writing_of
-from airflow_provider_acid.spark_jobs.stitched_file import StitchedFile
-from airflow_provider_acid.spark_jobs.stripe_segments import Segment, cut_segments, gather_slices
+from airflow_provider_acid.spark_jobs.stitch_rows import Stitching, Writing, writing_of
+from airflow_provider_acid.spark_jobs.stripe_segments import Segment, cut_into_slices, slices_for
 from airflow_provider_acid.spark_jobs.stripe_survey import Survey, SurveyedFile
 
 
@@ -38,10 +37,10 @@ class SlicedRows:
     slices: tuple[tuple[int, ...], ...]
 
     @classmethod
-    def of(cls, sources: Sources, stitching: Stitching, slice_bytes: int) -> SlicedRows:
-        """Cut what is decoded into slices."""
-        segments = cut_segments(stitching.segments, slice_bytes)
-        return cls(sources, stitching.survey, segments, gather_slices(segments, slice_bytes))
+    def of(cls, sources: Sources, stitching: Stitching, slice_bytes: int, slots: int) -> SlicedRows:
+        """Cut what is decoded into slices; see :func:`~.stripe_segments.slices_for`."""
+        number = slices_for(stitching.rewritten_bytes, slice_bytes, slots)
+        return cls(sources, stitching.survey, *cut_into_slices(stitching.segments, number))
 
     def of_slice(self, number: int) -> tuple[Segment, ...]:
         """The segments of a slice."""
@@ -82,14 +81,14 @@ def join_parts(output: RowsOutput, sliced: SlicedRows, parts: Sequence[Part]) ->
     """
     survey = sliced.survey
     with writing_of(output, survey) as writing, _open_parts(output, parts) as written:
-        from_parts = _PartStripes(writing.stitched, written, sliced, parts)
+        from_parts = _PartStripes(writing, written, sliced, parts)
         last_keys: list[Key] = []
         for place, segment in enumerate(sliced.segments):
             last_keys += writing.copy(segment) if segment.is_copied else from_parts.copy(place)
         writing.stitched.seal(output.schema, output.options, last_keys, INSERT, output.calendar)
-    copied = writing.stitched.copied
     # All of its stripes are copies, so no row is read back in any other way than by its keys.
-    return output.verified(ArrowRows, Written(tuple(last_keys), survey.rows_aborted, survey.rows_deleted, copied))
+    joined = Written(tuple(last_keys), survey.rows_aborted, survey.rows_deleted, writing.copied)
+    return output.verified(ArrowRows, joined)
 
 
 def _open_parts(output: RowsOutput, parts: Sequence[Part]) -> OpenSources:
@@ -101,8 +100,8 @@ def _open_parts(output: RowsOutput, parts: Sequence[Part]) -> OpenSources:
 class _PartStripes:
     """The stripes of segments that were written apart."""
 
-    def __init__(self, stitched: StitchedFile, parts: OpenSources, sliced: SlicedRows, written: Sequence[Part]) -> None:
-        self._stitched = stitched
+    def __init__(self, writing: Writing, parts: OpenSources, sliced: SlicedRows, written: Sequence[Part]) -> None:
+        self._writing = writing
         self._parts = parts
         self._found: dict[int, tuple[int, int, tuple[Key, ...]]] = {}
         for number, (places, part) in enumerate(zip(sliced.slices, written, strict=True)):
@@ -115,5 +114,5 @@ class _PartStripes:
         """Copy a segment's stripes; their last keys."""
         number, first, last_keys = self._found[place]
         for stripe in range(first, first + len(last_keys)):
-            self._stitched.copy(self._parts.reader(number), self._parts.donor(number), stripe)
+            self._writing.copy_stripe(self._parts, number, stripe, None)
         return last_keys

@@ -32,17 +32,17 @@ class StitchedFile:
 
     :param name: how errors call it.
     :param file: takes it from its first byte on.
+    :param takes_digests: of what it copies.
     """
 
-    def __init__(self, name: str, file: BinaryIO) -> None:
+    def __init__(self, name: str, file: BinaryIO, *, takes_digests: bool = False) -> None:
         self._name = name
         self._file = file
+        self._takes_digests = takes_digests
         self._stripes: list[Any] = []
         self._statistics: list[Any] = []
         self._writers: set[OrcWriter] = set()
         self._block_bytes = 0
-        self.copied: dict[int, bytes] = {}
-        """SHA-256 of every copied stripe, by its number in this file."""
         file.write(MAGIC)
         self._end = len(MAGIC)
 
@@ -51,14 +51,16 @@ class StitchedFile:
         """Number of stripes so far."""
         return len(self._stripes)
 
-    def copy(self, reader: SourceReader, donor: Donor, stripe: int) -> None:
+    def copy(self, reader: SourceReader, donor: Donor, stripe: int) -> bytes | None:
         """Append a stripe of another file.
 
+        :returns: SHA-256 of its bytes, where digests are taken.
         :raises CorruptFileError: the file ends before the stripe.
         """
         source = donor.sections.footer.stripes[stripe]
-        self.copied[self.stripes] = self._append(reader, source.offset, stripe_bytes(source))
+        digest = self._append(reader, source.offset, stripe_bytes(source))
         self._add(donor.sections, stripe)
+        return digest
 
     @contextmanager
     def part(self) -> Iterator[SealedOutput]:
@@ -125,18 +127,19 @@ class StitchedFile:
         self._writers.add(OrcWriter.of(sections))
         self._block_bytes = max(self._block_bytes, sections.postscript.compressionBlockSize)
 
-    def _append(self, reader: SourceReader, start: int, length: int) -> bytes:
-        digest = hashlib.sha256()
+    def _append(self, reader: SourceReader, start: int, length: int) -> bytes | None:
+        digest = hashlib.sha256() if self._takes_digests else None
         reader.file.seek(start)
         while length:
             with damage_named(reader.name):
                 chunk = reader.file.read(min(length, CHUNK_BYTES))
             if not chunk:
                 raise CorruptFileError(reader.name, f"ends {length} bytes before the end of a stripe", DAMAGED)
-            digest.update(chunk)
+            if digest is not None:
+                digest.update(chunk)
             self._file.write(chunk)
             length -= len(chunk)
-        return digest.digest()
+        return None if digest is None else digest.digest()
 
 
 class _WithoutMagic:

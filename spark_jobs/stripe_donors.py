@@ -24,6 +24,7 @@ from airflow_provider_acid.spark_jobs.orc_tail import MAGIC, read_tail_section
 from airflow_provider_acid.spark_jobs.orc_writers import OrcWriter
 from airflow_provider_acid.spark_jobs.output_options import FILTERED_KINDS
 from airflow_provider_acid.spark_jobs.source_files import KEY_FIELDS, SourceReader
+from airflow_provider_acid.spark_jobs.stripe_description import StripeDescription, describe, packed_footer
 
 FILE_VERSION = (0, 12)
 """Of the ORC format; there is one other, of Hive 0.11."""
@@ -113,15 +114,18 @@ def donor_of(reader: SourceReader, schema: OrcType, options: OrcOptions) -> Dono
     return Donor(sections, writer, hashlib.sha256(end).digest())
 
 
-def may_be_copied(reader: SourceReader, donor: Donor, stripe: int, keys: KeyLimits) -> bool:
-    """Whether nothing but deleted and aborted rows would speak against copying a stripe.
+def description_for_copy(reader: SourceReader, donor: Donor, stripe: int, keys: KeyLimits) -> StripeDescription | None:
+    """What a copy of a stripe has to look like; None where more than deleted and aborted rows speaks against one.
 
     :param keys: of all its rows.
     """
+    footer = packed_footer(reader.file, donor.sections, stripe)
     statistics = donor.sections.metadata.stripeStats[stripe].colStats
     # Hive picks stripes by their limits only where there are no deltas (OrcInputFormat.SplitGenerator), and one NaN can
     # take away a whole stripe's, where its other row groups have theirs.
-    return _has_whole_rows(reader, donor, stripe) and _fit(statistics, keys) and not columns_with_nan(statistics)
+    if _has_whole_rows(reader, donor, stripe, footer) and _fit(statistics, keys) and not columns_with_nan(statistics):
+        return describe(donor.sections, stripe, footer)
+    return None
 
 
 def _knows_all_of(message: Message) -> bool:
@@ -146,12 +150,11 @@ def _has_all_statistics(sections: Sections) -> bool:
     )
 
 
-def _has_whole_rows(reader: SourceReader, donor: Donor, stripe: int) -> bool:
+def _has_whole_rows(reader: SourceReader, donor: Donor, stripe: int, packed: bytes) -> bool:
     """Whether the stripe's footer holds nothing unknown, and says that no key and no row as a whole is NULL."""
     place = donor.sections.footer.stripes[stripe]
-    reader.file.seek(place.offset + place.indexLength + place.dataLength)
     try:
-        footer = donor.sections.unpack("StripeFooter", reader.file.read(place.footerLength))
+        footer = donor.sections.unpack("StripeFooter", packed)
     except (CodecError, DecodeError, ValueError):
         return False
     return (

@@ -5,11 +5,16 @@ Pure values, so that a big bucket can be cut between segments.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, groupby
+from operator import itemgetter
 
 from airflow_provider_acid.spark_jobs.acid_keys import Key
+from airflow_provider_acid.spark_jobs.stripe_description import StripeDescription
+
+_MOST_SLICES_OF_ONE = 4
+"""A slice is cut into no more to give every slot something to do: each reads the bucket's deletes again."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +29,7 @@ class SurveyedStripe:
     :param last_key: of its last row.
     :param is_untouched: whether its bytes may be copied: all of its rows stay, and nothing else speaks against it.
     :param statistics_bytes: of its statistics, which a copy takes along; 0 where it may not be copied.
+    :param description: what its file says of it; None where it may not be copied.
     """
 
     source: int
@@ -34,6 +40,7 @@ class SurveyedStripe:
     last_key: Key
     is_untouched: bool
     statistics_bytes: int
+    description: StripeDescription | None = None
 
 
 @dataclass(frozen=True)
@@ -63,46 +70,45 @@ def plan_segments(stripes: Sequence[SurveyedStripe], small_bytes: int) -> tuple[
     return tuple(_merged(_copied_or_not(left, small_bytes)))
 
 
-def cut_segments(segments: Iterable[Segment], slice_bytes: int) -> tuple[Segment, ...]:
-    """Divide what is written anew, so that no piece has much more than a slice's bytes; a stripe stays whole.
+def slices_for(rewritten_bytes: int, slice_bytes: int, slots: int) -> int:
+    """How many slices keep all slots at work, in turns of as many slices as slots.
 
-    :param slice_bytes: 1 at least.
+    :param rewritten_bytes: of the stripes that are written anew.
+    :param slice_bytes: 1 at least; about the most of a slice, and four times the least.
+    :param slots: how many tasks run at a time.
     """
-    return tuple(
-        piece for segment in segments for piece in ([segment] if segment.is_copied else _pieces(segment, slice_bytes))
-    )
+    least = -(-rewritten_bytes // slice_bytes)
+    most = rewritten_bytes * _MOST_SLICES_OF_ONE // slice_bytes
+    return max(min(-(-least // slots) * slots, most), least)
 
 
-def _pieces(segment: Segment, slice_bytes: int) -> Iterator[Segment]:
-    """Pieces of about the same size."""
-    number = -(-segment.size_bytes // slice_bytes)
-    ends = list(accumulate(stripe.size_bytes for stripe in segment.stripes))
+def cut_into_slices(
+    segments: Sequence[Segment], slices: int
+) -> tuple[tuple[Segment, ...], tuple[tuple[int, ...], ...]]:
+    """Deal out what is written anew to so many tasks, about as much to each; a stripe stays whole.
 
-    def piece_of(place: int) -> int:
-        middle = ends[place] - segment.stripes[place].size_bytes / 2
-        return int(middle * number / segment.size_bytes)
-
-    for _, places in groupby(range(len(segment.stripes)), piece_of):
-        yield Segment(False, tuple(segment.stripes[place] for place in places))
-
-
-def gather_slices(segments: Sequence[Segment], slice_bytes: int) -> tuple[tuple[int, ...], ...]:
-    """What one task each writes anew: places of segments that are not copied, in their order.
-
-    :param segments: as :func:`cut_segments` left them.
-    :param slice_bytes: a slice has more only where one segment has more.
+    :param segments: of the whole output.
+    :returns: the segments, cut where a slice ends, and of each slice the places of its segments in them.
     """
-    slices: list[list[int]] = []
-    gathered_bytes = 0
-    for place, segment in enumerate(segments):
+    cut: list[Segment] = []
+    places: dict[int, list[int]] = {}
+    numbers = iter(_slice_numbers(segments, slices))
+    for segment in segments:
         if segment.is_copied:
+            cut.append(segment)
             continue
-        if not slices or gathered_bytes + segment.size_bytes > slice_bytes:
-            slices.append([])
-            gathered_bytes = 0
-        slices[-1].append(place)
-        gathered_bytes += segment.size_bytes
-    return tuple(map(tuple, slices))
+        for number, run in groupby(zip(segment.stripes, numbers, strict=False), itemgetter(1)):
+            places.setdefault(number, []).append(len(cut))
+            cut.append(Segment(False, tuple(stripe for stripe, _ in run)))
+    return tuple(cut), tuple(map(tuple, places.values()))
+
+
+def _slice_numbers(segments: Sequence[Segment], slices: int) -> Iterator[int]:
+    """Of every stripe that is written anew: it belongs to the slice in which its middle lies."""
+    sizes = [stripe.size_bytes for segment in segments if not segment.is_copied for stripe in segment.stripes]
+    total = sum(sizes)
+    for size, end in zip(sizes, accumulate(sizes), strict=True):
+        yield (2 * end - size) * slices // (2 * total)
 
 
 def _copied_or_not(stripes: Sequence[SurveyedStripe], small_bytes: int) -> Iterator[Segment]:

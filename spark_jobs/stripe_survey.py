@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from airflow_provider_acid.acid.plan import CopiedStripes, OrcOptions, SourceFile
 from airflow_provider_acid.filesystem import Storage
-from airflow_provider_acid.spark_jobs.acid_keys import Key, ends_of
+from airflow_provider_acid.spark_jobs.acid_keys import KeyRange, key_range_with
 from airflow_provider_acid.spark_jobs.key_filter import KeyFilter
 from airflow_provider_acid.spark_jobs.orc_schema import OrcType
 from airflow_provider_acid.spark_jobs.source_files import KEY_FIELDS, SourceReader, open_in_order
-from airflow_provider_acid.spark_jobs.stripe_donors import Donor, KeyLimits, donor_of, may_be_copied
+from airflow_provider_acid.spark_jobs.stripe_donors import Donor, KeyLimits, description_for_copy, donor_of
 from airflow_provider_acid.spark_jobs.stripe_segments import SurveyedStripe
 
 
@@ -77,7 +77,7 @@ def _look_at(
 ) -> list[SurveyedStripe]:
     """The stripe, or nothing where it has no row."""
     source, stripe = place
-    ends: tuple[Key, Key] | None = None
+    found_keys: KeyRange | None = None
     limits: KeyLimits | None = None
     rows = rows_left = 0
     for keys in reader.read_batches(stripe, KEY_FIELDS):
@@ -86,20 +86,23 @@ def _look_at(
         counts.deleted += kept.rows_deleted
         rows += keys.num_rows
         rows_left += keys.num_rows - kept.rows_aborted - kept.rows_deleted
-        ends = ends_of(keys, ends)
+        found_keys = key_range_with(found_keys, keys)
         if donor and rows == rows_left and keys.num_rows:
             limits = KeyLimits.of(keys, limits)
-    if ends is None:
+    if found_keys is None:
         return []
-    copied = donor if donor and limits and rows == rows_left and may_be_copied(reader, donor, stripe, limits) else None
+    description = None
+    if donor and limits and rows == rows_left:
+        description = description_for_copy(reader, donor, stripe, limits)
     found = SurveyedStripe(
         source=source,
         stripe=stripe,
         size_bytes=reader.tail.stripes[stripe].size_bytes,
         rows_left=rows_left,
-        first_key=ends[0],
-        last_key=ends[1],
-        is_untouched=copied is not None,
-        statistics_bytes=copied.sections.metadata.stripeStats[stripe].ByteSize() if copied else 0,
+        first_key=found_keys.first,
+        last_key=found_keys.last,
+        is_untouched=description is not None,
+        statistics_bytes=donor.sections.metadata.stripeStats[stripe].ByteSize() if donor and description else 0,
+        description=description,
     )
     return [found]

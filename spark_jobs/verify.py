@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import zoneinfo
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from airflow_provider_acid.acid.plan import OrcOptions, SourceFile
 from airflow_provider_acid.exceptions import AcidError, VerificationError
 from airflow_provider_acid.filesystem import Storage, join
-from airflow_provider_acid.spark_jobs.acid_keys import Key, ends_of
-from airflow_provider_acid.spark_jobs.exact_rows import exact_reader
-from airflow_provider_acid.spark_jobs.file_copy import digest_of
-from airflow_provider_acid.spark_jobs.key_filter import KeyFilter
+from airflow_provider_acid.spark_jobs.acid_keys import Key, KeyRange
 from airflow_provider_acid.spark_jobs.orc_schema import OrcType
 from airflow_provider_acid.spark_jobs.orc_tail import OrcTail
 from airflow_provider_acid.spark_jobs.sealed_output import acid_metadata
-from airflow_provider_acid.spark_jobs.source_files import KEY_FIELDS, SourceReader, damage_named, open_source
+from airflow_provider_acid.spark_jobs.source_files import SourceReader, open_source
 
 REPORT = "report this with the versions of pyarrow and pyorc; nothing was published"
 
@@ -41,8 +36,8 @@ class Expected:
     calendar: int
 
 
-StripeCheck = Callable[[SourceReader, int], tuple[Key, Key] | None]
-"""Reads a stripe, checks it, and gives back the keys of its first and its last row; None of no rows."""
+StripeCheck = Callable[[SourceReader, int], KeyRange | None]
+"""Reads a stripe, checks it, and gives back its first and its last key; None where it has no rows."""
 
 
 def verify_output(storage: Storage, path: str, options: OrcOptions, expected: Expected, check: StripeCheck) -> int:
@@ -100,61 +95,13 @@ def _check_values(name: str, found: tuple[int, ...] | None, wanted: tuple[int, .
 def _read_back(reader: SourceReader, expected: Expected, check: StripeCheck) -> None:
     write_ids: list[int] = []
     for stripe, wanted in enumerate(expected.last_keys):
-        ends = check(reader, stripe)
-        if ends is None:
+        keys = check(reader, stripe)
+        if keys is None:
             raise VerificationError(reader.name, f"its stripe {stripe} has no rows", REPORT)
-        first, last = ends
-        if last != wanted:
-            raise VerificationError(reader.name, f"its stripe {stripe} ends with {last}, not {wanted}", REPORT)
-        write_ids += (first[0], last[0])
+        if keys.last != wanted:
+            raise VerificationError(reader.name, f"its stripe {stripe} ends with {keys.last}, not {wanted}", REPORT)
+        write_ids += (keys.first[0], keys.last[0])
     # Column 2 is originalTransaction; Hive and Trino prune by its statistics.
     statistics = reader.tail.statistics[2]
     if (statistics.minimum, statistics.maximum) != (min(write_ids), max(write_ids)):
         raise VerificationError(reader.name, "its statistics do not fit its write ids", REPORT)
-
-
-class RowsCheck:
-    """Reads rows back, the way they were written.
-
-    :param filter_again: a new filter of the same bucket; it must find nothing to drop, and the keys in order.
-    :param zone: the zone in which the file counts timestamps; None where Arrow holds every value and may read it.
-    :param copied: SHA-256 of the stripes that were copied as bytes, by their numbers; of those the keys are read.
-    """
-
-    def __init__(
-        self, filter_again: KeyFilter, zone: str | None, copied: Mapping[int, bytes] = MappingProxyType({})
-    ) -> None:
-        self._filter_again = filter_again
-        self._zone = zone
-        self._copied = copied
-
-    def __call__(self, reader: SourceReader, stripe: int) -> tuple[Key, Key] | None:
-        """Check one stripe.
-
-        :raises VerificationError: it holds rows that should be gone, or cannot be read whole.
-        """
-        is_copied = stripe in self._copied
-        ends: tuple[Key, Key] | None = None
-        rows = 0
-        for batch in reader.read_batches(stripe, KEY_FIELDS if is_copied or self._zone is not None else None):
-            kept = self._filter_again.apply(reader.name, batch)
-            if kept.rows_aborted or kept.rows_deleted:
-                raise VerificationError(
-                    reader.name, f"holds {kept.rows_aborted} aborted and {kept.rows_deleted} deleted rows", REPORT
-                )
-            ends = ends_of(batch, ends)
-            rows += batch.num_rows
-        if is_copied:
-            self._check_bytes(reader, stripe)
-        elif self._zone is not None:
-            with damage_named(reader.name):
-                found = sum(1 for _ in exact_reader(reader, zoneinfo.ZoneInfo(self._zone)).read_stripe(stripe))
-            if found != rows:
-                raise VerificationError(reader.name, f"has {found} rows in stripe {stripe}, not {rows}", REPORT)
-        return ends
-
-    def _check_bytes(self, reader: SourceReader, stripe: int) -> None:
-        place = reader.tail.stripes[stripe]
-        reader.file.seek(place.offset)
-        if digest_of(reader.file, place.size_bytes) != self._copied[stripe]:
-            raise VerificationError(reader.name, f"its stripe {stripe} is not its source's bytes", REPORT)

@@ -5,6 +5,7 @@ result that seals it. A *run directory* lies where operator, driver and executor
 once and never changed:
 
 - ``batch.json``: number of items and how long the application waits without a sign of life;
+- ``application.json``: the application's id and the address of its user interface;
 - ``NNNN.plan.json`` or ``NNNN.skip``: the operator's word on item NNNN; ``operator.alive.K``: its sign of life;
 - ``NNNN.result.json``: the application's word on it; ``NNNN.progress.K``: how far it is;
 - ``NNNN.bucket.B.P``: a task's word that P per cent of bucket B are read;
@@ -34,6 +35,9 @@ REPLACED_FILE = "replaced.json"
 """In a staging directory: what the compaction replaced; where the rename publishes it stays until the cleaning."""
 
 BATCH_FILE = "batch.json"
+
+APPLICATION_FILE = "application.json"
+"""In a run directory: what the application says of itself; nothing depends on it."""
 
 PLAN, SKIP, RESULT = "plan.json", "skip", "result.json"
 """Kinds of an item's files in a run directory."""

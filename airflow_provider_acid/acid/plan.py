@@ -185,7 +185,8 @@ class OrcOptions:
     :param compression: ``none``, ``zlib``, ``snappy``, ``lz4`` or ``zstd``; never anything but the table's own.
     :param stripe_copy: which stripes are copied.
     :param small_stripe_share: of ``stripe_bytes``; smaller stripes that follow each other are rewritten together.
-    :param slice_bytes: about so many bytes of a bucket's stripes one task rewrites; 0 leaves all to the bucket's one.
+    :param slice_bytes: about so many bytes of a bucket's stripes one task rewrites, a quarter of them at least where
+        task slots would be idle else; 0 leaves all to the bucket's one.
     """
 
     compression: str = "zlib"

@@ -21,11 +21,18 @@ DELTA_COUNT_PROPERTY = "compactorthreshold.hive.compactor.delta.num.threshold"
 DELTA_SIZE_RATIO_PROPERTY = "compactorthreshold.hive.compactor.delta.pct.threshold"
 """Table property that overrides :attr:`Thresholds.delta_size_ratio`."""
 
+SMALL_DELTA_SHARE = 0.01
+"""A delta with a smaller share of the base's bytes is small (``metastore.deltametrics.delta.pct.threshold``)."""
+
 NO_AUTO_COMPACTION = "no_auto_compaction"
 """Property of a table, on Hive 4 also of a database, that keeps Hive's Initiator away; also in upper case."""
 
 ENROLLED = "airflow_acid.auto_compaction"
 """Table property that enrols a table here although :data:`NO_AUTO_COMPACTION` is set."""
+
+
+MAX_DIGITS = 6
+"""Digits of a ratio in a reason, after the point."""
 
 
 class TableKind(str, Enum):
@@ -94,6 +101,8 @@ class CompactionDecision:
     :param base_bytes: bytes of the base, or of the original files where there is none.
     :param delta_size_ratio: delta bytes per base byte; None where there are no base bytes.
     :param obsolete_directories: leftovers that a Cleaner may remove once no reader needs them.
+    :param obsolete_deltas: those among them that are deltas, of both kinds.
+    :param small_deltas: current deltas, of both kinds, below :data:`SMALL_DELTA_SHARE` of the base; 0 without a base.
     """
 
     type: CompactionType | None
@@ -106,6 +115,8 @@ class CompactionDecision:
     obsolete_directories: int = 0
     aborted_transactions: int = 0
     oldest_abort_seconds: float | None = None
+    obsolete_deltas: int = 0
+    small_deltas: int = 0
 
 
 def decide(
@@ -140,7 +151,14 @@ def decide(
         obsolete_directories=len(directory.obsolete),
         aborted_transactions=aborted.count,
         oldest_abort_seconds=aborted.oldest_age_seconds,
+        obsolete_deltas=sum(path.startswith(("delta_", "delete_delta_")) for path in directory.obsolete),
+        small_deltas=sum(delta.size_bytes < SMALL_DELTA_SHARE * base_bytes for delta in directory.deltas),
     )
+
+
+def demanded(decision: CompactionDecision, type: CompactionType) -> CompactionDecision:
+    """The decision where somebody asks for a compaction of this type, whatever the thresholds say of it."""
+    return replace(decision, type=type, reason=f"{type.value}: asked for ({decision.reason})")
 
 
 def _too_many_aborts(
@@ -166,20 +184,27 @@ def _by_size(
     ratio_text = "no base"
     if has_base:
         ratio, limit = _java_ratio(delta_bytes, base_bytes), _float32(thresholds.delta_size_ratio)
-        compared = ">" if ratio > limit else "<="
-        ratio_text = f"ratio {ratio:.2f} {compared} {limit:.2f}" if base_bytes else "no data"
+        ratio_text = f"ratio {_compared(ratio, limit)}" if base_bytes else "no data"
         if ratio > limit:
             return CompactionType.MAJOR, ratio_text
         if hive_version == 4 and delta_bytes == 0 and _has_obsolete_base(directory):
             return CompactionType.MAJOR, "an obsolete base waits to be cleaned"
     count, limit_count = len(directory.deltas), thresholds.delta_count
     if count <= limit_count:
-        return None, f"{count} deltas <= {limit_count}; {ratio_text}"
+        return None, f"{count} deltas ≤ {limit_count}; {ratio_text}"
     reason = f"{count} deltas > {limit_count}; {ratio_text}"
     obstacle = None if not has_base else _minor_obstacle(directory, hive_version, kind)
     if not has_base or obstacle:
         return CompactionType.MAJOR, f"{reason}; {obstacle}" if obstacle else reason
     return CompactionType.MINOR, reason
+
+
+def _compared(value: float, limit: float) -> str:
+    """Both with as many digits as it takes to see that they differ, where they do."""
+    digits = 2
+    while value != limit and digits < MAX_DIGITS and f"{value:.{digits}f}" == f"{limit:.{digits}f}":
+        digits += 1
+    return f"{value:.{digits}f} {'>' if value > limit else '≤'} {limit:.{digits}f}"
 
 
 def _minor_obstacle(directory: AcidDirectory, hive_version: int, kind: TableKind) -> str | None:

@@ -18,6 +18,7 @@ from airflow_provider_acid.acid.plan import CompactionType
 from airflow_provider_acid.acid.result import CompactionResult
 from airflow_provider_acid.compaction.active import ActiveCompaction, Waiting
 from airflow_provider_acid.compaction.finishing import Finished
+from airflow_provider_acid.compaction.opening import Opening
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
 from airflow_provider_acid.compaction.progress import Progress
 from airflow_provider_acid.compaction.run_directory import RunDirectory
@@ -47,6 +48,8 @@ class CompactionBatch:
         back (``hive.compactor.worker.timeout``).
     :param poll_seconds: time between two looks at the run directory, and the least between two signs of life; a sign
         comes sooner where this is more than a hundredth of the application's idle time-out.
+    :param opening: partitions that are not begun when it is over are left out; None for no such limit. What is in
+        work by then is finished.
     """
 
     def __init__(
@@ -58,6 +61,7 @@ class CompactionBatch:
         max_active: int,
         worker_timeout_seconds: float = 86_400.0,
         poll_seconds: float = 1.0,
+        opening: Opening | None = None,
     ) -> None:
         self._pending = deque(enumerate(items))
         self._count = len(items)
@@ -66,6 +70,7 @@ class CompactionBatch:
         self._max_active = max_active
         self._worker_timeout_seconds = worker_timeout_seconds
         self._poll_seconds = poll_seconds
+        self._opening = opening
         self._active: dict[int, ActiveCompaction] = {}
         self._waiting: dict[int, Waiting] = {}
         self._handed_over: set[int] = set()
@@ -73,7 +78,7 @@ class CompactionBatch:
         self._outcomes: dict[int, Outcome] = {}
         self._run: RunDirectory | None = None
         self._last_beat_monotonic = -math.inf
-        self._progress = Progress()
+        self._progress = Progress(len(items))
         self._planned = threading.Event()
         self._application_ended = threading.Event()
         self._stopped = threading.Event()
@@ -146,7 +151,7 @@ class CompactionBatch:
         while self._pending and self._in_transaction < self._max_active and not self._stopped.is_set():
             self._beat()
             item, due = self._pending.popleft()
-            begun = worker.begin(due)
+            begun = self._too_late(due) or worker.begin(due)
             if isinstance(begun, Outcome):
                 self._end(item, begun)
             elif begun.adopted is not None:
@@ -156,6 +161,11 @@ class CompactionBatch:
                 self._hand_over(worker, item, begun)
         if self._run is not None:
             self._planned.set()
+
+    def _too_late(self, due: DuePartition) -> Outcome | None:
+        if self._opening is None or not self._opening.is_over:
+            return None
+        return Outcome(due.entity, OutcomeState.SKIPPED, f"left to the next run: {self._opening.why_over}")
 
     @property
     def _in_transaction(self) -> int:

@@ -180,6 +180,7 @@ class Finisher:
             plan.input_bytes,
             sum(file.size_bytes for file in result.files),
             sum(file.rows_out for file in result.files),
+            round(time.monotonic() - active.begun_monotonic, 3),
         )
 
     def _tidy_up(self, active: ActiveCompaction) -> None:

@@ -14,6 +14,7 @@ from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.attempts import pool_of_worker
 from airflow_provider_acid.compaction.failures import FAILED_COMPACTIONS_THRESHOLD, failures_in_a_row
 from airflow_provider_acid.compaction.housekeeping_report import Chore, Deed, HousekeepingReport, Stuck, StuckKind
+from airflow_provider_acid.compaction.queue_figures import queue_figures
 from airflow_provider_acid.compaction.recovery import Recovery
 from airflow_provider_acid.compaction.run_directory import remove_dead_runs
 from airflow_provider_acid.compaction.selection import TableSelection
@@ -85,7 +86,8 @@ class Housekeeper:
         ready = [row for of_entity in rows.values() for row in of_entity if row.waits_to_be_cleaned]
         self._keep(ready, findings)
         stuck = find_stuck(self._client, self._queue, self._settings, rows)
-        return HousekeepingReport(tuple(findings.deeds), (*stuck, *findings.stuck), self._forgotten(ready))
+        queue = queue_figures(rows, self._client.server_now_ms)
+        return HousekeepingReport(tuple(findings.deeds), (*stuck, *findings.stuck), self._forgotten(ready), queue)
 
     def _settle(self, rows: RowsByEntity, findings: _Findings) -> None:
         """Rows whose workers had all but finished: committed, failed, or claimed again."""

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from enum import Enum
 
 from airflow_provider_acid.acid.entity import Entity
-
-LINES = 50
-"""Lines of one table in the log, and items of one list in the XCom, at most."""
+from airflow_provider_acid.compaction.queue_figures import QueueFigures
+from airflow_provider_acid.compaction.text_table import LINES, text_table
 
 
 class Chore(str, Enum):
@@ -65,19 +63,21 @@ class HousekeepingReport:
     """What one round of housekeeping came to.
 
     :param to_clean: partitions whose finished compactions nobody seems to clean, for the cleaner.
+    :param queue: how the queue stands after it, for the tables of the selection.
     """
 
     deeds: tuple[Deed, ...]
     stuck: tuple[Stuck, ...]
     to_clean: tuple[Entity, ...]
+    queue: QueueFigures = field(default_factory=QueueFigures)
 
     def lines(self) -> list[str]:
         """Two small tables for the log."""
         done = [(deed.chore.value, str(deed.entity), deed.message) for deed in self.deeds]
         stuck = [(item.kind.value, item.subject, _age(item.age_seconds), item.message) for item in self.stuck]
         return [
-            *_table("done", ("chore", "partition", "what"), done),
-            *_table("stuck", ("kind", "subject", "age", "what"), stuck),
+            *text_table("done", ("chore", "partition", "what"), done),
+            *text_table("stuck", ("kind", "subject", "age", "what"), stuck),
         ]
 
     def to_json(self) -> dict[str, object]:
@@ -87,20 +87,6 @@ class HousekeepingReport:
             "stuck": [{**asdict(item), "kind": item.kind.value} for item in self.stuck[:LINES]],
             "partitions": [asdict(entity) for entity in self.to_clean],
         }
-
-
-def _table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    if not rows:
-        return [f"{title}: nothing"]
-    shown = [header, *rows[:LINES]]
-    widths = [max(len(row[column]) for row in shown) for column in range(len(header) - 1)]
-    lines = [f"{title}: {len(rows)}", *(_line(row, widths) for row in shown)]
-    return lines if len(rows) <= LINES else [*lines, f"... and {len(rows) - LINES} more"]
-
-
-def _line(cells: Sequence[str], widths: Iterable[int]) -> str:
-    padded = [cell.ljust(width) for cell, width in zip(cells, widths, strict=False)]
-    return "  " + "  ".join([*padded, cells[-1]])
 
 
 def _age(seconds: float | None) -> str:

@@ -3,31 +3,45 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Generator, Iterator, Sequence, Set
 from contextlib import closing
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from airflow_provider_acid.acid.candidates import Candidates
 from airflow_provider_acid.acid.directory import AcidDirectory
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import CompactionType, FileFormat
-from airflow_provider_acid.acid.planning import choose
+from airflow_provider_acid.acid.plan import CompactionType
+from airflow_provider_acid.acid.planning import Choice, choose
+from airflow_provider_acid.acid.read_cost import read_cost_bytes
 from airflow_provider_acid.acid.thresholds import (
     CompactionDecision,
     TableKind,
     auto_compaction,
     decide,
+    demanded,
 )
 from airflow_provider_acid.acid.write_ids import compactor_list
 from airflow_provider_acid.compaction.aborts import AbortAges, aborted_write_ids
+from airflow_provider_acid.compaction.demand import Demand
 from airflow_provider_acid.compaction.eligibility import table_refusal
+from airflow_provider_acid.compaction.evaluation_progress import EvaluationProgress
 from airflow_provider_acid.compaction.failures import FAILED_COMPACTIONS_THRESHOLD, failures_in_a_row
 from airflow_provider_acid.compaction.looking import NotSeen, Place, Seen, TableView, in_order, look
 from airflow_provider_acid.compaction.outcomes import DuePartition
+from airflow_provider_acid.compaction.queue_figures import QueueFigures, queue_figures
 from airflow_provider_acid.compaction.selection import TableSelection
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.snapshot import current_txns
-from airflow_provider_acid.compaction.table_listing import RowsByEntity, locations, matching_databases, rows_by_entity
+from airflow_provider_acid.compaction.table_listing import (
+    Locations,
+    RowsByEntity,
+    demanded_location,
+    locations,
+    matching_databases,
+    rows_by_entity,
+)
 from airflow_provider_acid.exceptions import AcidError, ConfigurationError, ObjectNotFoundError, RefusedError
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.pools import RequestPool
@@ -47,26 +61,49 @@ Places = Generator[Place | NotSeen, None, None]
 
 @dataclass(frozen=True)
 class Evaluated:
-    """One partition's figures and what follows from them."""
+    """One partition's figures and what follows from them.
+
+    :param read_cost_bytes: what its deltas cost readers; see :mod:`~airflow_provider_acid.acid.read_cost`.
+    :param input_bytes: what its compaction reads; 0 where none is due, or possible.
+    """
 
     entity: Entity
     decision: CompactionDecision
+    read_cost_bytes: int = 0
+    input_bytes: int = 0
 
 
 @dataclass(frozen=True)
 class Evaluation:
     """What one look at a selection of tables gave.
 
-    :param due: partitions to compact now, worst first.
+    :param due: partitions to compact now: requests of others, then by what their deltas cost readers, worst first.
     :param evaluated: every partition that was looked at, with its figures.
     :param skipped: tables and partitions that were not evaluated or not asked for, each with the reason.
+    :param refused: those of them that somebody has to look at: they cannot be compacted, or not be looked at.
     :param foreign: other people's requests that wait and are not served.
+    :param queue: how the queue stands, for the tables of the selection.
     """
 
     due: tuple[DuePartition, ...] = ()
     evaluated: tuple[Evaluated, ...] = ()
     skipped: tuple[str, ...] = ()
     foreign: tuple[CompactionRow, ...] = ()
+    refused: tuple[str, ...] = ()
+    queue: QueueFigures = field(default_factory=QueueFigures)
+
+
+class EvaluationObserver(Protocol):
+    """Is told of every partition while an evaluation goes on; it must neither fail nor take time."""
+
+    def saw(self, seen: Seen, decision: CompactionDecision, hindrance: str | None) -> None:
+        """A partition was looked at.
+
+        :param hindrance: why it is not asked for although it is due; None where it is, or is not due.
+        """
+
+    def passed_over(self, entity: Entity, reason: str) -> None:
+        """A partition exists but was not looked at, or could not be."""
 
 
 @dataclass
@@ -74,14 +111,21 @@ class _Findings:
     due: list[tuple[float, DuePartition]] = field(default_factory=list)
     evaluated: list[Evaluated] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
     foreign: list[CompactionRow] = field(default_factory=list)
     requested: set[Entity] = field(default_factory=set)
+
+    def refuse(self, reason: str) -> None:
+        self.skipped.append(reason)
+        self.refused.append(reason)
 
 
 class Initiator:
     """Evaluates tables; belongs to one thread, like its client.
 
     :param writes: what the metastore's database knows; asked only where the settings' candidates are ``written``.
+    :param demand: what somebody asks for by hand, beside the thresholds; such a selection names one table.
+    :param observer: is told of every partition.
     :raises ConfigurationError: they are, and there is no database to ask.
     """
 
@@ -91,19 +135,24 @@ class Initiator:
         queue: CompactionQueue,
         settings: CompactionSettings,
         writes: WriteRecords | None = None,
+        demand: Demand = Demand(),  # noqa: B008 - immutable
+        observer: EvaluationObserver | None = None,
     ) -> None:
         self._client = client
         self._queue = queue
         self._settings = settings
         self._policy = settings.policy(queue.publishes_by_commit)
+        self._observer = observer
         self._writes = None if settings.candidates is Candidates.ALL else _needed(writes)
+        self._demand = demand
+        self._progress = EvaluationProgress()
 
     def evaluate(self, selection: TableSelection) -> Evaluation:
         """Look at all tables of a selection once.
 
-        :raises AcidError: a table that is named without wildcards does not exist or cannot be compacted; the
-            metastore does not answer. What a pattern matches is skipped with its reason instead, and so is every
-            partition that cannot be looked at, also where its storage does not answer.
+        :raises AcidError: a table that is named without wildcards, or a partition that is demanded, does not exist;
+            such a table cannot be compacted; the metastore does not answer. What a pattern matches is skipped with its
+            reason instead, and so is every partition that cannot be looked at, also where its storage does not answer.
         """
         findings = _Findings()
         rows = rows_by_entity(self._queue, selection)
@@ -118,6 +167,8 @@ class Initiator:
             tuple(findings.evaluated),
             tuple(findings.skipped),
             tuple(findings.foreign),
+            tuple(findings.refused),
+            queue_figures(rows, self._client.server_now_ms),
         )
 
     def _tables(self, selection: TableSelection, findings: _Findings) -> Iterator[TableInfo]:
@@ -172,21 +223,30 @@ class Initiator:
         visible = txns if self._queue.publishes_by_commit else None
         names = [table.full_table_name for table in tables]
         write_ids = {ids.full_table_name: ids for ids in self._client.valid_write_ids(names, str(txns))}
-        for table in tables:
+        for number, table in enumerate(tables, start=1):
+            self._progress.table(number, len(tables))
             of_table = compactor_list(write_ids[table.full_table_name])
             try:
                 thresholds = self._settings.thresholds.for_table(table.parameters)
                 kind = TableKind.of(table.parameters) or TableKind.FULL_ACID
                 view = TableView(table, kind, thresholds, visible, of_table)
-                with closing(locations(self._client, table, self._recorded(table))) as found:
+                with closing(self._locations(table)) as found:
                     for entity, location, partition in found:
                         if entity in requested:
+                            self._pass_over(entity, "its request waits in the metastore's queue")
                             continue
                         of_entity = rows.get(entity)
                         reason = self._reason_to_leave_alone(entity, of_entity) if of_entity else None
+                        if reason:
+                            self._pass_over(entity, reason)
                         yield NotSeen(reason) if reason else Place(view, entity, location, partition)
             except (ConfigurationError, ObjectNotFoundError) as error:
                 yield NotSeen(_unless_named(error, table, selection))
+
+    def _locations(self, table: TableInfo) -> Locations:
+        if self._demand.partition is not None:
+            return demanded_location(self._client, table, self._demand.partition)
+        return locations(self._client, table, self._recorded(table), self._progress.expect)
 
     def _recorded(self, table: TableInfo) -> Set[str | None] | None:
         """The partitions to which writes are recorded; None where all are looked at."""
@@ -202,9 +262,13 @@ class Initiator:
         ages = AbortAges(self._client)
         with closing(places), closing(in_order(self._look, places, self._settings.listing_threads)) as looks:
             for found in looks:
+                self._progress.looked_at()
                 if isinstance(found, NotSeen):
-                    findings.skipped.append(found.reason)
-                    if found.failed is not None:
+                    if found.failed is None:
+                        findings.skipped.append(found.reason)
+                    else:
+                        findings.refuse(found.reason)
+                        self._pass_over(found.failed, found.reason)
                         log.warning("%s: not evaluated: %s", found.failed, found.reason)
                     continue
                 try:
@@ -221,9 +285,22 @@ class Initiator:
         decision = decide(
             seen.directory, view.thresholds, hive_version=self._hive_version, kind=view.kind, aborted=aborted
         )
-        findings.evaluated.append(Evaluated(entity, decision))
+        if self._demand.type is not None:
+            decision = demanded(decision, self._demand.type)
+        cost_bytes = read_cost_bytes(seen.directory)
+        choice, hindrance = None, None
         if decision.type is not None:
-            self._add_due(entity, decision.type, decision, seen.directory, seen.files, findings)
+            choice, hindrance = self._possible(seen, decision.type, findings)
+        input_bytes = 0 if choice is None else _input_bytes(choice, seen.directory)
+        findings.evaluated.append(Evaluated(entity, decision, cost_bytes, input_bytes))
+        if decision.type is not None and choice is not None:
+            findings.due.append((cost_bytes, DuePartition(entity, decision.type, decision.reason)))
+        if self._observer is not None:
+            self._observer.saw(seen, decision, hindrance)
+
+    def _pass_over(self, entity: Entity, reason: str) -> None:
+        if self._observer is not None:
+            self._observer.passed_over(entity, reason)
 
     @property
     def _hive_version(self) -> int:
@@ -231,8 +308,11 @@ class Initiator:
 
     def _reason_to_leave_alone(self, entity: Entity, rows: list[CompactionRow]) -> str | None:
         failures = failures_in_a_row(rows, count_deaths=False)
-        if failures >= FAILED_COMPACTIONS_THRESHOLD:
-            return f"{entity}: the last {failures} compactions failed; compact it by hand once the cause is removed"
+        if failures >= FAILED_COMPACTIONS_THRESHOLD and self._demand.type is None:
+            return (
+                f"{entity}: the last {failures} compactions failed. Remedy: remove the cause, then compact it by "
+                "the DAG acid_compact_table with type major or minor."
+            )
         waiting = [row for row in rows if row.state is CompactionState.READY_FOR_CLEANING]
         if waiting and not self._queue.publishes_by_commit:
             return f"{entity}: request {waiting[0].id} waits to be cleaned, and Hive 3 takes no other meanwhile"
@@ -241,6 +321,8 @@ class Initiator:
     def _meet_foreign_requests(self, rows: RowsByEntity, findings: _Findings) -> None:
         """Serve or report every waiting request of others, also for tables that are not evaluated."""
         for entity, of_entity in rows.items():
+            if self._demand.partition not in (None, entity.partition):
+                continue
             for row in of_entity:
                 if row.state is CompactionState.INITIATED and RequestPool.parse(row.pool) is None:
                     findings.requested.add(entity)
@@ -253,27 +335,27 @@ class Initiator:
             return
         reason = f"request {row.id} ({row.type}) made by somebody else"
         due = DuePartition(row.entity, CompactionType(row.type), reason, row.id)
-        findings.due.append((float("inf"), due))
+        findings.due.append((math.inf, due))
 
-    def _add_due(
-        self,
-        entity: Entity,
-        type: CompactionType,
-        decision: CompactionDecision,
-        directory: AcidDirectory,
-        files: FileFormat,
-        findings: _Findings,
-    ) -> None:
+    def _possible(
+        self, seen: Seen, type: CompactionType, findings: _Findings
+    ) -> tuple[Choice, None] | tuple[None, str]:
+        """What a compaction of this type would do; or why it is refused, or has nothing to do."""
+        entity, directory = seen.place.entity, seen.directory
         try:
-            choice = choose(entity, directory, files, type, self._policy)
+            choice = choose(entity, directory, seen.files, type, self._policy)
         except RefusedError as error:
-            findings.skipped.append(str(error))
-            return
+            findings.refuse(str(error))
+            return None, str(error)
         if choice.nothing is not None and not directory.obsolete and not directory.aborted:
             findings.skipped.append(f"{entity}: {choice.nothing}")
-            return
-        read_cost = float(decision.delta_count + decision.delete_delta_count)
-        findings.due.append((read_cost, DuePartition(entity, type, decision.reason)))
+            return None, choice.nothing
+        return choice, None
+
+
+def _input_bytes(choice: Choice, directory: AcidDirectory) -> int:
+    originals = directory.originals if choice.type is CompactionType.MAJOR else ()
+    return sum(part.size_bytes for part in (*choice.inputs, *originals))
 
 
 def _needed(writes: WriteRecords | None) -> WriteRecords:

@@ -71,6 +71,7 @@ class Outcome:
     :param bytes_before: bytes of the merged input files.
     :param bytes_after: bytes of the published files.
     :param rows: rows in the published files.
+    :param seconds: from the begin of its work to its commit; None where nothing was published.
     """
 
     entity: Entity
@@ -81,6 +82,7 @@ class Outcome:
     bytes_before: int = 0
     bytes_after: int = 0
     rows: int = 0
+    seconds: float | None = None
 
     def to_json(self) -> dict[str, object]:
         """The value as a small JSON object."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Set
+from collections.abc import Callable, Generator, Iterator, Set
 from contextlib import closing
 from fnmatch import fnmatchcase
 
@@ -10,11 +10,13 @@ from airflow_provider_acid.acid.candidates import written_partitions
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.looking import in_advance
 from airflow_provider_acid.compaction.selection import TableSelection
+from airflow_provider_acid.exceptions import ObjectNotFoundError
 from airflow_provider_acid.metastore.catalog import PARTITIONS_PER_CALL
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.queue import CompactionQueue
 from airflow_provider_acid.metastore.values import CompactionRow, PartitionInfo, TableInfo
 
+Locations = Generator[tuple[Entity, str, PartitionInfo | None], None, None]
 RowsByEntity = dict[Entity, list[CompactionRow]]
 
 
@@ -36,9 +38,33 @@ def matching_databases(client: AcidMetastoreClient, selection: TableSelection) -
     ]
 
 
+def demanded_location(client: AcidMetastoreClient, table: TableInfo, partition: str) -> Locations:
+    """One partition with the URI of its directory, as :func:`locations` gives all.
+
+    :raises ObjectNotFoundError: the table has no such partition.
+    """
+    if not table.partition_keys:
+        raise ObjectNotFoundError(
+            f"partition {partition} of table {table.full_table_name}",
+            "does not exist, for the table has no partitions",
+            "leave the partition empty",
+        )
+    # By its exact name: a database that ignores case would find it by another, under which no reader is met by a lock.
+    if partition not in client.get_partition_names(table.database, table.name):
+        raise ObjectNotFoundError(
+            f"partition {partition} of table {table.full_table_name}",
+            "does not exist",
+            "spell it exactly as SHOW PARTITIONS does, or check whether it was dropped",
+        )
+    yield from _placed(table, client.get_partitions(table.database, table.name, [partition]))
+
+
 def locations(
-    client: AcidMetastoreClient, table: TableInfo, recorded: Set[str | None] | None = None
-) -> Generator[tuple[Entity, str, PartitionInfo | None], None, None]:
+    client: AcidMetastoreClient,
+    table: TableInfo,
+    recorded: Set[str | None] | None = None,
+    expect: Callable[[int], None] = lambda count: None,
+) -> Locations:
     """What of a table is compacted, each with the URI of its directory: its partitions, or the table itself.
 
     Of many partitions the next batch is fetched while the one before is worked on, over a connection of its own.
@@ -46,15 +72,18 @@ def locations(
 
     :param recorded: partitions to which writes are recorded, where only those are wanted; see
         :func:`~airflow_provider_acid.acid.candidates.written_partitions`.
+    :param expect: told how many there are, before the first comes.
     """
     if recorded is not None and not recorded:
         return
     if not table.partition_keys:
+        expect(1)
         yield Entity(table.database, table.name), table.location, None
         return
     names = client.get_partition_names(table.database, table.name)
     if recorded is not None:
         names = written_partitions(names, recorded)
+    expect(len(names))
     if len(names) <= PARTITIONS_PER_CALL:
         yield from _placed(table, client.get_partitions(table.database, table.name, names))
         return

@@ -9,11 +9,18 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.common.compat.sdk import BaseHook
+from airflow.providers.common.compat.sdk import AirflowNotFoundException, BaseHook
 from sqlalchemy.engine import URL
 
 from airflow_provider_acid.exceptions import AcidError, ConfigurationError
 from airflow_provider_acid.filesystem import Storages
+from airflow_provider_acid.hooks.connection_form import (
+    CONNECTION_TYPE,
+    HIDDEN_FIELDS,
+    PLACEHOLDERS,
+    RELABELING,
+    airflow_2_widgets,
+)
 from airflow_provider_acid.hooks.database_url import database_url
 from airflow_provider_acid.hooks.s3_key import s3_credentials
 from airflow_provider_acid.metastore.client import AcidMetastoreClient, MetastoreFacts
@@ -90,21 +97,18 @@ class AcidMetastoreHook(BaseHook):
 
     conn_name_attr = "hive_acid_conn_id"
     default_conn_name = "hive_acid_default"
-    conn_type = "hive_acid"
+    conn_type = CONNECTION_TYPE
     hook_name = "Hive ACID metastore"
 
     @staticmethod
+    def get_connection_form_widgets() -> dict[str, Any]:
+        """The fields of Airflow 2's connection form; Airflow 3 reads the provider info."""
+        return airflow_2_widgets()
+
+    @staticmethod
     def get_ui_field_behaviour() -> dict[str, Any]:
-        """The connection form of Airflow 2, which has no fields for extra; Airflow 3 reads the provider info."""
-        return {
-            "hidden_fields": ["schema", "login", "password"],
-            "relabeling": {"host": "Metastore hosts", "port": "Thrift port"},
-            "placeholders": {
-                "host": "metastore-1.example.org,metastore-2.example.org:9084",
-                "port": str(DEFAULT_PORT),
-                "extra": '{"timeout_seconds": 60, "user": "compactor", "metastore_db_conn_id": "metastore_db"}',
-            },
-        }
+        """Names and examples of the other fields there; Airflow 3 reads the provider info."""
+        return {"hidden_fields": list(HIDDEN_FIELDS), "relabeling": RELABELING, "placeholders": PLACEHOLDERS}
 
     def __init__(self, hive_acid_conn_id: str = default_conn_name) -> None:
         super().__init__()
@@ -113,17 +117,26 @@ class AcidMetastoreHook(BaseHook):
     def endpoint(self) -> MetastoreEndpoint:
         """Where the metastore is and how to talk to it.
 
-        :raises ConfigurationError: the connection names no host, or an address or time-out that cannot be used, or
-            the one that its S3 options name holds no key.
+        :raises ConfigurationError: a connection does not exist; the metastore's names no host, or an address or
+            time-out that cannot be used, or the one that its S3 options name holds no key.
         """
-        connection = self.get_connection(self.hive_acid_conn_id)
+        connection = self._found(self.hive_acid_conn_id, f"make one of type {self.hook_name}")
         database_id = connection.extra_dejson.get("metastore_db_conn_id")
-        endpoint = endpoint_of(connection, self.get_connection(str(database_id)) if database_id else None)
+        endpoint = endpoint_of(connection, self._database_connection(database_id) if database_id else None)
         key_id = endpoint.storages.s3.connection_id
         if key_id is None:
             return endpoint
-        key = s3_credentials(self.get_connection(key_id))
+        key = s3_credentials(self._found(key_id, "make it, or take connection_id out of the S3 options"))
         return replace(endpoint, storages=replace(endpoint.storages, s3_credentials=key))
+
+    def _database_connection(self, conn_id: object) -> Connection:
+        return self._found(str(conn_id), "make it, or correct metastore_db_conn_id in the hive_acid connection's extra")
+
+    def _found(self, conn_id: str, remedy: str) -> Connection:
+        try:
+            return self.get_connection(conn_id)
+        except AirflowNotFoundException as error:
+            raise ConfigurationError(f"connection {conn_id}", "does not exist", remedy) from error
 
     def get_conn(self) -> AcidMetastoreClient:
         """A client for the calling thread; a context manager that closes its connection."""

@@ -12,18 +12,21 @@ from airflow.providers.common.compat.sdk import AirflowException, AirflowSkipExc
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.cleaner import Cleaner, Cleaning, CleaningState
+from airflow_provider_acid.hooks.health import record_task_history
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
+from airflow_provider_acid.links.compaction import AcidPageLink
+from airflow_provider_acid.operators.batch_name import NamedByPartitions
+from airflow_provider_acid.operators.killed import UnwindsWhenKilled
 from airflow_provider_acid.parameters import as_entities, as_number
+from airflow_provider_acid.signals.stats import cleaner_cycle
 from airflow_provider_acid.triggers.cleaner import CleaningTrigger, cleaning_settings
+from airflow_provider_acid.triggers.wait import TRIGGER_GRACE_SECONDS, WaitEvent
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context, XComArg
 
-TRIGGER_GRACE_SECONDS = 60.0
-"""The trigger ends itself at the deadline; Airflow's own time-out only catches one that does not."""
 
-
-class AcidCleanerOperator(BaseOperator):
+class AcidCleanerOperator(NamedByPartitions, UnwindsWhenKilled, BaseOperator):
     """Cleans up after compactions, as Hive's Cleaner does.
 
     Waits until every transaction has ended that may have begun to read before the compaction was committed, deletes
@@ -53,6 +56,7 @@ class AcidCleanerOperator(BaseOperator):
         "retention_seconds",
     )
     template_fields_renderers: ClassVar[dict[str, str]] = {"partitions": "json"}
+    operator_extra_links = (AcidPageLink(),)
     ui_color = "#dcedc8"
 
     def __init__(
@@ -81,22 +85,34 @@ class AcidCleanerOperator(BaseOperator):
         :raises AirflowException: cleaning a partition failed; its files and its row are as the message says.
         :raises AirflowSkipException: the deadline passed while readers were still there.
         """
-        return self._clean_or_wait(time.time() + as_number("deadline_seconds", self.deadline_seconds), [])
+        AcidPageLink().push_page_of(context, as_entities("partitions", self.partitions))
+        deadline = time.time() + as_number("deadline_seconds", self.deadline_seconds)
+        with self._unwinding_when_killed():
+            return self._clean_or_wait(context, deadline, [])
 
     def execute_complete(
-        self, context: Context, event: dict[str, str], deadline: float, done: list[dict[str, object]]
+        self, context: Context, event: WaitEvent, done: list[dict[str, object]] | None = None
     ) -> list[dict[str, object]]:
-        """Go on after the wait; errors as for :meth:`execute`."""
+        """Go on after the wait; errors as for :meth:`execute`.
+
+        :param done: what was cleaned before it.
+        """
         if event["state"] == "error":
             raise AirflowException(event["message"])
-        return self._clean_or_wait(deadline, done)
+        with self._unwinding_when_killed():
+            return self._clean_or_wait(context, event["deadline"], done or [])
 
-    def _clean_or_wait(self, deadline: float, done: list[dict[str, object]]) -> list[dict[str, object]]:
+    def _clean_or_wait(
+        self, context: Context, deadline: float, done: list[dict[str, object]]
+    ) -> list[dict[str, object]]:
         entities = as_entities("partitions", self.partitions)
         poll_seconds = as_number("poll_seconds", self.poll_seconds)
         while True:
             cleanings = self._clean(entities)
-            done = done + [item.to_json() for item in cleanings if item.state is not CleaningState.WAITING]
+            ended = [item for item in cleanings if item.state is not CleaningState.WAITING]
+            if ended:
+                self._record(context, ended)
+            done = done + [item.to_json() for item in ended]
             failures = [f"{item.entity}: {item.message}" for item in cleanings if item.state is CleaningState.FAILED]
             if failures:
                 raise AirflowException("; ".join(failures))
@@ -104,10 +120,14 @@ class AcidCleanerOperator(BaseOperator):
             if not waiting:
                 return done
             if time.time() >= deadline:
-                raise AirflowSkipException("; ".join(f"{item.entity} {item.message}" for item in waiting))
+                still = "; ".join(f"{item.entity} {item.message}" for item in waiting)
+                raise AirflowSkipException(f"{still}. The time for it is over: the next run cleans it.")
             if self.deferrable:
                 self._defer(waiting, deadline, poll_seconds, done)
             time.sleep(min(poll_seconds, max(deadline - time.time(), 0)))
+
+    def _record(self, context: Context, ended: Sequence[Cleaning]) -> None:
+        record_task_history(self.hive_acid_conn_id, context, lambda make: make.of_cleanings(ended))
 
     def _defer(
         self, waiting: Sequence[Cleaning], deadline: float, poll_seconds: float, done: list[dict[str, object]]
@@ -121,15 +141,17 @@ class AcidCleanerOperator(BaseOperator):
                 self._retention_seconds(),
             ),
             method_name="execute_complete",
-            kwargs={"deadline": deadline, "done": done},
+            kwargs={"done": done},
             timeout=timedelta(seconds=max(deadline - time.time(), 0) + TRIGGER_GRACE_SECONDS),
         )
 
     def _clean(self, entities: Sequence[Entity]) -> tuple[Cleaning, ...]:
         endpoint = AcidMetastoreHook(self.hive_acid_conn_id).endpoint()
         settings = replace(cleaning_settings(self._retention_seconds()), storages=endpoint.storages)
-        with endpoint.open() as client:
+        tags = {"conn_id": self.hive_acid_conn_id, "dag_id": self.dag_id}
+        with cleaner_cycle(tags) as measured, endpoint.open() as client:
             cleanings = Cleaner(client, endpoint.open_queue(client), settings).clean(entities)
+            measured(cleanings)
         for item in cleanings:
             self.log.info("%s: %s: %s", item.entity, item.state.value, item.message)
         return cleanings

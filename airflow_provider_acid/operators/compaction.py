@@ -16,7 +16,9 @@ from airflow.providers.common.compat.sdk import AirflowException, AirflowFailExc
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.active import ActiveCompaction
+from airflow_provider_acid.compaction.application_watch import watch_application
 from airflow_provider_acid.compaction.batch import CompactionBatch
+from airflow_provider_acid.compaction.opening import Opening
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
 from airflow_provider_acid.compaction.package_archive import compaction_script, write_package_archive
 from airflow_provider_acid.compaction.run_directory import IDLE_TIMEOUT_SECONDS, RunDirectory
@@ -24,19 +26,38 @@ from airflow_provider_acid.compaction.settings import CompactionSettings, LockTi
 from airflow_provider_acid.compaction.worker import Worker
 from airflow_provider_acid.config import configured_settings, job_queue
 from airflow_provider_acid.deploy_mode import check_deploy_mode
+from airflow_provider_acid.hooks.health import record_task_history
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook, MetastoreEndpoint
+from airflow_provider_acid.links.compaction import AcidPageLink, SparkUiLink
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
-from airflow_provider_acid.parameters import as_boolean, as_due_partitions, as_integer, as_number, as_word
+from airflow_provider_acid.metastore.transport import MetastoreAddress
+from airflow_provider_acid.operators.batch_name import NamedByPartitions
+from airflow_provider_acid.parameters import (
+    as_boolean,
+    as_due_partitions,
+    as_integer,
+    as_number,
+    as_time_window,
+    as_word,
+)
+from airflow_provider_acid.signals.asset_events import fill_asset_events
+from airflow_provider_acid.signals.lineage import lineage_of
+from airflow_provider_acid.signals.measurements import of_outcomes
+from airflow_provider_acid.signals.stats import send
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context, XComArg
+    from airflow.providers.openlineage.extractors import OperatorLineage
 
 DEFAULT_MAX_ACTIVE_PARTITIONS = 4
+FAILURES_NAMED = 5
+"""Failed partitions that a task's error names; the log has all."""
+
 STOP_SECONDS = 60.0
 """How long a killed task waits for its partitions to be given back."""
 
 
-class AcidCompactionOperator(SparkSubmitOperator):
+class AcidCompactionOperator(NamedByPartitions, SparkSubmitOperator):
     """Compacts partitions of Hive ACID tables, as Hive's Worker does, with one Spark application for all of them.
 
     Each partition is claimed in the metastore's queue, protected by a transaction with heartbeats and a lock,
@@ -48,11 +69,13 @@ class AcidCompactionOperator(SparkSubmitOperator):
     :param hive_acid_conn_id: the metastore's connection. (templated)
     :param conn_id: the Spark connection.
     :param max_active_partitions: partitions in work at the same time; default 4, or twice the task slots that
-        ``num_executors`` and ``executor_cores`` or ``total_executor_cores`` ask for.
+        ``num_executors`` and ``executor_cores`` or ``total_executor_cores`` ask for. (templated)
     :param run_directory: URI of a directory that Airflow and all executors reach, for plans and results; default:
         inside the first table's location. (templated)
     :param idle_timeout_seconds: the application ends itself after so long without a sign of life of this task.
+        (templated)
     :param rewrite_single_delta: rewrite also a partition that is a single delta into a base, as Hive 3 does.
+        (templated)
     :param max_num_delta: directories that one minor compaction merges at most; default of this and the following:
         ``[hive_acid]``. (templated)
     :param minor_publish_lock: publish a minor compaction of inserts and deletes, and on object stores any result of
@@ -62,6 +85,9 @@ class AcidCompactionOperator(SparkSubmitOperator):
     :param minor_lock_timeout_action: ``major`` or ``refuse``: what follows when it is not granted by then. (templated)
     :param readers_honour_visibility: publish without a lock, which only readers of Hive 4's kind see right at all
         times. (templated)
+    :param time_window: hours in which partitions are begun, e.g. ``22:00-06:00``; None for all. At the end of the one
+        in which the task starts, what is in work is finished and the others are skipped. (templated)
+    :param time_zone: of ``time_window``, e.g. ``Europe/Berlin``. (templated)
     :param ship_package: send this package's pure part along with the application, so that executors need only
         pyarrow, pyorc and protobuf.
 
@@ -73,14 +99,20 @@ class AcidCompactionOperator(SparkSubmitOperator):
         *SparkSubmitOperator.template_fields,
         "partitions",
         "hive_acid_conn_id",
+        "max_active_partitions",
         "run_directory",
+        "rewrite_single_delta",
+        "idle_timeout_seconds",
         "max_num_delta",
         "minor_publish_lock",
         "minor_lock_wait_seconds",
         "minor_lock_timeout_action",
         "readers_honour_visibility",
+        "time_window",
+        "time_zone",
     )
     template_fields_renderers: ClassVar[dict[str, str]] = {"partitions": "json"}
+    operator_extra_links = (SparkUiLink(), AcidPageLink())
     ui_color = "#ffe082"
 
     def __init__(
@@ -88,20 +120,23 @@ class AcidCompactionOperator(SparkSubmitOperator):
         *,
         partitions: Sequence[Mapping[str, object]] | XComArg | str,
         hive_acid_conn_id: str = AcidMetastoreHook.default_conn_name,
-        max_active_partitions: int | None = None,
+        max_active_partitions: int | str | None = None,
         run_directory: str | None = None,
         ship_package: bool = True,
-        rewrite_single_delta: bool = False,
+        rewrite_single_delta: bool | str = False,
         max_num_delta: int | str | None = None,
         minor_publish_lock: bool | str | None = None,
         minor_lock_wait_seconds: float | str | None = None,
         minor_lock_timeout_action: str | None = None,
         readers_honour_visibility: bool | str | None = None,
-        idle_timeout_seconds: float = IDLE_TIMEOUT_SECONDS,
+        time_window: str | None = None,
+        time_zone: str = "UTC",
+        idle_timeout_seconds: float | str = IDLE_TIMEOUT_SECONDS,
         **kwargs: Any,
     ) -> None:
+        # A resumed application would work on the run directory of a dead attempt. Airflow 2 warns whoever names it.
+        kwargs.pop("durable", None)
         super().__init__(**kwargs)
-        # A resumed application would work on the run directory of a dead attempt.
         self.durable = False
         self.partitions = partitions
         self.hive_acid_conn_id = hive_acid_conn_id
@@ -114,8 +149,11 @@ class AcidCompactionOperator(SparkSubmitOperator):
         self.minor_lock_wait_seconds = minor_lock_wait_seconds
         self.minor_lock_timeout_action = minor_lock_timeout_action
         self.readers_honour_visibility = readers_honour_visibility
+        self.time_window = time_window
+        self.time_zone = time_zone
         self.idle_timeout_seconds = idle_timeout_seconds
         self._batch: CompactionBatch | None = None
+        self._outcomes: tuple[Outcome, ...] = ()
 
     def execute(self, context: Context) -> Any:
         """Compact all partitions; the outcomes as a list of small objects.
@@ -127,6 +165,7 @@ class AcidCompactionOperator(SparkSubmitOperator):
         items = as_due_partitions("partitions", self.partitions)
         if not items:
             return []
+        AcidPageLink().push_page_of(context, [item.entity for item in items])
         batch = self._make_batch(items, task_identity(context))
         connection = self._get_hook()._connection
         check_deploy_mode(connection["master"], connection["deploy_mode"])
@@ -143,8 +182,16 @@ class AcidCompactionOperator(SparkSubmitOperator):
             raise
         finally:
             self._batch.application_ended()
-            outcomes = self._batch.join()
-        return self._conclude(outcomes, spark_error)
+            self._outcomes = outcomes = self._batch.join()
+            send(of_outcomes(outcomes), {"conn_id": self.hive_acid_conn_id, "dag_id": self.dag_id})
+        record_task_history(self.hive_acid_conn_id, context, lambda make: make.of_outcomes(items, outcomes))
+        concluded = self._conclude(outcomes, spark_error)
+        fill_asset_events(context, self.outlets, outcomes, self._metastore_address)
+        return concluded
+
+    def get_openlineage_facets_on_complete(self, task_instance: object) -> OperatorLineage | None:
+        """The tables that were compacted; called by Airflow's OpenLineage provider where it is installed."""
+        return lineage_of(self._outcomes, self._metastore_address()) if self._outcomes else None
 
     def on_kill(self) -> None:
         """Stop the application and give every claim, transaction and lock back."""
@@ -167,7 +214,11 @@ class AcidCompactionOperator(SparkSubmitOperator):
         self._yarn_queue = self._yarn_queue or job_queue()
         self.conf = {"spark.log.level": "WARN", **(self.conf or {})}
         self._hook = None  # Airflow keeps the hook of a former try, with that try's arguments.
-        with tempfile.TemporaryDirectory(prefix="airflow-acid-") as directory, self._with_package(Path(directory)):
+        with (
+            tempfile.TemporaryDirectory(prefix="airflow-acid-") as directory,
+            self._with_package(Path(directory)),
+            watch_application(run.storages, run.location, lambda url: SparkUiLink().push(context, url)),
+        ):
             try:
                 super().execute(context)
             except Exception as error:  # any of client, standalone, YARN or Kubernetes mode
@@ -185,8 +236,10 @@ class AcidCompactionOperator(SparkSubmitOperator):
             self.py_files = users_files
 
     def _make_batch(self, items: Sequence[DuePartition], identity: str) -> CompactionBatch:
+        hours = as_time_window("time_window", self.time_window, self.time_zone)
         endpoint = AcidMetastoreHook(self.hive_acid_conn_id).endpoint()
         settings = replace(self._settings(), storages=endpoint.storages)
+        idle_timeout_seconds = as_number("idle_timeout_seconds", self.idle_timeout_seconds)
 
         @contextmanager
         def open_worker() -> Iterator[Worker]:
@@ -195,7 +248,7 @@ class AcidCompactionOperator(SparkSubmitOperator):
 
         def make_run_directory(first: ActiveCompaction, count: int) -> RunDirectory:
             parent = settings.run_directory or first.table_location
-            return RunDirectory(settings.storages, parent, uuid4().hex, count, self.idle_timeout_seconds)
+            return RunDirectory(settings.storages, parent, uuid4().hex, count, idle_timeout_seconds)
 
         return CompactionBatch(
             items,
@@ -203,11 +256,17 @@ class AcidCompactionOperator(SparkSubmitOperator):
             make_run_directory,
             max_active=self._max_active(),
             worker_timeout_seconds=settings.worker_timeout_seconds,
+            opening=None if hours is None else Opening.now(hours),
         )
+
+    def _metastore_address(self) -> MetastoreAddress:
+        return AcidMetastoreHook(self.hive_acid_conn_id).endpoint().addresses[0]
 
     def _settings(self) -> CompactionSettings:
         settings = replace(
-            configured_settings(), rewrite_single_delta=self.rewrite_single_delta, run_directory=self.run_directory
+            configured_settings(),
+            rewrite_single_delta=as_boolean("rewrite_single_delta", self.rewrite_single_delta),
+            run_directory=self.run_directory,
         )
         if self.max_num_delta is not None:
             settings = replace(settings, max_deltas=as_integer("max_num_delta", self.max_num_delta))
@@ -234,7 +293,11 @@ class AcidCompactionOperator(SparkSubmitOperator):
     def _conclude(self, outcomes: Sequence[Outcome], spark_error: Exception | None) -> list[dict[str, object]]:
         failures = [outcome for outcome in outcomes if outcome.state.is_failure]
         if failures:
-            message = "; ".join(f"{outcome.entity}: {outcome.message}" for outcome in failures)
+            message = f"{len(failures)} of {len(outcomes)} partitions failed: " + "; ".join(
+                f"{outcome.entity}: {outcome.message}" for outcome in failures[:FAILURES_NAMED]
+            )
+            if len(failures) > FAILURES_NAMED:
+                message += f"; and {len(failures) - FAILURES_NAMED} more, see the log"
             if all(outcome.state is OutcomeState.REFUSED for outcome in failures):
                 raise AirflowFailException(message)
             if spark_error is not None:

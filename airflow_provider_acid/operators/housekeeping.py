@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.providers.common.compat.sdk import BaseOperator
 
@@ -14,13 +14,16 @@ from airflow_provider_acid.compaction.selection import TableSelection
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.config import configured_settings
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
+from airflow_provider_acid.operators.killed import UnwindsWhenKilled
 from airflow_provider_acid.parameters import as_integer, as_names, as_number
+from airflow_provider_acid.signals.measurements import of_housekeeping
+from airflow_provider_acid.signals.stats import send
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
 
-class AcidHousekeepingOperator(BaseOperator):
+class AcidHousekeepingOperator(UnwindsWhenKilled, BaseOperator):
     """Looks after the compactions of some tables.
 
     Ends claims of dead workers, settles what they had all but finished, removes staging directories that belong to
@@ -47,6 +50,7 @@ class AcidHousekeepingOperator(BaseOperator):
         "forgotten_after_seconds",
         "max_partitions",
     )
+    template_fields_renderers: ClassVar[dict[str, str]] = {"tables": "json", "exclude": "json"}
     ui_color = "#cfd8dc"
 
     def __init__(
@@ -76,9 +80,11 @@ class AcidHousekeepingOperator(BaseOperator):
         :raises MetastoreUnavailableError: the metastore does not answer.
         """
         selection = TableSelection.of(as_names("tables", self.tables), as_names("exclude", self.exclude))
-        report = self._sweep(selection)
+        with self._unwinding_when_killed():
+            report = self._sweep(selection)
         for line in report.lines():
             self.log.info("%s", line)
+        send(of_housekeeping(report), {"conn_id": self.hive_acid_conn_id, "dag_id": self.dag_id})
         return report.to_json()
 
     def _sweep(self, selection: TableSelection) -> HousekeepingReport:

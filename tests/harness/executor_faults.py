@@ -1,4 +1,4 @@
-"""A fault in the Python workers of Spark's executors: a task waits in the middle of its file until it is killed."""
+"""Faults in the Python workers of Spark's executors: a task waits in the middle of its file, or fails."""
 
 from __future__ import annotations
 
@@ -15,30 +15,39 @@ _FOLDER = Path(__file__).with_name("executor_path")
 
 @dataclass(frozen=True)
 class Fault:
-    """What happens to the first task that writes a file; all others, also of the same file, are left alone.
+    """What happens to the first tasks that write a file; all others, also of the same file, are left alone.
 
     :param file: a pattern that is found in the file's name, its folder included.
-    :param folder: an existing folder of this fault's own, for messages between test and task.
-    :param moment: ``writing`` or ``written``: it waits before the file has its name, or after.
+    :param folder: an existing folder of this fault's own, for messages between test and tasks.
+    :param moment: ``writing`` or ``written``: it strikes before the file has its name, or after.
+    :param tasks: how many it strikes.
+    :param fails: they fail; otherwise they wait until they are killed or released.
     """
 
     file: str
     folder: str
     moment: str
+    tasks: int = 1
+    fails: bool = False
 
     @classmethod
-    def at(cls, folder: Path, file: str, moment: str) -> Fault:
+    def at(cls, folder: Path, file: str, moment: str, tasks: int = 1, fails: bool = False) -> Fault:
         """A fault with a new folder."""
         folder.mkdir()
-        return cls(file, str(folder), moment)
+        return cls(file, str(folder), moment, tasks, fails)
 
     def wait_until_struck(self) -> None:
-        """Until a task waits."""
-        wait_until(Path(self.folder, "waits").exists)
+        """Until all tasks that it is for wait, or have failed."""
+        wait_until(lambda: self._has_told("struck"))
+
+    def release(self) -> None:
+        """Let those that wait go on, and wait until they have done with the file, in one way or the other."""
+        Path(self.folder, "released").touch()
+        wait_until(lambda: self._has_told("ended"))
 
     def worker(self) -> psutil.Process:
-        """The Python process of the task."""
-        return psutil.Process(int(Path(self.folder, "first").read_text()))
+        """The Python process of the first task."""
+        return psutil.Process(int(Path(self.folder, "begun-0").read_text()))
 
     def worker_lives(self) -> bool:
         """Whether it has not ended."""
@@ -48,16 +57,19 @@ class Fault:
             return False
 
     def executor(self) -> psutil.Process:
-        """The executor that the task runs on."""
+        """The executor that the first task runs on."""
         (executor,) = [parent for parent in self.worker().parents() if _is_executor(parent)]
         return executor
 
+    def _has_told(self, what: str) -> bool:
+        return len(list(Path(self.folder).glob(f"{what}-*"))) == self.tasks
 
-def settings_of(fault: Fault) -> dict[str, str]:
-    """Spark's settings by which the executors of an application get this fault."""
+
+def settings_of(*faults: Fault) -> dict[str, str]:
+    """Spark's settings by which the executors of an application get these faults, of which a file has the first."""
     return {
         "spark.executorEnv.PYTHONPATH": str(_FOLDER),
-        "spark.executorEnv.ACID_FAULT": json.dumps(asdict(fault)),
+        "spark.executorEnv.ACID_FAULTS": json.dumps([asdict(fault) for fault in faults]),
     }
 
 

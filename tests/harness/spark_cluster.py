@@ -28,7 +28,7 @@ _JVM_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xshare:auto"
 
 
 class SparkCluster(Startable):
-    """One master and two workers with one core each, on loopback, with their logs below ``folder``.
+    """One master and two workers with two task slots each, on loopback, with their logs below ``folder``.
 
     As a context manager it is started on entry and stopped on exit, and it never outlives this Python process.
 
@@ -83,7 +83,7 @@ class SparkCluster(Startable):
             ports = ["--port", str(self.port), "--webui-port", str(self.web_port)]
             self._start("master", MASTER_HOST, _MASTER, *ports)
             for number, host in enumerate(WORKER_HOSTS):
-                size = ["--cores", "1", "--memory", "1g", "--webui-port", str(free_port())]
+                size = ["--cores", "2", "--memory", "1g", "--webui-port", str(free_port())]
                 place = ["--work-dir", str(self.folder / f"worker-{number}")]
                 master = f"spark://{MASTER_HOST}:{self.port}"
                 self._start(f"worker-{number}", host, _WORKER, *size, *place, master)
@@ -96,6 +96,11 @@ class SparkCluster(Startable):
         """Ends all three, and the executors; nothing happens where none runs."""
         for name in reversed(list(self._groups)):
             self._groups.pop(name).end(signal.SIGTERM)
+
+    @property
+    def process_ids(self) -> tuple[int, ...]:
+        """Those of master and workers, whose children the executors are."""
+        return tuple(group.leader.pid for group in self._groups.values())
 
     def executor_folders(self, file: str) -> list[Path]:
         """The working folders of all executors that were given a file of this name, by worker."""

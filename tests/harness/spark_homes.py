@@ -1,6 +1,7 @@
-"""Spark itself, and a Python for executors that has what they need and nothing else.
+"""Spark in two versions, and a Python for drivers and executors that has what they need and nothing else.
 
-It has pyarrow, pyorc and protobuf, as deploy.md asks for, but neither this package nor Airflow.
+It has pyarrow, pyorc and protobuf, as deploy.md asks for, but neither this package nor Airflow nor PySpark: that one
+comes out of Spark's own folder, as on any cluster.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import hashlib
 import importlib.util
 import subprocess
 import sys
+import tarfile
 import tempfile
 import venv
 from dataclasses import dataclass
@@ -18,7 +20,13 @@ from tests.harness.jars import cache_base, publish
 
 ROOT = Path(__file__).parents[2]
 
+OLD_SPARK_FILE = Path(__file__).with_name("spark-3.5.txt")
+"""The older Spark, as a line of pip's requirements with its checksum."""
+
 _EXECUTORS_NEED = ("pyarrow", "pyorc", "protobuf")
+
+# Where PySpark's source distribution has what a Spark installation has elsewhere.
+_PLACES = {"deps/bin": "bin", "deps/jars": "jars", "lib": "python/lib"}
 
 
 @dataclass(frozen=True)
@@ -39,6 +47,37 @@ def spark_home() -> SparkHome:
     :raises subprocess.CalledProcessError: pip cannot install what executors need.
     """
     return SparkHome(_spark_folder(), executor_python())
+
+
+def old_spark_home() -> SparkHome:
+    """Spark 3.5, downloaded where it is not cached.
+
+    Its PySpark cannot be installed beside that of the tested versions, nor need it be: its source distribution holds
+    all of Spark. To unpack that takes seconds, to make a wheel of it and install it minutes.
+
+    :raises subprocess.CalledProcessError: pip cannot download it, or it is not the one that is listed.
+    """
+    complete = cache_base() / f"{OLD_SPARK_FILE.stem}-{_digest(OLD_SPARK_FILE.read_text())}"
+    if not complete.is_dir():
+        complete.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=complete.parent, prefix=".spark-") as temporary:
+            source = ("--no-deps", "--no-binary", ":all:", "--no-build-isolation", "--no-cache-dir")
+            _pip("download", "--dest", temporary, *source, "--require-hashes", "--requirement", str(OLD_SPARK_FILE))
+            (archive,) = Path(temporary).glob("*.tar.gz")
+            _unpack(archive, Path(temporary, "home"))
+            publish(Path(temporary, "home"), complete)
+    return SparkHome(complete, executor_python())
+
+
+def _unpack(archive: Path, home: Path) -> None:
+    """A Spark installation, out of PySpark's source distribution."""
+    with tarfile.open(archive, "r|gz") as files:
+        for file in files:
+            _, _, name = file.name.partition("/")
+            places = [place for place in _PLACES if name.startswith(f"{place}/")]
+            if places and file.isfile():
+                file.name = _PLACES[places[0]] + name.removeprefix(places[0])
+                files.extract(file, home, filter="data")
 
 
 def executor_python() -> Path:
@@ -75,3 +114,7 @@ def _pip(*arguments: str) -> None:
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+SPARKS = {"4.2": spark_home, "3.5": old_spark_home}
+"""The versions of Spark on whose clusters compactions are tested; the installed one comes first."""

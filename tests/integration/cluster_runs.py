@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
+import pytest
+
+from airflow_provider_acid.compaction.cleaner import CleaningState
 from airflow_provider_acid.compaction.package_archive import ARCHIVE_NAME
 from airflow_provider_acid.metastore.values import CompactionState
 from airflow_provider_acid.operators.compaction import AcidCompactionOperator
 from tests.harness.executor_faults import Fault, settings_of
 from tests.harness.spark_cluster import SparkCluster
+from tests.harness.spark_homes import SPARKS
 from tests.harness.spark_submits import reap
 from tests.integration.compaction_site import AcidTable, Site
 from tests.unit.spark_jobs.acid_files import insert
@@ -19,6 +25,8 @@ from tests.unit.spark_jobs.acid_files import insert
 PARTITIONS = ("p=1", "p=2")
 BUCKETS = (0, 1)
 ROWS = 200
+
+ON_BOTH_SPARKS = pytest.mark.parametrize("spark_version", SPARKS, indirect=True)
 
 RowId = tuple[int, int, int]
 
@@ -56,11 +64,12 @@ def due_items(table: AcidTable) -> list[dict[str, object]]:
 def operator(
     cluster: SparkCluster,
     partitions: Sequence[dict[str, object]],
-    fault: Fault | None = None,
+    faults: Sequence[Fault] = (),
+    settings: Mapping[str, str] = MappingProxyType({}),
     **parameters: Any,
 ) -> AcidCompactionOperator:
-    """The operator as docs/deploy.md sets it up, with executors that may have a fault."""
-    conf = {**cluster.settings, **(settings_of(fault) if fault is not None else {})}
+    """The operator as docs/deploy.md sets it up, with more settings of Spark, and executors that may have faults."""
+    conf = {**cluster.settings, **settings, **(settings_of(*faults) if faults else {})}
     parameters = {"total_executor_cores": 2, "executor_cores": 1, "executor_memory": "512m", **parameters}
     return AcidCompactionOperator(task_id="compact", partitions=partitions, conf=conf, **parameters)
 
@@ -95,6 +104,23 @@ def is_compacted(table: AcidTable, partition: str) -> bool:
     """Whether a compaction of this partition waits to be cleaned, or was."""
     done = {CompactionState.READY_FOR_CLEANING, CompactionState.SUCCEEDED}
     return any(row.state in done for row in table.site.rows(table.entity(partition)))
+
+
+def attempts_at(table: AcidTable, partition: str, bucket: int) -> list[Path]:
+    """The files that tasks have written for a bucket, or are writing."""
+    return list(table.folder(partition).glob(f"*/attempts/*bucket_{bucket:05d}*"))
+
+
+def check_result(
+    table: AcidTable, before: Sequence[tuple[RowId, Any]], outcomes: Sequence[Mapping[str, object]]
+) -> None:
+    """All partitions are compacted, each has the rows from before, and nothing else is left once they are cleaned."""
+    assert [item["state"] for item in outcomes] == ["compacted"] * len(PARTITIONS)
+    assert rows_of(table) == before
+    cleanings = table.site.clean(*(table.entity(partition) for partition in PARTITIONS))
+    assert {cleaning.state for cleaning in cleanings} <= {CleaningState.CLEANED}
+    assert rows_of(table) == before
+    check_cleaned(table)
 
 
 def check_cleaned(table: AcidTable) -> None:

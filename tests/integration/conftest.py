@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
 from dataclasses import replace
+from functools import cache
 
 import pytest
 
@@ -14,7 +15,7 @@ from airflow_provider_acid.metastore.database import MetastoreDatabase
 from airflow_provider_acid.metastore.transport import MetastoreAddress
 from tests.harness.metastore_server import REAPER_SECONDS, MetastoreServer
 from tests.harness.spark_cluster import SparkCluster
-from tests.harness.spark_homes import spark_home
+from tests.harness.spark_homes import SPARKS
 from tests.harness.thrift_admin import ThriftAdmin
 from tests.integration.compaction_site import Site
 
@@ -37,15 +38,30 @@ def reaping_metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Meta
 
 
 @pytest.fixture(scope="session")
-def spark_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
-    """A master and two workers of the installed Spark."""
-    with SparkCluster(tmp_path_factory.mktemp("spark"), spark_home()) as cluster:
-        yield cluster
+def spark_clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], SparkCluster]]:
+    """A master and two workers by Spark's version, started when a test asks for it first."""
+    with ExitStack() as stack:
+
+        @cache
+        def started(version: str) -> SparkCluster:
+            folder = tmp_path_factory.mktemp(f"spark-{version}")
+            return stack.enter_context(SparkCluster(folder, SPARKS[version]()))
+
+        yield started
 
 
 @pytest.fixture
-def cluster(spark_cluster: SparkCluster, site: Site, monkeypatch: pytest.MonkeyPatch) -> SparkCluster:
+def spark_version(request: pytest.FixtureRequest) -> str:
+    """That of the installed Spark, unless a test names another of :data:`SPARKS`."""
+    return str(getattr(request, "param", next(iter(SPARKS))))
+
+
+@pytest.fixture
+def cluster(
+    spark_clusters: Callable[[str], SparkCluster], spark_version: str, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> SparkCluster:
     """The Spark cluster, with Airflow's connections that lead to it and to the site's metastore."""
+    spark_cluster = spark_clusters(spark_version)
     metastore = {"conn_type": "hive_acid", "host": site.server.host, "port": site.server.port}
     monkeypatch.setenv("AIRFLOW_CONN_HIVE_ACID_DEFAULT", json.dumps(metastore))
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps(spark_cluster.connection))

@@ -18,6 +18,7 @@ from airflow_provider_acid.operators.cleaner import AcidCleanerOperator
 from airflow_provider_acid.sensors.compaction import AcidCompactionSensor
 from tests.harness.spark_cluster import SparkCluster
 from tests.integration.cluster_runs import (
+    ON_BOTH_SPARKS,
     PARTITIONS,
     check_cleaned,
     due_items,
@@ -28,6 +29,8 @@ from tests.integration.cluster_runs import (
     run,
 )
 from tests.integration.compaction_site import Site
+
+pytestmark = ON_BOTH_SPARKS
 
 SPARKS_REFUSAL = "Cluster deploy mode is currently not supported for python applications on standalone clusters"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sqlite3
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy.engine import make_url
 
+from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.staging import STAGING_PREFIX
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.transport import MetastoreAddress
@@ -47,10 +49,14 @@ class Run:
 
 
 class Airflow:
-    """An Airflow installation of its own that runs the DAGs on one metastore."""
+    """An Airflow installation of its own that runs the DAGs on one metastore.
 
-    def __init__(self, home: Path, metastore: MetastoreServer) -> None:
+    :param dags: the folder of the DAGs; the installed ones by default.
+    """
+
+    def __init__(self, home: Path, metastore: MetastoreServer, dags: Path = ROOT / "dags") -> None:
         self._home = home
+        self.log = home / "last_command.log"
         self.metastore = metastore
         bin_folder = Path(sys.executable).parent
         self._airflow = str(bin_folder / "airflow")
@@ -68,7 +74,7 @@ class Airflow:
             **os.environ,
             "PATH": f"{bin_folder}{os.pathsep}{os.environ['PATH']}",
             "AIRFLOW_HOME": str(home),
-            "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"),
+            "AIRFLOW__CORE__DAGS_FOLDER": str(dags),
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
             "AIRFLOW__HIVE_ACID__TASK_RETRIES": "0",
             **{f"AIRFLOW_CONN_{name}": json.dumps(value) for name, value in connections.items()},
@@ -79,14 +85,17 @@ class Airflow:
         self.call("db", "migrate", check=True)
 
     def call(self, *arguments: str, check: bool = False) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [self._airflow, *arguments],
-            env=self._environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=check,
-        )
+        """Run a command; what it says can be read in :attr:`log` meanwhile."""
+        self._home.mkdir(exist_ok=True)
+        command = [self._airflow, *arguments]
+        with self.log.open("w") as log:
+            ended = subprocess.run(
+                command, env=self._environment, stdout=log, stderr=subprocess.STDOUT, text=True, check=False
+            )
+        answer = subprocess.CompletedProcess(command, ended.returncode, self.log.read_text())
+        if check:
+            answer.check_returncode()
+        return answer
 
     def run(self, **params: object) -> Run:
         """Run the compaction once, on all tables unless told otherwise."""
@@ -119,7 +128,7 @@ def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
 
 def rows(airflow: Airflow, table: FixtureTable) -> list[str]:
     with ThriftAdmin(airflow.metastore.host, airflow.metastore.port) as admin:
-        snapshot = snapshot_now(admin, DATABASE, table.name)
+        snapshot = snapshot_now(admin, table.database, table.name)
     definition = table.fixture.definition
     found = read_table(table.location, definition.columns, snapshot, partition_keys=list(definition.partition_keys))
     return comparable(as_hive_prints(row) for row in found)
@@ -180,6 +189,86 @@ def test_a_batch_that_fails_fails_the_run_and_keeps_no_other_from_being_cleaned(
     assert rows(airflow, good) == before
     assert [name.partition("_")[0] for name in directories(good.location)] == ["base"]
     assert {path: path.read_bytes() for path in broken.location.rglob("*") if path.is_file()} == fingerprint
+
+
+@pytest.fixture(scope="module")
+def by_hand(airflow: Airflow) -> FixtureTable:
+    """Three partitions: two with five deltas, inserts and deletes, and one with two of inserts; four are allowed."""
+    allowed = {"compactorthreshold.hive.compactor.delta.num.threshold": "4"}
+    return register(airflow.metastore, "acid_part", "4.0.1", "by_hand", allowed)
+
+
+def everything(airflow: Airflow, table: FixtureTable) -> object:
+    """Every file with its time, the queue, and all transactions and locks: what a change would change."""
+    files = {path: (path.stat().st_mtime_ns, path.stat().st_size) for path in table.location.rglob("*")}
+    with AcidMetastoreClient([MetastoreAddress(airflow.metastore.host, airflow.metastore.port)]) as client:
+        partitions = [Entity(table.database, table.name, name) for name in table.partitions]
+        locks = [lock for entity in partitions for lock in client.show_locks(entity)]
+        return files, client.compactions(), client.open_transactions(), locks
+
+
+def kinds(table: FixtureTable) -> dict[str, list[str]]:
+    """By partition, what is in it."""
+    folders = {name: directories(table.location / name) for name in table.partitions}
+    return {name: [directory.partition("_0")[0] for directory in found] for name, found in folders.items()}
+
+
+SKIPPED = {"compact": {"skipped": 1}, "clean": {"skipped": 1}, "done": {"success": 1}}
+BIG = ["delete_delta", "delete_delta", "delta", "delta", "delta"]
+
+
+@pytest.mark.parametrize(
+    ("dag_id", "conf", "first"),
+    [
+        ("acid_compaction", {"tables": ["by_hand.*"], "max_partitions": 1}, "find_due_partitions"),
+        ("acid_compact_table", {"database": "by_hand", "table": "acid_part"}, "plan"),
+    ],
+)
+def test_a_dry_run_prints_the_decisions_and_changes_nothing(
+    airflow: Airflow, by_hand: FixtureTable, dag_id: str, conf: dict[str, object], first: str
+) -> None:
+    before = everything(airflow, by_hand)
+
+    run = airflow.run_dag(dag_id, {**conf, "dry_run": True})
+
+    assert (run.exit_code, run.state) == (0, "success"), run.output
+    assert {task: dict(states) for task, states in run.states.items()} == {first: {"skipped": 1}, **SKIPPED}
+    assert "3 partitions looked at: 2 due" in run.output
+    for shown in (r"by_hand\.acid_part/p=x/q=1 +major +3 +2 ", r"by_hand\.acid_part/p=z/q=3 +- +2 +0 "):
+        assert re.search(shown, run.output), run.output
+    assert ("left to the next run (budget): major: 5 deltas > 4" in run.output) == (dag_id == "acid_compaction")
+    assert everything(airflow, by_hand) == before
+
+
+def test_one_partition_or_all_of_a_table_are_compacted_by_hand(airflow: Airflow, by_hand: FixtureTable) -> None:
+    before = rows(airflow, by_hand)
+    untouched = {"p=x/q=1": BIG, "p=y/q=2": BIG, "p=z/q=3": ["delta", "delta"]}
+    assert kinds(by_hand) == untouched
+    steps: list[tuple[dict[str, object], dict[str, list[str]]]] = [
+        ({"partition": "p=z/q=3", "type": "minor"}, {"p=z/q=3": ["delta"]}),
+        ({"partition": "p=y/q=2", "type": "major"}, {"p=y/q=2": ["base"]}),
+        ({"partition": None, "type": "auto"}, {"p=x/q=1": ["base"]}),
+    ]
+    for asked, changed in steps:
+        untouched |= changed
+        run = airflow.run_dag("acid_compact_table", {"database": "by_hand", "table": "acid_part", **asked})
+        assert (run.exit_code, run.state) == (0, "success"), run.output
+        assert all(dict(states) == {"success": 1} for states in run.states.values()), run.states
+        assert kinds(by_hand) == untouched, asked
+        assert rows(airflow, by_hand) == before, asked
+
+
+def test_a_partition_that_does_not_exist_fails_the_run_and_says_how_to_spell_it(
+    airflow: Airflow, by_hand: FixtureTable
+) -> None:
+    before = everything(airflow, by_hand)
+    run = airflow.run_dag(
+        "acid_compact_table", {"database": "by_hand", "table": "acid_part", "partition": "P=x/Q=1", "type": "major"}
+    )
+    assert (run.exit_code, run.state) == (1, "failed")
+    assert run.states["plan"] == {"failed": 1}
+    assert "partition P=x/Q=1 of table by_hand.acid_part: does not exist. Remedy: spell it exactly as" in run.output
+    assert everything(airflow, by_hand) == before
 
 
 @pytest.fixture(params=["metastore", "hive_3_metastore"])

@@ -14,6 +14,7 @@ from airflow_provider_acid.compaction.cleaner import CleaningState
 from airflow_provider_acid.metastore.values import CompactionState
 from airflow_provider_acid.operators.cleaner import AcidCleanerOperator
 from airflow_provider_acid.triggers.cleaner import CleaningTrigger
+from airflow_provider_acid.triggers.wait import WaitEvent
 from tests.integration.compaction_site import Site
 from tests.integration.hive_3_cleaning import (
     clean,
@@ -133,7 +134,8 @@ def test_a_deferred_task_keeps_the_claim_while_it_waits_and_cleans_after_it(site
     site.end(reader, site.admin.commit)
     assert trigger.look() == []
     kwargs = deferred.value.kwargs or {}
-    [done] = operator.execute_complete({}, {"state": "ready", "message": ""}, **kwargs)
+    event: WaitEvent = {"state": "ready", "message": "", "deadline": trigger.deadline}
+    [done] = operator.execute_complete({}, event, **kwargs)
     assert (done["state"], done["deleted"]) == ("cleaned", 3)
     assert table.directories() == ["base_0000003"]
 

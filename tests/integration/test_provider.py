@@ -255,7 +255,7 @@ def test_the_cleaner_waits_in_the_triggerer_until_the_reader_is_gone(site: Site)
         site.end(reader, site.admin.commit)
 
     event = asyncio.run(wait_for_the_event())
-    assert event == {"state": "ready", "message": ""}
+    assert event == {"state": "ready", "message": "", "deadline": arguments["deadline"]}
     (done,) = operator.execute_complete({}, event, **(deferred.value.kwargs or {}))
     assert (done["state"], done["deleted"]) == ("cleaned", 3)
     assert [name.partition("_")[0] for name in table.directories()] == ["base"]

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.orc as orc
@@ -24,12 +25,15 @@ ROW = pa.struct([("c0", pa.string())])
 
 def in_one_stripe(partition: Partition, name: str, operation: int, rows: int, row: pa.StructArray) -> None:
     """Write and list a file; ``row`` holds that of every row."""
-    numbers = pa.array(range(rows), pa.int64())
-    of_all = {0: (operation, pa.int32()), 1: (1, pa.int64()), 2: (bucket_property(), pa.int32()), 4: (2, pa.int64())}
-    if operation == INSERT:
-        of_all[4] = (1, pa.int64())
-    ids = {place: pa.repeat(pa.scalar(value, kind), rows) for place, (value, kind) in of_all.items()}
-    columns = [ids[0], ids[1], ids[2], numbers, ids[4], row]
+    writer = 1 if operation == INSERT else 2
+    columns: list[pa.Array[Any]] = [
+        pa.repeat(pa.scalar(operation, pa.int32()), rows),
+        pa.repeat(pa.scalar(1, pa.int64()), rows),
+        pa.repeat(pa.scalar(bucket_property(), pa.int32()), rows),
+        pa.array(range(rows), pa.int64()),
+        pa.repeat(pa.scalar(writer, pa.int64()), rows),
+        row,
+    ]
     (partition.path / name).mkdir()
     with orc.ORCWriter(partition.path / name / "bucket_00000", compression="ZLIB", stripe_size=1 << 30) as writer:
         writer.write(pa.Table.from_arrays(columns, names=list(ACID_COLUMNS)))

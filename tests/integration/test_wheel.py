@@ -85,6 +85,13 @@ def test_the_wheel_holds_every_module_and_no_test(wheel: Path) -> None:
     }
     assert modules == expected
     assert "airflow_provider_acid/py.typed" in names
+    page = {
+        f"airflow_provider_acid/plugins/static/{name}" for name in ("index.html", "page.css", "main.js", "icon.svg")
+    }
+    assert page <= names
+    assert {name for name in names if name.startswith("airflow_provider_acid/plugins/static/")} == {
+        str(path.relative_to(ROOT)) for path in (ROOT / "airflow_provider_acid/plugins/static").iterdir()
+    }
     assert {name.rpartition("/")[2] for name in names} >= {"LICENSE", "NOTICE"}
     assert "Name: airflow-provider-acid\n" in metadata
 
@@ -96,7 +103,8 @@ def test_every_module_of_the_installed_wheel_can_be_imported(python: Path, tmp_p
     environment = str(python.parents[1])
     assert [file for file in found["files"] if not file.startswith(environment)] == []
     assert found["entry_points"] == {
-        "apache_airflow_provider": "airflow_provider_acid.get_provider_info:get_provider_info"
+        "apache_airflow_provider": "airflow_provider_acid.get_provider_info:get_provider_info",
+        "airflow.plugins": "airflow_provider_acid.plugins.page:HiveAcidPlugin",
     }
     assert found["provider"] == "airflow-provider-acid"
 

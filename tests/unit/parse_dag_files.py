@@ -22,7 +22,11 @@ def main(dag_files: list[str]) -> None:
     home = Path(os.environ["AIRFLOW_HOME"])
     # No such folder: whoever opens the database fails.
     os.environ["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"] = f"sqlite:///{home}/no/such/folder/airflow.db"
-    from airflow.dag_processing.dagbag import DagBag
+    os.environ["AIRFLOW__CORE__LOAD_EXAMPLES"] = "False"
+    try:
+        from airflow.dag_processing.dagbag import DagBag
+    except ImportError:  # Airflow 2
+        from airflow.models.dagbag import DagBag
 
     for owner, call in ((socket.socket, "connect"), (socket.socket, "connect_ex"), (socket, "getaddrinfo")):
         setattr(owner, call, refuse_network)

@@ -92,7 +92,8 @@ def write_blocks(codes: dict[str, str], folder: Path) -> dict[str, Path]:
 SHOWN = {block.place: block.code for block in BLOCKS if block.language == "python"}
 INSTALLED = {path.name: path for path in sorted((ROOT / "dags").glob("[!_]*.py"))}
 
-DAG = "from airflow.sdk import DAG\nfrom airflow.providers.standard.operators.empty import EmptyOperator\n"
+DAG = "from airflow.providers.common.compat.sdk import DAG\n"
+DAG += "from airflow.providers.standard.operators.empty import EmptyOperator\n"
 DAG += 'with DAG("documented", schedule=None):\n    EmptyOperator(task_id="nothing")\n'
 CODES = {
     "good": DAG,
@@ -100,7 +101,7 @@ CODES = {
     "network": DAG + "import socket; socket.create_connection(('127.0.0.1', 9))\n",
     "name lookup": DAG + "import socket; socket.getaddrinfo('localhost', 9)\n",
     "database": DAG + "from airflow.settings import engine; engine.connect()\n",
-    "variable": DAG + "from airflow.sdk import Variable; Variable.get('x')\n",
+    "variable": DAG + "from airflow.providers.common.compat.sdk import Variable; Variable.get('x')\n",
     "no dag": "x = 1\n",
 }
 """DAG files that do what they must not, and two that do not."""
@@ -146,6 +147,8 @@ def test_every_dag_of_the_documents_and_of_the_package_parses_without_network_da
     assert [name for name in names if not parsed[name].dags] == []
     tasks = ["clean", "compact", "done", "find_due_partitions"]
     assert parsed["acid_compaction.py"].dags == {"acid_compaction": tasks}
+    tasks = ["clean", "compact", "done", "plan"]
+    assert parsed["acid_compact_table.py"].dags == {"acid_compact_table": tasks}
     assert parsed["acid_housekeeping.py"].dags == {"acid_housekeeping": ["clean_forgotten", "keep_house"]}
 
 

@@ -8,17 +8,25 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
-from importlib import import_module, resources
+from importlib import import_module
 from pathlib import Path
 
 import pytest
-from jsonschema import Draft7Validator
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = "airflow_provider_acid"
 INSTALLED_AS = {"dags": f"{PACKAGE}.example_dags", "spark_jobs": f"{PACKAGE}.spark_jobs"}
-AIRFLOW_ROOMS = {"config", "hooks", "links", "operators", "plugins", "sensors", "triggers", "example_dags"}
+AIRFLOW_ROOMS = {
+    "config",
+    "hooks",
+    "installed_dags",
+    "links",
+    "operators",
+    "plugins",
+    "sensors",
+    "triggers",
+    "example_dags",
+}
 
 
 def setup_cfg() -> configparser.ConfigParser:
@@ -110,56 +118,3 @@ def imported_by(modules: list[str], top_level: str) -> list[str]:
     answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)
     loaded: list[str] = json.loads(answer.stdout)
     return loaded
-
-
-# Provider info
-
-
-def provider_info() -> dict[str, object]:
-    (entry_point,) = [
-        entry
-        for entry in importlib.metadata.distribution("airflow-provider-acid").entry_points
-        if entry.group == "apache_airflow_provider"
-    ]
-    assert entry_point.name == "provider_info"
-    info: dict[str, object] = entry_point.load()()
-    return info
-
-
-def dotted_paths(value: object) -> Iterator[str]:
-    """Every name of this package anywhere in the provider info."""
-    if isinstance(value, dict):
-        for item in value.values():
-            yield from dotted_paths(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from dotted_paths(item)
-    elif isinstance(value, str) and re.fullmatch(rf"{PACKAGE}(\.\w+)+", value):
-        yield value
-
-
-def resolve(dotted_path: str) -> object:
-    """The module or attribute of this name."""
-    module, _, attribute = dotted_path.rpartition(".")
-    try:
-        return getattr(import_module(module), attribute)
-    except AttributeError:
-        return import_module(dotted_path)
-
-
-def test_provider_info_follows_airflows_schema() -> None:
-    schema = json.loads(resources.files("airflow").joinpath("provider_info.schema.json").read_text())
-    errors = [error.message for error in Draft7Validator(schema).iter_errors(provider_info())]
-    assert errors == []
-
-
-def test_every_name_in_the_provider_info_can_be_imported() -> None:
-    paths = set(dotted_paths(provider_info()))
-    assert paths, "the provider info names nothing of this package"
-    for path in paths:
-        assert resolve(path) is not None
-
-
-def test_an_unknown_name_in_the_provider_info_is_noticed() -> None:
-    with pytest.raises(ModuleNotFoundError):
-        resolve(f"{PACKAGE}.exceptions.NoSuchError")

@@ -1,7 +1,7 @@
-"""Makes the first task that writes a certain file wait until it is killed; Python loads it from its ``PYTHONPATH``.
+"""Makes the first tasks that write a certain file wait, or fail; Python loads it from its ``PYTHONPATH``.
 
-``ACID_FAULT`` is a JSON object, see :class:`tests.harness.executor_faults.Fault`. Only tests set it, for the Python
-workers of executors, into which nothing else reaches.
+``ACID_FAULTS`` is a JSON array of objects, see :class:`tests.harness.executor_faults.Fault`. Only tests set it, for
+the Python workers of executors, into which nothing else reaches.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ import re
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, BinaryIO
 
 _PATCHED = "airflow_provider_acid.storages.local"
 
@@ -46,38 +47,57 @@ class _AfterImport(importlib.abc.MetaPathFinder):
 
 def _patch(module: ModuleType) -> None:
     create = module.LocalStorage.create
-    fault: dict[str, str] = json.loads(os.environ["ACID_FAULT"])
+    faults = [_Fault(**fault) for fault in json.loads(os.environ["ACID_FAULTS"])]
 
     @contextmanager
     def with_faults(storage: Any, path: str) -> Iterator[BinaryIO]:
-        is_struck = _is_first_of(fault, f"{storage.location}/{path}")
-        with create(storage, path) as file:
-            yield file
-            if is_struck and fault["moment"] == "writing":
-                _wait_to_be_killed(fault)
-        if is_struck and fault["moment"] == "written":
-            _wait_to_be_killed(fault)
+        name = f"{storage.location}/{path}"
+        fault = next((fault for fault in faults if re.search(fault.file, name)), None)
+        number = fault.begin() if fault is not None else None
+        if fault is None or number is None:
+            with create(storage, path) as file:
+                yield file
+            return
+        try:
+            with create(storage, path) as file:
+                yield file
+                if fault.moment == "writing":
+                    fault.strike(number)
+            if fault.moment == "written":
+                fault.strike(number)
+        finally:
+            fault.tell("ended", number)
 
     module.LocalStorage.create = with_faults
 
 
-def _is_first_of(fault: dict[str, str], name: str) -> bool:
-    """Whether this file is the fault's, and nobody has begun to write it before."""
-    if not re.search(fault["file"], name):
-        return False
-    try:
-        with Path(fault["folder"], "first").open("x") as first:
-            first.write(f"{os.getpid()}\n")
-    except FileExistsError:
-        return False
-    return True
+@dataclass(frozen=True)
+class _Fault:
+    file: str
+    folder: str
+    moment: str
+    tasks: int
+    fails: bool
+
+    def begin(self) -> int | None:
+        """Which of its tasks this one is, if it is one of them."""
+        for number in range(self.tasks):
+            with suppress(FileExistsError):
+                self.tell("begun", number)
+                return number
+        return None
+
+    def strike(self, number: int) -> None:
+        self.tell("struck", number)
+        if self.fails:
+            raise OSError("a fault of the tests")
+        while not Path(self.folder, "released").exists():
+            time.sleep(0.02)
+
+    def tell(self, what: str, number: int) -> None:
+        with Path(self.folder, f"{what}-{number}").open("x") as told:
+            told.write(f"{os.getpid()}\n")
 
 
-def _wait_to_be_killed(fault: dict[str, str]) -> NoReturn:
-    Path(fault["folder"], "waits").touch()
-    while True:
-        time.sleep(1.0)
-
-
-if "ACID_FAULT" in os.environ:
+if "ACID_FAULTS" in os.environ:
     sys.meta_path.insert(0, _AfterImport())

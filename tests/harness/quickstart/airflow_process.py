@@ -53,6 +53,7 @@ def prepare_environment(folder: Path, server: MetastoreServer) -> dict[str, str]
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
         "AIRFLOW__CORE__PARALLELISM": "4",
+        "AIRFLOW__HIVE_ACID__HEALTH_LOCATION": f"file:{folder / 'health'}",
         "AIRFLOW__HIVE_ACID__TASK_RETRIES": "0",  # a demonstration tells of the first failure at once
         "AIRFLOW__API_AUTH__JWT_SECRET": secrets.token_urlsafe(64),
         "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",

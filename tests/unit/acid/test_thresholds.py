@@ -1,17 +1,21 @@
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 
-from airflow_provider_acid.acid.directory import AcidDirectory
+from airflow_provider_acid.acid.directory import AcidDirectory, acid_directory
+from airflow_provider_acid.acid.listing import FileEntry, Listing
+from airflow_provider_acid.acid.plan import CompactionType
 from airflow_provider_acid.acid.thresholds import (
     AbortedFigures,
     TableKind,
     Thresholds,
     auto_compaction,
     decide,
+    demanded,
 )
+from airflow_provider_acid.acid.write_ids import TableWriteIds, ValidWriteIdList, compactor_list
 from airflow_provider_acid.exceptions import ConfigurationError
 from tests.unit.acid.case_files import case_directory, cases
 
@@ -110,3 +114,60 @@ def test_no_auto_compaction_is_honoured_unless_the_table_is_enrolled(
 ) -> None:
     found = auto_compaction(table, database, listed_explicitly=listed, override=override, hive_4=hive_4)
     assert (found.allowed, reason in found.reason) == (allowed, True), (scenario, found)
+
+
+def test_small_and_obsolete_deltas_are_counted_as_hives_metrics_do() -> None:
+    files = {
+        "base_0000005/bucket_00000": 10_000,
+        "delta_0000003_0000003/bucket_00000": 1,
+        "delete_delta_0000004_0000004/bucket_00000": 1,
+        "base_0000002/bucket_00000": 1,
+        "delta_0000006_0000006/bucket_00000": 99,
+        "delete_delta_0000007_0000007/bucket_00000": 99,
+        "delta_0000008_0000008/bucket_00000": 100,
+    }
+    decision = decide(directory_of(files), Thresholds(), hive_version=4)
+    assert (decision.small_deltas, decision.obsolete_deltas, decision.obsolete_directories) == (2, 2, 3)
+
+
+def test_without_a_base_no_delta_is_small() -> None:
+    assert (
+        decide(directory_of({"delta_0000001_0000001/bucket_00000": 0}), Thresholds(), hive_version=4).small_deltas == 0
+    )
+
+
+def directory_of(sizes: dict[str, int]) -> AcidDirectory:
+    listing = Listing(
+        tuple(FileEntry(path, size) for path, size in sizes.items()), tuple(path.rpartition("/")[0] for path in sizes)
+    )
+    return acid_directory(listing, ValidWriteIdList("d.t", 9), None)
+
+
+@pytest.mark.parametrize(
+    ("delta_bytes", "ratio", "shown"),
+    [
+        (30, 0.1, "ratio 0.03 ≤ 0.10"),
+        (200, 0.1, "ratio 0.20 > 0.10"),
+        (104, 0.1, "ratio 0.104 > 0.100"),
+        (96, 0.1, "ratio 0.096 ≤ 0.100"),
+        (125, 0.125, "ratio 0.12 ≤ 0.12"),
+    ],
+)
+def test_a_reason_shows_as_many_digits_as_it_takes_to_see_the_difference(
+    delta_bytes: int, ratio: float, shown: str
+) -> None:
+    write_ids = compactor_list(TableWriteIds("d.t", 9, frozenset(), frozenset()))
+    files = (
+        FileEntry("base_0000001/bucket_00000", 1000),
+        FileEntry("delta_0000002_0000002_0000/bucket_00000", delta_bytes),
+    )
+    directory = acid_directory(Listing(files, ("base_0000001", "delta_0000002_0000002_0000")), write_ids, None)
+    assert shown in decide(directory, Thresholds(delta_size_ratio=ratio), hive_version=4).reason
+
+
+@pytest.mark.parametrize("type", CompactionType)
+def test_what_is_asked_for_is_done_whatever_the_thresholds_say_and_they_are_still_told(type: CompactionType) -> None:
+    decision = decide(AcidDirectory(), Thresholds(), hive_version=4)
+    found = demanded(decision, type)
+    assert (found.type, found.reason) == (type, f"{type.value}: asked for (not due: 0 deltas ≤ 10; no data)")
+    assert replace(found, type=None, reason=decision.reason) == decision

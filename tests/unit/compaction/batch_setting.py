@@ -14,6 +14,7 @@ from airflow_provider_acid.acid.result import CompactionResult
 from airflow_provider_acid.compaction.active import ActiveCompaction, AwaitsLock
 from airflow_provider_acid.compaction.batch import CompactionBatch
 from airflow_provider_acid.compaction.finishing import Finished
+from airflow_provider_acid.compaction.opening import Opening
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
 from airflow_provider_acid.compaction.run_directory import IDLE_TIMEOUT_SECONDS, RunDirectory
 from airflow_provider_acid.compaction.worker import Worker
@@ -115,6 +116,7 @@ class Setting:
         worker_timeout_seconds: float = 3600.0,
         poll_seconds: float = POLL_SECONDS,
         idle_timeout_seconds: float = IDLE_TIMEOUT_SECONDS,
+        opening: Opening | None = None,
     ) -> CompactionBatch:
         due = [DuePartition(Entity("db", table), CompactionType.MINOR, "due") for table in tables]
 
@@ -133,6 +135,7 @@ class Setting:
             max_active=max_active,
             poll_seconds=poll_seconds,
             worker_timeout_seconds=worker_timeout_seconds,
+            opening=opening,
         )
         batch.start()
         return batch

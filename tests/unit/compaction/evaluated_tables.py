@@ -17,7 +17,8 @@ from airflow_provider_acid.acid.listing import FileEntry, Listing
 from airflow_provider_acid.acid.thresholds import Thresholds
 from airflow_provider_acid.acid.write_ids import TableWriteIds
 from airflow_provider_acid.compaction import looking
-from airflow_provider_acid.compaction.initiator import Evaluation, Initiator
+from airflow_provider_acid.compaction.demand import Demand
+from airflow_provider_acid.compaction.initiator import Evaluation, EvaluationObserver, Initiator
 from airflow_provider_acid.compaction.selection import TableSelection
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.exceptions import ObjectNotFoundError
@@ -35,6 +36,7 @@ from airflow_provider_acid.metastore.values import (
 )
 from tests.unit.compaction.managed_tables import managed_table
 
+NO_DEMAND = Demand()
 WAREHOUSE = "file:/warehouse"
 NEWEST = 9
 """High-water mark of every table and of the transactions."""
@@ -213,6 +215,7 @@ class EvaluatedTables:
         publishes_by_commit: bool = True,
         recorded: Mapping[str, Set[str | None]] | None = None,
     ) -> None:
+        self.observer: EvaluationObserver | None = None
         self.records = None if recorded is None else FakeRecords(recorded)
         self.client = FakeClient(warehouse, partitions, parameters or {})
         self.queue = FakeQueue(publishes_by_commit, rows)
@@ -222,7 +225,9 @@ class EvaluatedTables:
             storages=storages,
         )
 
-    def evaluate(self, *include: str, threads: int = 8, patience_seconds: float = 0.0) -> Evaluation:
+    def evaluate(
+        self, *include: str, threads: int = 8, patience_seconds: float = 0.0, demand: Demand = NO_DEMAND
+    ) -> Evaluation:
         """Look at the tables.
 
         :param patience_seconds: how long is waited for listings before threads begin; from the start unless told
@@ -230,7 +235,7 @@ class EvaluatedTables:
         """
         settings = replace(self.settings, listing_threads=threads)
         records = cast(WriteRecords | None, self.records)
-        initiator = Initiator(self.client, cast(CompactionQueue, self.queue), settings, records)
+        initiator = Initiator(self.client, cast(CompactionQueue, self.queue), settings, records, demand, self.observer)
         with patch.object(looking, "PATIENCE_SECONDS", patience_seconds):
             return initiator.evaluate(TableSelection.of(include or ["d.*"]))
 

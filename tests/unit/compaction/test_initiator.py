@@ -321,6 +321,8 @@ def test_what_was_asked_for_or_failed_twice_or_waits_is_not_looked_at(caplog: py
     assert [item.entity for item in found.evaluated] == [entity("t", 0), entity("t", 4)]
     assert sorted(number_of(storage.location) for storage, _ in storages.opened) == [0, 4]
     assert caplog.records == []
+    states = (CompactionState.FAILED, CompactionState.INITIATED, CompactionState.READY_FOR_CLEANING)
+    assert found.queue.partitions_by_state == dict.fromkeys(states, 1)
 
 
 def test_what_an_open_compaction_wrote_is_not_part_of_the_table() -> None:

@@ -56,7 +56,7 @@ def test_a_task_fails_for_refused_and_failed_partitions_only(state: OutcomeState
 
 
 def test_an_outcome_is_plain_json() -> None:
-    outcome = Outcome(Entity("db", "t", "p=1"), OutcomeState.COMPACTED, "done", 3, ("base_1_v2",), 100, 50, 7)
+    outcome = Outcome(Entity("db", "t", "p=1"), OutcomeState.COMPACTED, "done", 3, ("base_1_v2",), 100, 50, 7, 1.5)
     assert json.loads(json.dumps(outcome.to_json())) == {
         "database": "db",
         "table": "t",
@@ -68,6 +68,7 @@ def test_an_outcome_is_plain_json() -> None:
         "bytes_before": 100,
         "bytes_after": 50,
         "rows": 7,
+        "seconds": 1.5,
     }
 
 

@@ -10,7 +10,6 @@ import pytest
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.failures import failures_in_a_row
 from airflow_provider_acid.compaction.housekeeping_report import (
-    LINES,
     Chore,
     Deed,
     HousekeepingReport,
@@ -19,6 +18,7 @@ from airflow_provider_acid.compaction.housekeeping_report import (
 )
 from airflow_provider_acid.compaction.scene import DIED
 from airflow_provider_acid.compaction.stuck import oldest_transaction, repeated_failures, unserved_requests
+from airflow_provider_acid.compaction.text_table import LINES
 from airflow_provider_acid.metastore.values import CompactionRow, CompactionState, TxnInfo, TxnState
 
 ENTITY = Entity("sales", "orders", "p=1")

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 from airflow.providers.common.compat.sdk import AirflowException, AirflowSkipException, TaskDeferred, conf
-from airflow.triggers.base import TriggerEvent
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.cleaner import Cleaning, CleaningState
@@ -22,34 +21,18 @@ from airflow_provider_acid.metastore.client import AcidMetastoreClient, Metastor
 from airflow_provider_acid.operators import cleaner as operator_module
 from airflow_provider_acid.operators.cleaner import AcidCleanerOperator
 from airflow_provider_acid.triggers import cleaner as trigger_module
-from airflow_provider_acid.triggers.cleaner import FAILED_POLLS, CleaningTrigger
+from airflow_provider_acid.triggers import wait
+from airflow_provider_acid.triggers.cleaner import CleaningTrigger
+from airflow_provider_acid.triggers.wait import FAILED_POLLS
+from tests.unit.provider.waiting import NOW, Clock, ended, events
 
 pytestmark = pytest.mark.usefixtures("hive_4")
 
 READY, WAITING, CLEANED, KEPT, FAILED = CleaningState
 BLOCKER = "waits for transaction 9 of eve@there, open for 60 s"
-NOW = 1_000_000.0
 
 Round = Sequence[CleaningState] | Exception
 """What one look or one cleaning finds, partition by partition; or how it fails."""
-
-
-class Clock:
-    """Time that passes only while somebody sleeps."""
-
-    def __init__(self) -> None:
-        self.seconds = NOW
-        self.naps: list[float] = []
-
-    def time(self) -> float:
-        return self.seconds
-
-    def sleep(self, seconds: float) -> None:
-        self.naps.append(seconds)
-        self.seconds += seconds
-
-    async def sleep_async(self, seconds: float) -> None:
-        self.sleep(seconds)
 
 
 class FakeCleaner:
@@ -80,6 +63,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     monkeypatch.setenv("AIRFLOW_CONN_HIVE_ACID_DEFAULT", json.dumps({"conn_type": "hive_acid", "host": "not.asked"}))
     for module in (operator_module, trigger_module):
         monkeypatch.setattr(module, "Cleaner", FakeCleaner)
+    for module in (operator_module, wait):
         monkeypatch.setattr(module, "time", clock)
     monkeypatch.setattr(asyncio, "sleep", clock.sleep_async)
     monkeypatch.setattr(FakeCleaner, "asked", [])
@@ -137,7 +121,9 @@ def test_without_deferring_it_looks_again_until_the_readers_are_gone(
 
 def test_the_deadline_skips_the_task_and_names_who_blocks(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
     finds(monkeypatch, (CLEANED, WAITING), (WAITING, WAITING))
-    with pytest.raises(AirflowSkipException, match=f"^d.t/p=1 {BLOCKER}; d.u {BLOCKER}$"):
+    with pytest.raises(
+        AirflowSkipException, match=f"^d.t/p=1 {BLOCKER}; d.u {BLOCKER}. The time .* next run cleans it"
+    ):
         operator(deadline_seconds="25", poll_seconds=10).execute({})
     assert clock.naps == [10.0, 10.0, 5.0]
 
@@ -190,24 +176,23 @@ def test_after_the_wait_it_goes_on_with_the_same_deadline(monkeypatch: pytest.Mo
     clock.seconds += 600
     assert first.kwargs is not None
     with pytest.raises(TaskDeferred) as again:
-        task.execute_complete({}, {"state": "ready", "message": ""}, **first.kwargs)
+        task.execute_complete({}, ended("ready", after=3600), **first.kwargs)
     assert again.value.trigger.serialize()[1]["deadline"] == NOW + 3600
     assert again.value.kwargs is not None
-    done = task.execute_complete({}, {"state": "ready", "message": ""}, **again.value.kwargs)
+    done = task.execute_complete({}, ended("ready", after=3600), **again.value.kwargs)
     assert states(done) == ["cleaned", "cleaned"]
 
 
 def test_after_the_deadline_it_looks_once_more_and_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     finds(monkeypatch, (WAITING,))
     with pytest.raises(AirflowSkipException, match=BLOCKER):
-        operator(deferrable=True).execute_complete({}, {"state": "deadline", "message": ""}, deadline=NOW, done=[])
+        operator(deferrable=True).execute_complete({}, ended("deadline", after=0), done=[])
     assert len(FakeCleaner.asked) == 1
 
 
 def test_an_error_of_the_trigger_fails_the_task(monkeypatch: pytest.MonkeyPatch) -> None:
-    event = {"state": "error", "message": "no metastore"}
     with pytest.raises(AirflowException, match="^no metastore$"):
-        operator(deferrable=True).execute_complete({}, event, deadline=NOW, done=[])
+        operator(deferrable=True).execute_complete({}, ended("error", "no metastore"))
 
 
 @pytest.mark.parametrize(
@@ -269,13 +254,6 @@ def trigger(**changes: Any) -> CleaningTrigger:
     return CleaningTrigger(**arguments)
 
 
-def events(of: CleaningTrigger) -> list[Any]:
-    async def collect() -> list[TriggerEvent]:
-        return [event async for event in of.run()]
-
-    return [event.payload for event in asyncio.run(collect())]
-
-
 def test_a_trigger_is_made_again_from_what_it_says_of_itself() -> None:
     path, arguments = trigger(retention_seconds=3.0).serialize()
     assert path == f"{CleaningTrigger.__module__}.{CleaningTrigger.__qualname__}"
@@ -291,7 +269,7 @@ def test_making_a_trigger_asks_for_nothing(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_the_trigger_fires_once_when_a_partition_can_be_cleaned(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
     finds(monkeypatch, (WAITING, WAITING), (WAITING, READY))
-    assert events(trigger()) == [{"state": "ready", "message": ""}]
+    assert events(trigger()) == [ended("ready")]
     assert clock.naps == [10.0, 10.0]
 
 
@@ -305,7 +283,7 @@ def test_a_wait_asks_for_its_connections_once_however_often_it_looks(monkeypatch
 
     monkeypatch.setattr(AcidMetastoreHook, "endpoint", ask)
     finds(monkeypatch, (WAITING, WAITING), (WAITING, WAITING), (WAITING, READY))
-    assert events(trigger()) == [{"state": "ready", "message": ""}]
+    assert events(trigger()) == [ended("ready")]
     assert asked == ["hive_acid_default"]
 
 
@@ -319,13 +297,13 @@ def test_a_wait_checks_the_metastore_once_and_once_more_after_each_failure(monke
     monkeypatch.setattr(MetastoreEndpoint, "check", check)
     waits: Round = (WAITING, WAITING)
     finds(monkeypatch, waits, waits, MetastoreUnavailableError("m", "is away", "wait"), waits, waits, (WAITING, READY))
-    assert events(trigger()) == [{"state": "ready", "message": ""}]
+    assert events(trigger()) == [ended("ready")]
     assert checked == [0, 3], "before the first look, and after the failed third"
 
 
 def test_the_trigger_fires_when_there_is_nothing_left_to_clean(monkeypatch: pytest.MonkeyPatch) -> None:
     finds(monkeypatch, ())
-    assert events(trigger()) == [{"state": "ready", "message": ""}]
+    assert events(trigger()) == [ended("ready")]
 
 
 def test_the_trigger_waits_before_it_looks_for_the_operator_has_just_looked(
@@ -338,7 +316,7 @@ def test_the_trigger_waits_before_it_looks_for_the_operator_has_just_looked(
 
 def test_the_trigger_ends_at_the_deadline_and_names_who_blocks(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
     finds(monkeypatch, (WAITING, WAITING))
-    assert events(trigger(deadline=NOW + 25)) == [{"state": "deadline", "message": f"d.t/p=1 {BLOCKER}; d.u {BLOCKER}"}]
+    assert events(trigger(deadline=NOW + 25)) == [ended("deadline", f"d.t/p=1 {BLOCKER}; d.u {BLOCKER}", 25)]
     assert clock.naps == [10.0, 10.0, 5.0]
 
 
@@ -356,12 +334,12 @@ BLIP = MetastoreUnavailableError("metastore", "no metastore answers", "start it"
 def test_a_blip_is_not_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     blips = [BLIP] * (FAILED_POLLS - 1)
     finds(monkeypatch, *blips, (WAITING, WAITING), *blips, (READY, READY))
-    assert events(trigger(deadline=NOW + 10_000)) == [{"state": "ready", "message": ""}]
+    assert events(trigger(deadline=NOW + 10_000)) == [ended("ready", after=10_000)]
 
 
 def test_a_metastore_that_stays_away_is_one(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
     finds(monkeypatch, BLIP)
-    assert events(trigger(deadline=NOW + 10_000)) == [{"state": "error", "message": str(BLIP)}]
+    assert events(trigger(deadline=NOW + 10_000)) == [ended("error", str(BLIP), 10_000)]
     assert len(clock.naps) == FAILED_POLLS
 
 

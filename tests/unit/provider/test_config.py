@@ -11,7 +11,13 @@ from airflow_provider_acid.acid.candidates import Candidates
 from airflow_provider_acid.acid.partition import MinorPublication
 from airflow_provider_acid.acid.plan import CopiedStripes
 from airflow_provider_acid.compaction.settings import CleaningLockAction, CompactionSettings, LockTimeoutAction
-from airflow_provider_acid.config import check_interval_seconds, configured_settings, job_queue, task_retries
+from airflow_provider_acid.config import (
+    check_interval_seconds,
+    configured_settings,
+    health_location,
+    job_queue,
+    task_retries,
+)
 from airflow_provider_acid.exceptions import ConfigurationError
 from airflow_provider_acid.options import DEFAULTS, OPTIONS
 
@@ -50,6 +56,7 @@ READ: dict[str, tuple[str, Callable[[], object], object]] = {
     ),
     "minor_pairs_on_hive_3": ("True", lambda: configured_settings().policy(False).pairs_by_rename, True),
     "mm_allow_originals": ("True", lambda: configured_settings().policy().insert_only_originals, True),
+    "health_location": (" file:/health ", health_location, "file:/health"),
     "job_queue": ("nightly", job_queue, "nightly"),
     "task_retries": ("0", task_retries, 0),
 }

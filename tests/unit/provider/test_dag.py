@@ -2,38 +2,55 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import jinja2.nativetypes
 import jsonschema
 import pytest
-from airflow.providers.common.compat.sdk import DAG, TriggerRule
-from airflow.sdk import XComArg
-from airflow.serialization.serialized_objects import DagSerialization
+from airflow.providers.common.compat.sdk import DAG, TriggerRule, XComArg
 
+from airflow_provider_acid import installed_dags
+from airflow_provider_acid.compaction.demand import DemandedType
 from airflow_provider_acid.compaction.settings import CompactionSettings
+from airflow_provider_acid.example_dags import acid_compact_table, acid_housekeeping
 from airflow_provider_acid.example_dags.acid_compaction import PARAMS, dag
 from airflow_provider_acid.operators.cleaner import AcidCleanerOperator
 from airflow_provider_acid.operators.compaction import AcidCompactionOperator
 from airflow_provider_acid.sensors.compaction import AcidCompactionSensor
+from tests.unit.provider.stored_dags import stored_and_found
 
 ROOT = Path(__file__).parents[3]
 DAG_FILE = ROOT / "dags" / "acid_compaction.py"
 NUMBERS = {"integer", "number"}
 
 
-def test_every_field_of_the_trigger_form_is_explained_and_bounded() -> None:
-    for name, param in PARAMS.items():
+FORMS = {
+    "acid_compaction": PARAMS,
+    "acid_compact_table": acid_compact_table.PARAMS,
+    "acid_housekeeping": acid_housekeeping.PARAMS,
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_field_of_the_trigger_form_is_explained_and_bounded(form: str) -> None:
+    for name, param in FORMS[form].items():
         schema = param.schema
         assert schema.get("title"), name
         assert param.description, name
-        assert schema["type"] in {"array", "boolean", "string", *NUMBERS}, name
-        assert schema["type"] != "string" or schema["enum"], name
-        assert schema["type"] not in NUMBERS or "minimum" in schema, name
-        assert schema["type"] != "array" or schema["items"] == {"type": "string"}, name
-        param.resolve()
+        (kind, *null) = [schema["type"]] if isinstance(schema["type"], str) else schema["type"]
+        assert null in ([], ["null"]), name
+        assert kind in {"array", "boolean", "string", *NUMBERS}, name
+        assert kind != "string" or null or schema.get("enum") or schema.get("minLength"), name
+        assert kind not in NUMBERS or {"minimum", "exclusiveMinimum"} & schema.keys(), name
+        assert kind != "array" or schema["items"] == {"type": "string"}, name
+        if name != "table":
+            param.resolve()
+
+
+@pytest.mark.parametrize("form", ["acid_compaction", "acid_compact_table"])
+def test_every_field_of_a_long_form_is_in_a_section(form: str) -> None:
+    assert [name for name, param in FORMS[form].items() if not param.schema.get("section")] == []
 
 
 @pytest.mark.parametrize(
@@ -52,11 +69,76 @@ def test_every_field_of_the_trigger_form_is_explained_and_bounded() -> None:
         ("cleaning_deadline_hours", -1),
         ("minor_lock_wait_seconds", -1),
         ("minor_lock_timeout_action", "wait"),
+        ("max_gib", 0),
+        ("time_window", "22-6"),
+        ("time_window", "22:00-24:00"),
+        ("time_zone", ""),
+        ("dry_run", "yes"),
     ],
 )
 def test_the_form_refuses_what_the_tasks_would_refuse(name: str, value: object) -> None:
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(value, PARAMS[name].schema)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("partition", 5),
+        ("type", "full"),
+        ("type", None),
+        ("table", ""),
+        ("database", ""),
+        ("dry_run", 1),
+        ("hive_acid_conn_id", ""),
+    ],
+)
+def test_the_form_of_one_table_refuses_what_its_task_would_refuse(name: str, value: object) -> None:
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(value, acid_compact_table.PARAMS[name].schema)
+
+
+@pytest.mark.parametrize("window", [None, "", "22:00-06:00", "00:00-23:59"])
+def test_a_time_window_may_be_left_empty(window: str | None) -> None:
+    jsonschema.validate(window, PARAMS["time_window"].schema)
+
+
+@pytest.mark.parametrize(("gib", "given"), [(None, None), (1, 2**30), (0.1, 107_374_182)])
+def test_the_budget_of_bytes_comes_from_the_form_in_gib(gib: float | None, given: int | None) -> None:
+    sensor: Any = dag.get_task("find_due_partitions")
+    assert render(sensor.max_bytes, params={"max_gib": gib}) == given
+
+
+def test_sensor_and_operator_have_the_same_time_window() -> None:
+    sensor: Any = dag.get_task("find_due_partitions")
+    compact: Any = dag.get_task("compact")
+    for name in ("time_window", "time_zone"):
+        assert getattr(sensor, name) == compact.partial_kwargs[name] == f"{{{{ params.{name} }}}}"
+
+
+def test_the_form_of_one_table_has_these_fields_which_the_page_fills_in() -> None:
+    expected = {"database": "string", "table": "string", "partition": ["string", "null"], "type": "string"}
+    expected |= {"dry_run": "boolean", "hive_acid_conn_id": "string"}
+    assert {name: param.schema["type"] for name, param in acid_compact_table.PARAMS.items()} == expected
+    assert acid_compact_table.PARAMS["type"].schema["enum"] == [kind.value for kind in DemandedType]
+    assert type(acid_compact_table.dag.timetable).__name__ == "NullTimetable"
+
+
+def test_every_setting_of_the_plan_of_one_table_comes_from_the_form_as_text() -> None:
+    plan: Any = acid_compact_table.dag.get_task("plan")
+    assert not acid_compact_table.dag.render_template_as_native_obj
+    for name in acid_compact_table.PARAMS:
+        # An operator of Airflow has a method dry_run.
+        assert getattr(plan, "decide_only" if name == "dry_run" else name) == f"{{{{ params.{name} }}}}"
+    for name in ("compact", "clean"):
+        task: Any = acid_compact_table.dag.get_task(name)
+        assert task.partial_kwargs["hive_acid_conn_id"] == "{{ params.hive_acid_conn_id }}"
+
+
+def test_a_dag_file_of_one_line_installs_them_all() -> None:
+    assert {name: getattr(installed_dags, name).dag_id for name in installed_dags.__all__} == {
+        name: name for name in FORMS
+    }
 
 
 def test_the_form_starts_with_hives_thresholds() -> None:
@@ -85,8 +167,11 @@ def test_every_setting_of_the_sensor_comes_from_the_form() -> None:
         "override_no_auto_compaction",
         "max_partitions",
         "batch_partitions",
+        "time_window",
+        "time_zone",
     ):
         assert render(getattr(sensor, name), params=params) == params[name], name
+    assert render(sensor.decide_only, params=params) is False
 
 
 def test_the_deadline_comes_from_the_form_in_hours() -> None:
@@ -122,21 +207,24 @@ def test_one_run_at_a_time_and_none_for_the_past() -> None:
     assert (dag.max_active_runs, dag.catchup) == (1, False)
 
 
-def test_the_dag_survives_being_stored() -> None:
-    stored = DagSerialization.to_dict(dag)
-    restored = DagSerialization.from_dict(json.loads(json.dumps(stored)))
-    assert set(restored.task_ids) == set(dag.task_ids)
-    values = {name: restored.params.get_param(name).value for name in restored.params}
-    assert values == {name: param.value for name, param in PARAMS.items()}
-    for task in dag.tasks:
+@pytest.mark.parametrize("stored_dag", [dag, acid_compact_table.dag], ids=lambda dag: dag.dag_id)
+def test_the_dag_survives_being_stored(stored_dag: Any) -> None:
+    restored = stored_and_found(stored_dag)
+    assert set(restored.task_ids) == set(stored_dag.task_ids)
+    for name, param in FORMS[stored_dag.dag_id].items():
+        field = restored.params.get_param(name)
+        assert (field.schema, field.description) == (param.schema, param.description), name
+        if param.has_value:
+            assert field.value == param.value, name
+    for task in stored_dag.tasks:
         again = restored.get_task(task.task_id)
         assert again.downstream_task_ids == task.downstream_task_ids
         assert (again.trigger_rule, again.retries) == (task.trigger_rule, task.retries)
-        assert again.is_mapped == (task.task_id in {"compact", "clean"})
+        assert hasattr(again, "expand_input") == (task.task_id in {"compact", "clean"})
 
 
 def test_arguments_that_are_known_later_are_kept_as_they_are() -> None:
-    with DAG("other"):
+    with DAG("other", schedule=None):
         due = AcidCompactionSensor(task_id="due", tables="{{ params.tables }}")
         compact = AcidCompactionOperator(task_id="compact", partitions=due.output)
         clean = AcidCleanerOperator(task_id="clean", partitions=compact.output, deadline_seconds="{{ params.x }}")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from airflow.providers.common.compat.sdk import Connection
+from airflow.providers.common.compat.sdk import AirflowNotFoundException, Connection
 
 from airflow_provider_acid.exceptions import ConfigurationError, MetastoreUnavailableError
 from airflow_provider_acid.filesystem import Storages
@@ -49,6 +49,39 @@ def test_hosts_are_tried_in_the_order_they_are_written(
 ) -> None:
     set_connection(host=host, port=port)
     assert [str(address) for address in endpoint().addresses] == addresses
+
+
+@pytest.mark.parametrize(
+    ("missing", "remedy"),
+    [
+        ("hive_acid_default", "make one of type Hive ACID metastore"),
+        ("hive_db", "make it, or correct metastore_db_conn_id"),
+        ("s3_key", "make it, or take connection_id out of the S3 options"),
+    ],
+)
+def test_a_connection_that_nobody_made_is_named_with_the_remedy(
+    monkeypatch: pytest.MonkeyPatch, missing: str, remedy: str
+) -> None:
+    storage = {"s3": {"connection_id": "s3_key"}}
+    made = {
+        "hive_acid_default": Connection(
+            conn_id="hive_acid_default",
+            conn_type="hive_acid",
+            host="ms",
+            extra=json.dumps({"metastore_db_conn_id": "hive_db", "storage": storage}),
+        ),
+        "hive_db": Connection(conn_id="hive_db", conn_type="postgres", host="db", schema="hive"),
+        "s3_key": Connection(conn_id="s3_key", conn_type="aws", login="a", password="b"),
+    }
+
+    def find(_: AcidMetastoreHook, conn_id: str) -> Connection:
+        if conn_id == missing:
+            raise AirflowNotFoundException(f"The conn_id `{conn_id}` isn't defined")
+        return made[conn_id]
+
+    monkeypatch.setattr(AcidMetastoreHook, "get_connection", find)
+    with pytest.raises(ConfigurationError, match=f"^connection {missing}: does not exist. Remedy: {remedy}"):
+        endpoint()
 
 
 def test_the_client_fails_over_in_that_order(set_connection: SetConnection, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -232,14 +265,16 @@ def test_the_forms_example_of_several_hosts_can_be_entered(set_connection: SetCo
     assert len(endpoint().addresses) == 2
 
 
-def test_airflow_2_shows_extra_as_text_because_it_has_no_fields_for_it(
-    set_connection: SetConnection, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_both_airflows_name_and_hide_the_same_fields() -> None:
     form = AcidMetastoreHook.get_ui_field_behaviour()
-    assert "extra" not in form["hidden_fields"]
-    monkeypatch.setenv("AIRFLOW_CONN_METASTORE_DB", "postgres://db/metastore")
-    set_connection(host=form["placeholders"]["host"], extra=form["placeholders"]["extra"])
-    assert endpoint().user == "compactor"
+    assert {name.replace("_", "-"): value for name, value in form.items()} == connection_type()["ui-field-behaviour"]
+
+
+def test_what_airflow_2s_form_sends_is_understood(set_connection: SetConnection) -> None:
+    untouched = {"timeout_seconds": "60", "user": "", "metastore_db_conn_id": "", "storage": ""}
+    set_connection(host="ms", extra={**untouched, "housekeeping_elsewhere": False})
+    asked = endpoint()
+    assert (asked.timeout_seconds, asked.user, asked.database_url, asked.storages) == (60.0, None, None, Storages())
 
 
 def test_making_a_hook_asks_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

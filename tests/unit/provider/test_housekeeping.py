@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -11,8 +10,7 @@ from typing import Any
 import jinja2.nativetypes
 import jsonschema
 import pytest
-from airflow.sdk import XComArg
-from airflow.serialization.serialized_objects import DagSerialization
+from airflow.providers.common.compat.sdk import XComArg
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.housekeeping_report import Chore, Deed, HousekeepingReport
@@ -25,6 +23,7 @@ from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
 from airflow_provider_acid.operators import housekeeping as operator_module
 from airflow_provider_acid.operators.housekeeping import AcidHousekeepingOperator
 from airflow_provider_acid.storages.options import HdfsOptions
+from tests.unit.provider.stored_dags import stored_and_found
 
 ENTITY = Entity("sales", "orders", "p=1")
 REPORT = HousekeepingReport((Deed(ENTITY, Chore.REMOVED, "_acid_compaction_1"),), (), (ENTITY,))
@@ -177,5 +176,4 @@ def test_the_cleaner_gets_the_forgotten_partitions() -> None:
 
 def test_one_run_at_a_time_none_for_the_past_and_the_dag_survives_being_stored() -> None:
     assert (dag.max_active_runs, dag.catchup) == (1, False)
-    stored = json.loads(json.dumps(DagSerialization.to_dict(dag)))
-    assert set(DagSerialization.from_dict(stored).task_ids) == set(dag.task_ids)
+    assert set(stored_and_found(dag).task_ids) == set(dag.task_ids)

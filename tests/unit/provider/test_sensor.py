@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+import re
+import time
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
@@ -23,7 +25,7 @@ from airflow_provider_acid.exceptions import ConfigurationError
 from airflow_provider_acid.metastore.sql_written import WriteRecords
 from airflow_provider_acid.metastore.values import CompactionRow, CompactionState
 from airflow_provider_acid.sensors import compaction
-from airflow_provider_acid.sensors.compaction import LINES_LOGGED, AcidCompactionSensor
+from airflow_provider_acid.sensors.compaction import AcidCompactionSensor
 
 pytestmark = pytest.mark.usefixtures("hive_4")
 
@@ -37,7 +39,9 @@ class FakeInitiator:
     asked: list[tuple[TableSelection, CompactionSettings]] = []
     writes: list[object] = []
 
-    def __init__(self, client: object, queue: object, settings: CompactionSettings, writes: object) -> None:
+    def __init__(
+        self, client: object, queue: object, settings: CompactionSettings, writes: object, observer: object = None
+    ) -> None:
         self._settings = settings
         self.writes.append(writes)
 
@@ -75,7 +79,7 @@ def test_it_waits_while_nothing_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("flag", [True, "True", "true"])
 def test_or_skips_what_follows_if_told_so(monkeypatch: pytest.MonkeyPatch, flag: object) -> None:
-    with pytest.raises(AirflowSkipException, match="No partition is due"):
+    with pytest.raises(AirflowSkipException, match=r"No partition of d\.\* is due for compaction"):
         poke(monkeypatch, skip_when_nothing_due=flag)
     assert not poke(monkeypatch, skip_when_nothing_due="False").is_done
     assert poke(monkeypatch, Evaluation(due("p=1")), skip_when_nothing_due=flag).is_done
@@ -179,6 +183,10 @@ def test_parameters_may_come_as_text_from_a_template(monkeypatch: pytest.MonkeyP
         ("serve_foreign_requests", "perhaps"),
         ("batch_partitions", 0),
         ("max_partitions", "all"),
+        ("max_bytes", 0),
+        ("max_bytes", "much"),
+        ("time_window", "at night"),
+        ("decide_only", "perhaps"),
         ("skip_when_nothing_due", "perhaps"),
     ],
 )
@@ -204,7 +212,7 @@ def test_it_frees_its_worker_and_looks_as_often_as_hive(monkeypatch: pytest.Monk
 
 
 def test_the_authors_of_a_dag_decide_otherwise() -> None:
-    with DAG("d", default_args={"mode": "poke", "poke_interval": 5}):
+    with DAG("d", schedule=None, default_args={"mode": "poke", "poke_interval": 5}):
         sensor = AcidCompactionSensor(task_id="s", tables=["d.t"])
         other = AcidCompactionSensor(task_id="o", tables=["d.t"], poke_interval=timedelta(seconds=9))
     assert (sensor.mode, sensor.poke_interval, other.poke_interval) == ("poke", 5, 9)
@@ -215,17 +223,12 @@ def foreign(*ids: int) -> tuple[CompactionRow, ...]:
 
 
 def messages(caplog: pytest.LogCaptureFixture, level: int) -> Sequence[str]:
-    return [record.getMessage() for record in caplog.records if record.levelno == level]
+    return [line for of, line in told(caplog) if of == level]
 
 
-def test_requests_of_others_are_told_with_a_warning(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.INFO)
-    poke(monkeypatch, Evaluation(foreign=foreign(11)))
-    (warning,) = messages(caplog, logging.WARNING)
-    assert warning.startswith("request 11 for d.t (minor) was made by somebody else and is not served")
-    assert "serve_foreign_requests" in warning
+def told(caplog: pytest.LogCaptureFixture) -> Sequence[tuple[int, str]]:
+    """What the sensor said, without what Airflow says of its connection."""
+    return [(record.levelno, record.getMessage()) for record in caplog.records if record.name == "sensor"]
 
 
 def test_what_was_found_is_told_with_its_reason(
@@ -233,21 +236,80 @@ def test_what_was_found_is_told_with_its_reason(
 ) -> None:
     caplog.set_level(logging.INFO)
     evaluated = (Evaluated(Entity("d", "t", "p=1"), CompactionDecision(CompactionType.MAJOR, "12 deltas")),)
-    poke(monkeypatch, Evaluation(due("p=1"), evaluated, ("table d.u: no",)))
-    assert messages(caplog, logging.INFO) == [
-        "1 partitions looked at: 1 due, 1 tables or partitions skipped, 0 requests of others not served",
-        "due: d.t/p=1: 12 deltas",
-        "skipped: table d.u: no",
-    ]
+    poke(monkeypatch, Evaluation(due("p=1"), evaluated, ("table d.u: no",), foreign(11)))
+    assert len(messages(caplog, logging.WARNING)) == 1
+    lines = messages(caplog, logging.INFO)
+    assert lines[0] == "1 partitions looked at: 1 due, 1 tables or partitions skipped, 1 requests of others not served"
+    assert lines[1] == "due: 1"
+    assert lines[-1] == "skipped: table d.u: no"
 
 
-def test_a_great_sweep_does_not_fill_the_log(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+# --- budgets
+
+
+def weighed(**mib: int) -> Evaluation:
+    """Due partitions, worst first, whose compactions read so much."""
+    decision = CompactionDecision(CompactionType.MAJOR, "12 deltas")
+    entities = [Entity("d", "t", f"p={name}") for name in mib]
+    figures = tuple(Evaluated(entity, decision, 0, size) for entity, size in zip(entities, mib.values(), strict=True))
+    return Evaluation(due(*(f"p={name}" for name in mib)), figures)
+
+
+@pytest.mark.parametrize(
+    ("most", "taken"), [(None, "abc"), ("None", "abc"), ("", "abc"), (30, "ab"), ("29", "a"), (1, "a"), (30.0, "ab")]
+)
+def test_the_budget_of_bytes_ends_with_the_first_that_does_not_fit(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, most: Any, taken: str
+) -> None:
     caplog.set_level(logging.INFO)
-    many = due(*(f"p={number}" for number in range(300)))
-    skipped = tuple(f"table d.t{number}: no" for number in range(100))
-    poke(monkeypatch, Evaluation(many, (), skipped, foreign(1, 2)), max_partitions=200)
-    lines = [record.getMessage() for record in caplog.records]
-    assert len(lines) == LINES_LOGGED + 3
-    assert lines[1] == "100 of them are left to the next run (max_partitions)"
-    assert lines[2].startswith("request 1 ")
-    assert lines[-1] == f"... and {2 + 200 + 100 - LINES_LOGGED} more"
+    answer = poke(monkeypatch, weighed(a=20, b=10, c=1), max_bytes=most)
+    assert answer.xcom_value is not None
+    assert [item["partition"] for item in answer.xcom_value[0]] == [f"p={name}" for name in taken]
+    left = [line for line in caplog.messages if "left to the next run (budget): " in line]
+    assert len(left) == 3 - len(taken)
+
+
+# --- the time window
+
+
+@pytest.fixture
+def noon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "time", lambda: 12 * 3600.0)
+
+
+@pytest.mark.usefixtures("noon")
+def test_outside_its_time_window_it_waits_or_skips_and_asks_nobody(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    night = {"time_window": "22:00-06:00", "time_zone": "Europe/Berlin"}
+    reason = (
+        r"No compaction of d\.\* begins now: the time window 22:00-06:00 Europe/Berlin is closed until 1970-01-01 22:00"
+    )
+    assert not poke(monkeypatch, Evaluation(due("p=1")), **night).is_done
+    assert re.fullmatch(reason, caplog.messages[-1])
+    with pytest.raises(AirflowSkipException, match=reason):
+        poke(monkeypatch, Evaluation(due("p=1")), skip_when_nothing_due=True, **night)
+    assert FakeInitiator.asked == []
+
+
+@pytest.mark.usefixtures("noon")
+@pytest.mark.parametrize("window", ["08:00-18:00", None, "", "None"])
+def test_inside_its_time_window_or_without_one_it_looks(monkeypatch: pytest.MonkeyPatch, window: str | None) -> None:
+    assert poke(monkeypatch, Evaluation(due("p=1")), time_window=window).is_done
+
+
+# --- dry runs
+
+
+@pytest.mark.usefixtures("noon")
+@pytest.mark.parametrize("flag", [True, "True", "true"])
+def test_a_dry_run_shows_the_decisions_at_any_hour_and_skips_what_follows(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, flag: object
+) -> None:
+    caplog.set_level(logging.INFO)
+    not_due = Evaluated(Entity("d", "t", "p=2"), CompactionDecision(None, "not due: 2 deltas ≤ 10"))
+    with pytest.raises(AirflowSkipException, match="Dry run: 1 partitions would be compacted, nothing was changed"):
+        poke(monkeypatch, Evaluation(due("p=1"), (not_due,)), decide_only=flag, time_window="22:00-06:00")
+    assert [line.split()[0] for line in caplog.messages if line.startswith("  d.t")] == ["d.t/p=1", "d.t/p=2"]
+    assert caplog.messages[-1].endswith("not due: 2 deltas ≤ 10")

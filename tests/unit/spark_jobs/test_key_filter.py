@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_acid.exceptions import UnsupportedTableError
+from airflow_provider_acid.exceptions import RefusedError, UnsupportedTableError
+from airflow_provider_acid.spark_jobs import key_filter
 from airflow_provider_acid.spark_jobs.acid_keys import Visibility, pairs_of
-from airflow_provider_acid.spark_jobs.deleted_keys import Pairs, deleted_keys
+from airflow_provider_acid.spark_jobs.deleted_keys import DeletedKeys, Pairs, deleted_keys
 from airflow_provider_acid.spark_jobs.key_filter import KeyFilter
+from airflow_provider_acid.spark_jobs.one_write import one_write
 from tests.unit.spark_jobs.acid_files import bucket_property
 
 write_ids = st.sampled_from([1, 2, 3, 500, 10_000_001, 2**40])
@@ -21,7 +25,10 @@ deletes = st.tuples(keys, st.sampled_from([10, 11, 12, 13]))
 ABORTED, HIGH_WATER_MARK = [2, 11], 2**40
 
 
-def batch(events: list[tuple[int, int, int, int, int]]) -> pa.RecordBatch:
+Row = tuple[int | None, ...]
+
+
+def batch(events: Sequence[Row]) -> pa.RecordBatch:
     names = ["operation", "originalTransaction", "bucket", "rowId", "currentTransaction"]
     kinds = [pa.int32(), pa.int64(), pa.int32(), pa.int64(), pa.int64()]
     columns = [pa.array([event[place] for event in events], kind) for place, kind in enumerate(kinds)]
@@ -95,3 +102,93 @@ def test_a_row_id_higher_than_any_deleted_one_is_not_taken_for_a_row_of_another_
     asked = batch([(0, owid, bucket_property(), row_id, owid) for owid, row_id in rows])
     found = deleted.holds(pairs_of(asked), asked.column("rowId")).to_pylist()
     assert [row for row, is_deleted in zip(rows, found, strict=True) if is_deleted] == [(1, 1), (2, 0)]
+
+
+EVENTS = [(2, 1, bucket_property(), row_id, 10) for row_id in (0, 3, 4, 2**20)] + [(2, 3, bucket_property(), 5, 10)]
+
+writes = st.tuples(st.sampled_from([1, 2, 3, 12]), st.integers(0, 1))
+cells = st.one_of(st.none(), st.sampled_from([-1, 0, 1, 2, 3, bucket_property(), bucket_property(1), 2**29 + 4096]))
+
+
+@st.composite
+def pieces(draw: st.DrawFn) -> list[list[Row]]:
+    """Each of one write, as a file has them, but for one cell that may hold anything."""
+    found: list[list[Row]] = []
+    for write_id, statement in draw(st.lists(writes, min_size=1, max_size=3)):
+        ids = sorted(draw(st.sets(row_ids, min_size=1, max_size=6)))
+        found.append([(0, write_id, bucket_property(0, statement), row_id, write_id) for row_id in ids])
+    if draw(st.booleans()):
+        piece = draw(st.sampled_from(found))
+        row, column, value = draw(st.integers(0, len(piece) - 1)), draw(st.integers(0, 4)), draw(cells)
+        piece[row] = (*piece[row][:column], value, *piece[row][column + 1 :])
+    if draw(st.booleans()):
+        column, value = draw(st.integers(0, 4)), draw(cells)
+        found[-1] = [(*row[:column], value, *row[column + 1 :]) for row in found[-1]]
+    return found
+
+
+@given(pieces())
+def test_rows_of_one_write_are_judged_as_any_others_are(given_pieces: list[list[Row]]) -> None:
+    at_a_glance = judged(given_pieces)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(key_filter, "one_write", lambda batch: None)
+        row_by_row = judged(given_pieces)
+    assert at_a_glance == row_by_row
+
+
+def judged(given_pieces: list[list[Row]]) -> list[object]:
+    """Which rows stay, piece by piece, or why it is refused."""
+    visibility = Visibility.of(10, [2])
+    found: list[object] = []
+    looking = KeyFilter(0, visibility, deleted_keys([batch(EVENTS)], visibility))
+    try:
+        for piece in given_pieces:
+            kept = looking.apply("rows", batch(piece))
+            mask = None if kept.mask is None else kept.mask.to_pylist()
+            found.append((mask, kept.rows_aborted, kept.rows_deleted))
+    except RefusedError as error:
+        found.append(str(error))
+    return found
+
+
+GOOD: list[Row] = [(0, 1, bucket_property(), row_id, 1) for row_id in (4, 5, 9)]
+
+
+def of_write(write_id: int, row_ids: Sequence[int], bucket: int = 0) -> list[Row]:
+    return [(0, write_id, bucket_property(bucket), row_id, write_id) for row_id in row_ids]
+
+
+@pytest.mark.parametrize(
+    ("given_pieces", "reason"),
+    [
+        ([of_write(-1, [4, 5])], "holds write ids -1 to -1"),
+        ([of_write(2**50, [4, 5])], f"holds write ids {2**50} to {2**50}"),
+        ([of_write(1, [-1, 5])], "row ids from -1"),
+        ([of_write(1, [4, 5], bucket=1)], "holds a row of bucket 1, not 0"),
+        ([of_write(1, [4, 5]), of_write(1, [5, 6])], f"its row (1, {bucket_property()}, 5) "),
+        ([of_write(3, [4, 5]), of_write(1, [6])], f"its row (1, {bucket_property()}, 6) "),
+        ([of_write(1, [4, 4])], f"does not come after (1, {bucket_property()}, 4) of itself"),
+    ],
+)
+def test_what_breaks_a_rule_in_every_row_is_refused(given_pieces: list[list[Row]], reason: str) -> None:
+    assert reason in str(judged(given_pieces)[-1])
+
+
+@pytest.mark.parametrize("column", range(5))
+@pytest.mark.parametrize("value", [None, -1, 0, 1, 2, 11, 2**30])
+@pytest.mark.parametrize("rows", [[1], [0, 1, 2]], ids=["one row", "every row"])
+def test_what_is_not_of_one_write_is_not_taken_for_it(column: int, value: int | None, rows: list[int]) -> None:
+    changed = [(*row[:column], value, *row[column + 1 :]) if place in rows else row for place, row in enumerate(GOOD)]
+    assert one_write(batch(GOOD)) is not None
+    assert (one_write(batch(changed)) is None) is (changed != GOOD)
+
+
+def test_no_deleted_key_is_looked_up_where_none_can_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    deleted = deleted_keys([batch(EVENTS)], Visibility.of(10, []))
+    monkeypatch.setattr(DeletedKeys, "holds", None)
+    for write_id, found in ((1, [True, False]), (2, None), (4, None)):
+        row_ids = pa.array([4, 5], pa.int64())
+        held = deleted.holds_of(write_id << 12, row_ids)
+        assert (None if held is None else held.to_pylist()) == found
+    assert deleted.holds_of(1 << 12, pa.array([5, 6, 7], pa.int64())) is None
+    assert deleted.holds_of(1 << 12, pa.array([2**40], pa.int64())) is None

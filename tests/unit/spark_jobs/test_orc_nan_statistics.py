@@ -247,7 +247,7 @@ def test_orcs_own_library_takes_limits_that_are_not_there_as_unknown(
     events = [[insert(write_id, 0, number, WAYS[way][1], 0.5)] for write_id, number in ((1, NAN), (2, 1.5))]
     for write_id, delta in enumerate(events, 1):
         partition.write(f"delta_000000{write_id}_000000{write_id}_0000", delta)
-    merged = partition.merge()
+    merged = merge(partition)
     assert merged.attempt is not None
 
     def rows(predicate: Predicate) -> int:

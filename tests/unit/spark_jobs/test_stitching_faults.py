@@ -26,8 +26,10 @@ from tests.unit.spark_jobs.striped_files import (
 ALWAYS = CopiedStripes.ALWAYS
 
 
-@pytest.fixture
-def partition(tmp_path: Path) -> Partition:
+@pytest.fixture(params=["compared with sources", "compared by digests"])
+def partition(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Partition:
+    if request.param == "compared by digests":
+        monkeypatch.setattr(stitch_rows, "is_local", lambda location: False)
     return striped_partition(tmp_path)
 
 
@@ -66,18 +68,25 @@ def copying_another(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def flipping_a_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+def copying_beside(monkeypatch: pytest.MonkeyPatch) -> None:
     append = StitchedFile._append
 
-    def flip(self: Any, reader: Any, start: int, length: int) -> bytes:
+    def shifted(self: Any, reader: Any, start: int, length: int) -> bytes | None:
         return append(self, reader, start + 1, length)
 
-    monkeypatch.setattr(StitchedFile, "_append", flip)
+    monkeypatch.setattr(StitchedFile, "_append", shifted)
 
 
-def wrong_digest(monkeypatch: pytest.MonkeyPatch) -> None:
-    append = StitchedFile._append
-    monkeypatch.setattr(StitchedFile, "_append", lambda *arguments: append(*arguments)[::-1])
+def flipping_a_bit(file: Any) -> None:
+    """Of a copied stripe, after it was written."""
+    stripe = file._stripes[4]
+    place = stripe.offset + stripe.indexLength + stripe.dataLength // 2
+    file._file.flush()
+    with Path(file._file.name).open("r+b") as written:
+        written.seek(place)
+        (byte,) = written.read(1)
+        written.seek(place)
+        written.write(bytes([byte ^ 1]))
 
 
 def wrong_keys(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,16 +98,62 @@ def wrong_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(StitchedFile, "seal", wrong)
 
 
+def sealing(change: Callable[[Any], None]) -> Callable[[pytest.MonkeyPatch], None]:
+    """The tail is made of something else than was written."""
+
+    def apply(monkeypatch: pytest.MonkeyPatch) -> None:
+        seal = StitchedFile.seal
+
+        def wrong(self: Any, *arguments: Any) -> None:
+            change(self)
+            seal(self, *arguments)
+
+        monkeypatch.setattr(StitchedFile, "seal", wrong)
+
+    return apply
+
+
+def statistics_of_another(file: Any) -> None:
+    """Both stripes have as many rows, so that the file's statistics stay."""
+    file._statistics[3], file._statistics[4] = file._statistics[4], file._statistics[3]
+
+
+def rows_of_another(file: Any) -> None:
+    file._stripes[3].numberOfRows -= 1
+    file._stripes[4].numberOfRows += 1
+
+
+def index_taken_for_data(file: Any) -> None:
+    file._stripes[3].indexLength -= 1
+    file._stripes[3].dataLength += 1
+
+
+def taking_a_copy_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is said of a stripe and its bytes fit, but they are of another than was looked at."""
+    survey = survey_stripes
+
+    def exchanged(*arguments: Any) -> Any:
+        found = survey(*arguments)
+        stripes = [replace(found.stripes[4], stripe=3), *found.stripes[5:]]
+        return replace(found, stripes=(*found.stripes[:4], *stripes))
+
+    monkeypatch.setattr(stitch_rows, "survey_stripes", exchanged)
+
+
 @pytest.mark.parametrize(
     "go_wrong",
     [
+        sealing(statistics_of_another),
+        sealing(rows_of_another),
+        sealing(index_taken_for_data),
+        taking_a_copy_for_another,
         planning(losing_one),
         planning(doubling_one),
         planning(swapping_two),
         planning(taking_touched_for_untouched),
         copying_another,
-        flipping_a_bit,
-        wrong_digest,
+        copying_beside,
+        sealing(flipping_a_bit),
         wrong_keys,
     ],
 )
@@ -108,6 +163,17 @@ def test_what_goes_wrong_while_stripes_are_put_together_is_found(
     partition.write(DELETES, [delete(3, 250, 10)])
     go_wrong(monkeypatch)
     with pytest.raises(VerificationError):
+        partition.merge(stripe_copy=ALWAYS)
+
+
+def test_a_buffer_that_does_not_hold_a_copied_block_is_found(
+    partition: Partition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def smaller_blocks(file: Any) -> None:
+        file._block_bytes -= 1
+
+    sealing(smaller_blocks)(monkeypatch)
+    with pytest.raises(VerificationError, match="stripe 0 is not the one that was looked at"):
         partition.merge(stripe_copy=ALWAYS)
 
 
@@ -127,3 +193,18 @@ def test_a_file_that_changes_after_it_was_looked_at_is_refused(
     with pytest.raises(CorruptFileError):
         partition.merge(stripe_copy=ALWAYS)
     assert partition.attempts() == []
+
+
+def test_only_where_reading_again_is_dear_digests_are_taken(
+    partition: Partition, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    copy, digests = StitchedFile.copy, set[bool]()
+
+    def copied(*arguments: Any) -> bytes | None:
+        digest = copy(*arguments)
+        digests.add(digest is not None)
+        return digest
+
+    monkeypatch.setattr(StitchedFile, "copy", copied)
+    partition.merge(stripe_copy=ALWAYS)
+    assert digests == {"by digests" in request.node.name}

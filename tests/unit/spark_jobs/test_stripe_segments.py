@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from airflow_provider_acid.spark_jobs.stripe_segments import (
     Segment,
     SurveyedStripe,
-    cut_segments,
-    gather_slices,
+    cut_into_slices,
     plan_segments,
+    slices_for,
 )
 
 SMALL_BYTES = 100
@@ -64,37 +66,52 @@ def test_every_stripe_with_rows_comes_once_and_in_order() -> None:
 
 
 @pytest.mark.parametrize(
-    ("stripes", "slice_bytes", "pieces"),
+    ("stripes", "number", "cut", "slices"),
     [
-        ("LLL", 1, ["copy LLL"]),
-        ("xxxx", 1000, ["write xx", "write xx"]),
-        ("xxxx", 999, ["write x", "write xx", "write x"]),
-        ("xxxx", 2000, ["write xxxx"]),
-        ("xxx", 1, ["write x", "write x", "write x"]),
-        ("tttttttttt", 500, ["write ttttt", "write ttttt"]),
-        ("LxxLxL", 500, ["copy L", "write x", "write x", "copy L", "write x", "copy L"]),
+        ("LLL", 2, ["copy LLL"], []),
+        ("xL", 1, ["write x", "copy L"], [(0,)]),
+        ("xxxx", 1, ["write xxxx"], [(0,)]),
+        ("xxxx", 2, ["write xx", "write xx"], [(0,), (1,)]),
+        ("xxxx", 3, ["write x", "write xx", "write x"], [(0,), (1,), (2,)]),
+        ("xxx", 100, ["write x", "write x", "write x"], [(0,), (1,), (2,)]),
+        ("tttttttttt", 2, ["write ttttt", "write ttttt"], [(0,), (1,)]),
+        ("LxLxLxxL", 2, ["copy L", "write x", "copy L", "write x", "copy L", "write xx", "copy L"], [(1, 3), (5,)]),
+        (
+            "LxxxLxL",
+            2,
+            ["copy L", "write xx", "write x", "copy L", "write x", "copy L"],
+            [(1,), (2, 4)],
+        ),
+        ("tLtLxLt", 2, ["write t", "copy L", "write t", "copy L", "write x", "copy L", "write t"], [(0, 2), (4, 6)]),
     ],
 )
-def test_what_is_written_anew_is_cut_evenly(stripes: str, slice_bytes: int, pieces: list[str]) -> None:
-    assert told(stripes, cut_segments(plan_segments(surveyed(stripes), SMALL_BYTES), slice_bytes)) == pieces
+def test_what_is_written_anew_is_dealt_out_evenly_in_its_order(
+    stripes: str, number: int, cut: list[str], slices: list[tuple[int, ...]]
+) -> None:
+    segments, found = cut_into_slices(plan_segments(surveyed(stripes), SMALL_BYTES), number)
+    assert (told(stripes, segments), found) == (cut, tuple(slices))
+
+
+@given(st.text("Lsxt-", max_size=30), st.integers(1, 12))
+def test_every_stripe_is_written_by_one_slice_or_copied_and_no_slice_is_large(letters: str, number: int) -> None:
+    planned_segments = plan_segments(surveyed(letters), SMALL_BYTES)
+    segments, slices = cut_into_slices(planned_segments, number)
+    stripes = [stripe for segment in planned_segments for stripe in segment.stripes]
+    assert [stripe for segment in segments for stripe in segment.stripes] == stripes
+    rewritten = [place for place, segment in enumerate(segments) if not segment.is_copied]
+    assert [place for places in slices for place in places] == rewritten
+    total = sum(segments[place].size_bytes for place in rewritten)
+    for places in slices:
+        assert sum(segments[place].size_bytes for place in places) <= total / number + 500
 
 
 @pytest.mark.parametrize(
-    ("stripes", "slice_bytes", "slices"),
-    [
-        ("LLL", 1, []),
-        ("xL", 1, [(0,)]),
-        ("LxLxLxL", 1000, [(1, 3), (5,)]),
-        ("LxLxLxL", 499, [(1,), (3,), (5,)]),
-        ("xxxxLx", 1000, [(0,), (1,), (3,)]),
-        ("tLtLxLt", 599, [(0, 2), (4, 6)]),
-    ],
+    ("megabytes", "slots", "slices"),
+    [(129, 1, 2), (129, 2, 2), (327, 1, 3), (327, 2, 4), (327, 3, 3), (327, 8, 8), (327, 100, 10), (1281, 4, 12)],
 )
-def test_pieces_are_gathered_in_their_order_until_a_slice_is_full(
-    stripes: str, slice_bytes: int, slices: list[tuple[int, ...]]
-) -> None:
-    segments = cut_segments(plan_segments(surveyed(stripes), SMALL_BYTES), slice_bytes)
-    assert gather_slices(segments, slice_bytes) == tuple(slices)
+def test_as_many_slices_as_keep_all_slots_at_work(megabytes: int, slots: int, slices: int) -> None:
+    """Of 128 megabytes at most, and of a quarter of that at least."""
+    assert slices_for(megabytes, 128, slots) == slices
 
 
 def planned(letters: str, small_bytes: int) -> list[str]:

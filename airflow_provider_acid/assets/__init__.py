@@ -1,0 +1,1 @@
+"""Hive ACID tables as Airflow assets."""

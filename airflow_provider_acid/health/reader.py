@@ -1,0 +1,167 @@
+"""Reads what is kept below ``[hive_acid] health_location``, for the page; belongs to a process, not to a thread.
+
+Figures of all partitions stay in memory as Arrow columns, 100,000 of them in about 20 MB; files are read again only
+where they changed. Directories stay in the files, and are read for one partition at a time.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.exceptions import AcidError
+from airflow_provider_acid.filesystem import Storage
+from airflow_provider_acid.health.arrow_form import FIGURES, KEYS, SCHEMA, key_of
+from airflow_provider_acid.health.files import (
+    HISTORY,
+    PARTITIONS,
+    TableFile,
+    TableName,
+    day_of,
+    history_file,
+    newest_files,
+    now_ms,
+)
+from airflow_provider_acid.health.history import HistoryRecord, RecordKind, from_lines
+
+REFRESH_SECONDS = 5.0
+"""Time between two listings of the location, however many people look at the page."""
+
+HISTORY_DAYS = 30
+"""Days of history that are read."""
+
+LAST_COMPACTION = "last_compaction_ms"
+
+
+@dataclass(frozen=True)
+class Health:
+    """All that is known at one moment.
+
+    :param partitions: the columns :data:`~.arrow_form.FIGURES` and :data:`LAST_COMPACTION`, a row per partition.
+    :param history: newest first.
+    """
+
+    partitions: pa.Table
+    history: tuple[HistoryRecord, ...]
+
+
+class HealthReader:
+    """Reads one location; for any number of threads.
+
+    :param open_storage: opens the location; called again for each refresh, since a connection may be changed.
+    """
+
+    def __init__(self, open_storage: Callable[[], Storage], clock: Callable[[], float] = time.monotonic) -> None:
+        self._open_storage = open_storage
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._refreshed: float | None = None
+        self._files: Mapping[TableName, TableFile] = {}
+        self._tables: dict[str, pa.Table] = {}
+        self._records: dict[str, list[HistoryRecord]] = {}
+        self._health = Health(_with_last_compactions(_figures([]), ()), ())
+
+    def health(self) -> Health:
+        """What is known, at most :data:`REFRESH_SECONDS` old.
+
+        :raises AcidError: the location cannot be read.
+        """
+        with self._lock:
+            now = self._clock()
+            if self._refreshed is None or now - self._refreshed >= REFRESH_SECONDS:
+                self._refresh(self._open_storage())
+                self._refreshed = now
+            return self._health
+
+    def directories(self, metastore: str, entity: Entity) -> list[dict[str, object]]:
+        """The directories of one partition, as objects with the fields of :class:`~.values.DirectoryHealth`.
+
+        :raises AcidError: the location cannot be read.
+        """
+        self.health()
+        file = self._files.get(TableName(metastore, entity.database, entity.table))
+        if file is None:
+            return []
+        wanted = key_of(metastore, entity)[-1]
+        with self._open_storage().open_input(file.path) as source:
+            rows = pq.read_table(source, columns=["directories"], filters=[("partition", "==", wanted)])
+        return next(filter(None, rows["directories"].to_pylist()), [])
+
+    def _refresh(self, storage: Storage) -> None:
+        files, tables = self._read_tables(storage)
+        records = self._read_history(storage)
+        if tables.keys() == self._tables.keys() and records.keys() == self._records.keys():
+            return
+        unique = {record.id: record for of_file in records.values() for record in of_file}
+        history = tuple(sorted(unique.values(), key=lambda record: record.ended_ms, reverse=True))
+        self._files, self._tables, self._records = files, tables, records
+        self._health = Health(_with_last_compactions(_figures(list(tables.values())), history), history)
+
+    def _read_tables(self, storage: Storage) -> tuple[Mapping[TableName, TableFile], dict[str, pa.Table]]:
+        """The files that count, and their figures; one may go meanwhile, when a newer one is there."""
+        for attempts_left in (2, 1, 0):
+            files = newest_files(_paths(storage, PARTITIONS))
+            try:
+                tables = {file.path: self._figures_in(storage, file.path) for file in files.values()}
+            except AcidError:
+                if not attempts_left:
+                    raise
+            else:
+                break
+        return files, tables
+
+    def _figures_in(self, storage: Storage, path: str) -> pa.Table:
+        known = self._tables.get(path)
+        if known is not None:
+            return known
+        with storage.open_input(path) as source:
+            return pq.read_table(source, columns=FIGURES)
+
+    def _read_history(self, storage: Storage) -> dict[str, list[HistoryRecord]]:
+        oldest = day_of(now_ms()) - timedelta(days=HISTORY_DAYS)
+        records = {}
+        for path in _paths(storage, HISTORY):
+            file = history_file(path)
+            if file is None or file.day < oldest:
+                continue
+            known = self._records.get(path)
+            try:
+                records[path] = from_lines(storage.read(path)) if known is None else known
+            except AcidError:
+                continue  # merged into another file, which the next refresh finds
+        return records
+
+
+def _paths(storage: Storage, folder: str) -> list[str]:
+    if not storage.exists(folder):
+        return []
+    return [f"{folder}/{entry.path}" for entry in storage.list(folder).files]
+
+
+def _figures(tables: Sequence[pa.Table]) -> pa.Table:
+    fields = [SCHEMA.field(name) for name in FIGURES]
+    return pa.concat_tables([pa.schema(fields).empty_table(), *tables]).combine_chunks()
+
+
+def _with_last_compactions(partitions: pa.Table, history: Sequence[HistoryRecord]) -> pa.Table:
+    """The table with one more column: when the last compaction of each ended that is on record."""
+    last: dict[tuple[str, str, str, str], int] = {}
+    for record in history:
+        if record.kind is RecordKind.COMPACTION and record.state == "compacted":
+            key = key_of(record.metastore, record.entity)
+            last[key] = max(last.get(key, 0), record.ended_ms)
+    columns = [[key[place] for key in last] for place in range(len(KEYS))]
+    known = pa.table(
+        [*(pa.array(column, pa.string()) for column in columns), pa.array(last.values(), pa.int64())],
+        names=[*KEYS, LAST_COMPACTION],
+    )
+    if partitions.num_rows == 0:
+        return partitions.append_column(LAST_COMPACTION, pa.array([], pa.int64()))
+    return partitions.join(known, keys=KEYS, join_type="left outer").combine_chunks()

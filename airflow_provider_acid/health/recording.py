@@ -1,0 +1,95 @@
+"""What sensor, operator and cleaner call: best effort, nothing where no location is set, pyarrow only when needed."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.thresholds import CompactionDecision
+from airflow_provider_acid.compaction.initiator import EvaluationObserver
+from airflow_provider_acid.compaction.looking import Seen
+from airflow_provider_acid.filesystem import Storages
+from airflow_provider_acid.health.best_effort import try_within
+from airflow_provider_acid.health.files import now_ms
+from airflow_provider_acid.health.history import HistoryRecord, RecordMaker, TaskPlace
+from airflow_provider_acid.health.store import HealthStore
+
+if TYPE_CHECKING:
+    from airflow_provider_acid.health.recorder import EvaluationRecorder
+
+log = logging.getLogger(__name__)
+
+PARTITIONS_SECONDS = 60.0
+HISTORY_SECONDS = 15.0
+"""Longest waits for a store; what it has not taken by then is lost to the page, and to nothing else."""
+
+
+@contextmanager
+def recording_evaluation(
+    location: str, metastore: str, storages: Storages, *, looks_at_all: bool
+) -> Iterator[EvaluationObserver | None]:
+    """An observer whose findings are published when the block ends without an error; None where no location is set.
+
+    :param location: ``[hive_acid] health_location``; empty for none.
+    :param metastore: id of Airflow's connection to the metastore.
+    :param looks_at_all: see :class:`~.recorder.EvaluationRecorder`.
+    """
+    if not location:
+        yield None
+        return
+    from airflow_provider_acid.health.recorder import EvaluationRecorder
+
+    with EvaluationRecorder(metastore, looks_at_all=looks_at_all) as recorder:
+        observer = _Guarded(recorder)
+        yield observer
+        if not observer.broken:
+            what = "the figures of partitions are not written for the page"
+            try_within(PARTITIONS_SECONDS, what, lambda: recorder.publish(HealthStore.at(location, storages)))
+
+
+def record_history(
+    location: str,
+    metastore: str,
+    storages: Storages,
+    task: TaskPlace,
+    records: Callable[[RecordMaker], list[HistoryRecord]],
+) -> None:
+    """Write what came of a task's work, if a location is set.
+
+    :param records: makes the records, e.g. ``lambda make: make.of_outcomes(items, outcomes)``.
+    """
+    if not location:
+        return
+
+    def write() -> None:
+        maker = RecordMaker(metastore, task, now_ms(), uuid.uuid4().hex)
+        HealthStore.at(location, storages).add_history(records(maker))
+
+    try_within(HISTORY_SECONDS, "the history is not written for the page", write)
+
+
+class _Guarded:
+    """An observer that gives up at its first error instead of disturbing the evaluation."""
+
+    def __init__(self, recorder: EvaluationRecorder) -> None:
+        self._recorder = recorder
+        self.broken = False
+
+    def saw(self, seen: Seen, decision: CompactionDecision, hindrance: str | None) -> None:
+        self._try(lambda: self._recorder.saw(seen, decision, hindrance))
+
+    def passed_over(self, entity: Entity, reason: str) -> None:
+        self._try(lambda: self._recorder.passed_over(entity, reason))
+
+    def _try(self, note: Callable[[], None]) -> None:
+        if self.broken:
+            return
+        try:
+            note()
+        except Exception as error:  # whatever it is: an evaluation does not depend on it
+            self.broken = True
+            log.warning("the figures of partitions are not written for the page: %s", error)

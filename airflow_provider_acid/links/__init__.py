@@ -1,0 +1,1 @@
+"""Links of a task: buttons beside its log in Airflow's UI."""

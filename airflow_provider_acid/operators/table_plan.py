@@ -1,0 +1,116 @@
+"""An operator that finds out what a compaction of one table, or of one of its partitions, would do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.common.compat.sdk import AirflowFailException, AirflowSkipException, BaseOperator
+
+from airflow_provider_acid.acid.budget import RunBudget
+from airflow_provider_acid.acid.candidates import Candidates
+from airflow_provider_acid.compaction.decision_report import RunShare
+from airflow_provider_acid.compaction.demand import Demand, DemandedType, one_table
+from airflow_provider_acid.compaction.initiator import Initiator
+from airflow_provider_acid.config import configured_settings
+from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
+from airflow_provider_acid.parameters import as_boolean, as_integer, as_optional_text, as_word
+
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Context
+
+
+class AcidTablePlanOperator(BaseOperator):
+    """Plans the compaction of one table that somebody asks for; changes nothing.
+
+    Returns what ``AcidCompactionOperator.partial(…).expand(partitions=…)`` takes, as the sensor does. The table is
+    looked at although ``no_auto_compaction`` is set on it, for it is asked for by name.
+
+    All parameters are templated.
+
+    :param database: the table's database.
+    :param table: its name.
+    :param partition: one partition, spelled as SHOW PARTITIONS does; None or empty for all, or for a table without.
+    :param type: ``minor`` or ``major``: compacted so whatever the thresholds say, also where compactions failed before;
+        ``auto``: by the thresholds of the table or of ``[hive_acid]``. What is refused otherwise is refused here, too.
+    :param decide_only: a dry run: log the decisions only, and skip what follows.
+    :param batch_partitions: partitions in one Spark application.
+    :param max_partitions: most partitions that are returned, worst first; run it again for the others.
+    :param hive_acid_conn_id: the metastore's connection.
+    """
+
+    template_fields: Sequence[str] = (
+        "database",
+        "table",
+        "partition",
+        "type",
+        "decide_only",
+        "batch_partitions",
+        "max_partitions",
+        "hive_acid_conn_id",
+    )
+    ui_color = "#fff3c4"
+
+    def __init__(
+        self,
+        *,
+        database: str,
+        table: str,
+        partition: str | None = None,
+        type: str = DemandedType.AUTO.value,
+        decide_only: bool | str = False,
+        batch_partitions: int | str = 50,
+        max_partitions: int | str = 5000,
+        hive_acid_conn_id: str = AcidMetastoreHook.default_conn_name,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.database = database
+        self.table = table
+        self.partition = partition
+        self.type = type
+        self.decide_only = decide_only
+        self.batch_partitions = batch_partitions
+        self.max_partitions = max_partitions
+        self.hive_acid_conn_id = hive_acid_conn_id
+
+    def execute(self, context: Context) -> list[list[dict[str, object]]]:
+        """Look at the table once; batches of small objects.
+
+        :raises ConfigurationError: a parameter cannot be used.
+        :raises AcidError: the table, or the partition, does not exist or cannot be compacted.
+        :raises AirflowFailException: nothing can be compacted, and somebody has to look at why.
+        :raises AirflowSkipException: there is nothing to compact, or it is a dry run.
+        """
+        selection = one_table(str(self.database), str(self.table))
+        wanted = as_word("type", self.type, DemandedType)
+        demand = Demand.of(as_optional_text(self.partition), wanted)
+        decide_only = as_boolean("decide_only", self.decide_only)
+        size = as_integer("batch_partitions", self.batch_partitions)
+        budget = RunBudget(as_integer("max_partitions", self.max_partitions))
+        endpoint = AcidMetastoreHook(self.hive_acid_conn_id).endpoint()
+        settings = replace(
+            configured_settings(),
+            candidates=Candidates.ALL,
+            override_no_auto_compaction=True,
+            storages=endpoint.storages,
+        )
+        with endpoint.open() as client:
+            evaluation = Initiator(client, endpoint.open_queue(client), settings, demand=demand).evaluate(selection)
+        share = RunShare.within(budget, evaluation)
+        for level, line in share.lines(all_partitions=True):
+            self.log.log(level, "%s", line)
+        if decide_only:
+            raise AirflowSkipException(
+                f"Dry run: {len(share.taken)} partitions would be compacted, nothing was changed"
+            )
+        if not share.taken:
+            self._end(evaluation.refused, f"Nothing of {selection.include[0]} is to be compacted ({wanted.value})")
+        return share.batches(size)
+
+    def _end(self, refused: Sequence[str], nothing: str) -> None:
+        if refused:
+            others = f" (and {len(refused) - 1} more, see the log)" if len(refused) > 1 else ""
+            raise AirflowFailException(f"{nothing}: {refused[0]}{others}")
+        raise AirflowSkipException(f"{nothing}; the log says why")

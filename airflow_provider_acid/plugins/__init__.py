@@ -1,0 +1,1 @@
+"""The page "Hive ACID" in Airflow's UI."""

@@ -1,0 +1,103 @@
+// Which view is shown, by the part of the address after "#"; one module per view.
+
+import { get } from "./api.js";
+import { failure, h, loading, show } from "./dom.js";
+import { ago, moment } from "./format.js";
+import { historyView } from "./history.js";
+import { notConfigured, overviewCards } from "./overview.js";
+import { partitionView } from "./partition.js";
+import { partitionsView } from "./partitions.js";
+import { queueView } from "./queue.js";
+import { followTheme } from "./theme.js";
+
+const TABS = { partitions: "Partitions", queue: "Queue", history: "History" };
+const REFRESH_MILLISECONDS = 30_000;
+
+const view = document.getElementById("view");
+let drawn = 0;
+let cards = h("section");
+let shown = "";
+
+// Where we are: {name, path, query}; the metastore is part of the query and kept from view to view.
+function place() {
+  const [path, query] = window.location.hash.replace(/^#\/?/, "").split("?");
+  const parts = path.split("/").map(decodeURIComponent);
+  return { name: parts[0] || "partitions", path: parts.slice(1), query: new URLSearchParams(query ?? "") };
+}
+
+export function address(name, path = [], query = {}) {
+  const parameters = new URLSearchParams();
+  const metastore = place().query.get("metastore");
+  if (metastore) parameters.set("metastore", metastore);
+  for (const [key, value] of Object.entries(query)) if (value !== "" && value !== null) parameters.set(key, value);
+  const text = parameters.toString();
+  return `#/${[name, ...path.map(encodeURIComponent)].join("/")}${text ? `?${text}` : ""}`;
+}
+
+export function partitionAddress(row) {
+  return address("partition", [row.database, row.table, row.partition].filter(Boolean));
+}
+
+function kindOf(here) {
+  return here.name in TABS ? `${here.name}?${here.query.get("metastore") ?? ""}` : window.location.hash;
+}
+
+function tabs(current) {
+  show(document.getElementById("tabs"), Object.entries(TABS).map(([name, title]) =>
+    h("a", { href: address(name), "aria-current": name === current ? "page" : null }, title)));
+}
+
+function head(overview) {
+  const choice = document.getElementById("metastore");
+  document.getElementById("metastore-choice").hidden = overview.metastores.length < 2;
+  show(choice, overview.metastores.map((name) => h("option", { selected: name === overview.metastore }, name)));
+  const freshness = document.getElementById("freshness");
+  const newest = overview.newest_evaluation_ms;
+  freshness.textContent = newest ? `Evaluated ${ago(newest)}` : "";
+  freshness.title = newest ? `Newest look at a partition: ${moment(newest)}` : "";
+}
+
+// Draws the view of the address. What came too late, because another one is asked for by then, is not shown.
+// Turning a page, sorting or searching keeps the cards at the top as they are.
+async function draw({ quietly = false, turned = false } = {}) {
+  drawn += 1;
+  const mine = drawn;
+  const here = place();
+  const stale = () => mine !== drawn;
+  const metastore = here.query.get("metastore") ?? undefined;
+  tabs(here.name);
+  shown = kindOf(here);
+  if (!quietly && !turned) show(view, loading());
+  try {
+    const overview = await get("overview", { metastore });
+    if (stale()) return;
+    head(overview);
+    const context = { here, overview, metastore: overview.metastore, stale, address, partitionAddress, redraw: draw };
+    if (here.name === "partition") return await partitionView(view, context);
+    const body = h("section");
+    if (!turned || !cards.isConnected) cards = overviewCards(context);
+    show(view, cards, body);
+    if (here.name === "queue") await queueView(body, context);
+    else if (here.name === "history") await historyView(body, context);
+    else await partitionsView(body, context);
+  } catch (error) {
+    if (stale()) return;
+    show(view, error.code === "not_configured" ? notConfigured() : failure(error, () => draw()));
+  }
+}
+
+// A list that is being typed into, or a dialog, is not drawn anew under somebody's hands.
+function refreshQuietly() {
+  const busy = document.querySelector("dialog[open]") || view.contains(document.activeElement);
+  if (!document.hidden && !busy) draw({ quietly: true });
+}
+
+document.getElementById("refresh").addEventListener("click", () => draw());
+document.getElementById("metastore").addEventListener("change", (event) => {
+  const { name } = place();
+  window.location.hash = `#/${name === "partition" ? "partitions" : name}?metastore=${encodeURIComponent(event.target.value)}`;
+});
+window.addEventListener("hashchange", () => draw({ turned: kindOf(place()) === shown }));
+window.setInterval(refreshQuietly, REFRESH_MILLISECONDS);
+followTheme();
+draw();

@@ -1,0 +1,238 @@
+"""The page "Hive ACID" as people use it, from the empty one to a compacted partition; the tests follow each other."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pyarrow.parquet as pq
+import pytest
+from playwright.sync_api import Page, expect
+
+from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.filesystem import Storages
+from airflow_provider_acid.health.arrow_form import table_of
+from airflow_provider_acid.health.files import TableName, now_ms
+from airflow_provider_acid.health.store import HealthStore
+from airflow_provider_acid.health.values import HealthState, PartitionHealth
+from tests.browser.airflow_site import DATABASE, AirflowSite
+from tests.browser.conftest import PageOf
+from tests.harness.thrift_admin import ThriftAdmin
+
+Screenshot = Callable[[Page, str], None]
+
+TABLE = "acid_part"
+MANY = 100_000
+PAGES = ("/hive-acid/", "/hive-acid/static/main.js", "/hive-acid/api/overview", "/hive-acid/api/queue")
+
+
+def address_of(site: AirflowSite, table: str = TABLE) -> str:
+    partition = site.tables[table].partitions[0].replace("=", "%3D").replace("/", "%2F")
+    return f"/hive-acid/#/partition/{DATABASE}/{table}/{partition}"
+
+
+@contextmanager
+def reader(site: AirflowSite) -> Iterator[int]:
+    """Somebody reads the partition meanwhile; the transaction."""
+    with ThriftAdmin(site.server.host, site.server.port) as admin:
+        (transaction,) = admin.open_transactions()
+        admin.lock_as_reader(transaction, DATABASE, TABLE, site.tables[TABLE].partitions[0])
+        try:
+            yield transaction
+        finally:
+            admin.commit(transaction)
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_who_is_not_signed_in_sees_nothing(site: AirflowSite, path: str) -> None:
+    assert site.status(path, None) == 401
+    assert site.status(path, "no.such.token") in (401, 403)
+    assert site.status(path, site.token("viewer")) == 200
+
+
+def test_there_is_no_description_of_the_application_for_the_public(site: AirflowSite) -> None:
+    for path in ("openapi.json", "docs", "redoc"):
+        assert site.status(f"/hive-acid/{path}", None) in (401, 404)
+
+
+def test_it_is_found_in_airflows_navigation_and_says_how_to_begin(
+    site: AirflowSite, page_of: PageOf, screenshot: Screenshot
+) -> None:
+    page = page_of("admin", "/plugin/hive-acid", complains=True)
+    expect(page.get_by_role("link", name="Hive ACID")).to_be_visible()
+    frame = page.frame_locator("iframe")
+    expect(frame.get_by_text("No partition is known yet")).to_be_visible()
+    expect(frame.get_by_role("heading", name="Queue")).to_be_visible()
+    screenshot(page, "empty-light")
+
+
+def test_after_an_evaluation_every_partition_is_listed(
+    site: AirflowSite, page_of: PageOf, screenshot: Screenshot
+) -> None:
+    site.look()
+    page = page_of("viewer", "/hive-acid/")
+    rows = page.locator("tbody tr")
+    count = sum(max(len(table.partitions), 1) for table in site.tables.values())
+    expect(rows).to_have_count(count)
+    for table in site.tables.values():
+        for partition in table.partitions:
+            expect(rows.filter(has_text=f"{table.name}{partition}")).to_have_count(1)
+    screenshot(page, "partitions-light")
+    around = page_of("admin", "/plugin/hive-acid", dark=True, complains=True)
+    expect(around.frame_locator("iframe").locator("tbody tr")).to_have_count(count)
+    expect(around.frame_locator("iframe").get_by_text("No compaction failed")).to_be_visible()
+    screenshot(around, "airflow-dark")
+
+
+def test_it_is_sorted_searched_and_filtered_by_clicks(site: AirflowSite, page_of: PageOf) -> None:
+    page = page_of("viewer", "/hive-acid/")
+    rows = page.locator("tbody tr")
+    deltas = page.locator("tbody td:nth-child(3)")
+    expect(rows.first).to_be_visible()
+    expect(page.get_by_role("columnheader", name="Deltas")).to_have_attribute("aria-sort", "descending")
+    figures = [sum(map(int, text.split("+"))) for text in deltas.all_inner_texts()]
+    assert figures == sorted(figures, reverse=True)
+    page.locator("th a").filter(has_text=re.compile("^Deltas$")).click()
+    expect(page.get_by_role("columnheader", name="Deltas")).to_have_attribute("aria-sort", "ascending")
+    page.get_by_role("searchbox").press_sequentially("ACID_PART/")
+    expect(rows).to_have_count(len(site.tables[TABLE].partitions))
+    expect(page.get_by_role("searchbox")).to_be_focused()
+    page.get_by_role("searchbox").fill("no such table")
+    expect(page.get_by_text("No partition matches")).to_be_visible()
+    page.get_by_role("link", name="Show all partitions").click()
+    page.get_by_role("button", name="Held back").click()
+    expect(page).to_have_url(re.compile("state=held"))
+
+
+def test_a_partition_shows_its_directories(site: AirflowSite, page_of: PageOf, screenshot: Screenshot) -> None:
+    page = page_of("viewer", "/hive-acid/")
+    name = site.tables[TABLE].partitions[0]
+    page.get_by_role("link", name=name).click()
+    expect(page).to_have_url(site.address + address_of(site))
+    folders = [path.name for path in (site.tables[TABLE].location / name).iterdir() if path.name[0] not in "._"]
+    for folder in folders:
+        expect(page.get_by_role("cell", name=folder, exact=True)).to_be_visible()
+    expect(page.locator("svg.timeline[role=img] rect")).to_have_count(len(folders))
+    expect(page.get_by_text("No requests")).to_be_visible()
+    screenshot(page, "partition-light")
+
+
+def test_whoever_may_only_look_starts_nothing(site: AirflowSite, page_of: PageOf) -> None:
+    page = page_of("viewer", address_of(site), complains=True)
+    page.get_by_role("button", name="Compact…").click()
+    page.get_by_role("button", name="Start").click()
+    expect(page.get_by_text("You have no right to start the DAG")).to_be_visible()
+    runs = site.call("GET", "/api/v2/dags/acid_compact_table/dagRuns", site.token("admin"))
+    assert runs["total_entries"] == 0
+
+
+def test_the_button_compacts_the_partition_and_the_page_says_who_keeps_it_from_being_cleaned(
+    site: AirflowSite, page_of: PageOf, screenshot: Screenshot
+) -> None:
+    with reader(site) as transaction:
+        page = page_of("admin", address_of(site))
+        page.get_by_role("button", name="Compact…").click()
+        page.get_by_role("radio", name="Major").check()
+        screenshot(page, "compact-light")
+        page.get_by_role("button", name="Start").click()
+        link = page.locator("dialog .message a")
+        expect(link).to_be_visible()
+        run_id = link.inner_text()
+        run = site.call("GET", f"/api/v2/dags/acid_compact_table/dagRuns/{run_id}", site.token("admin"))
+        assert run["conf"] == {
+            "database": DATABASE,
+            "table": TABLE,
+            "partition": site.tables[TABLE].partitions[0],
+            "type": "major",
+            "dry_run": False,
+            "hive_acid_conn_id": "hive_acid_default",
+        }
+        page.get_by_role("button", name="Close").click()
+        blocker = page.get_by_role("cell", name=f"transaction {transaction}", exact=True)
+        for _ in range(60):
+            page.get_by_role("button", name="Refresh").click()
+            page.wait_for_timeout(3000)
+            if blocker.count():
+                break
+        expect(blocker).to_be_visible()
+        expect(page.get_by_role("cell", name=re.compile(r"^lock \d+$"))).to_have_count(1)
+        screenshot(page, "cleaning-light")
+    site.wait_for_run("acid_compact_table", run_id)
+    site.look()
+
+
+def test_what_was_done_is_in_the_history_with_its_plots(
+    site: AirflowSite, page_of: PageOf, screenshot: Screenshot
+) -> None:
+    page = page_of("viewer", "/hive-acid/#/history")
+    expect(page.locator("tbody tr", has_text="compacted")).to_have_count(1)
+    expect(page.locator("tbody tr", has_text="cleaned")).to_have_count(1)
+    expect(page.locator("svg.plot[role=img]")).to_have_count(3)
+    screenshot(page, "history-light")
+    page = page_of("viewer", address_of(site), dark=True)
+    expect(page.get_by_role("cell", name=re.compile("^base_"))).to_be_visible()
+    expect(page.locator("tbody tr", has_text="compacted")).to_have_count(2)
+    expect(page.locator("tbody tr", has_text="succeeded")).to_have_count(1)
+    screenshot(page, "partition-dark")
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_it_is_as_light_or_dark_as_airflow_around_it(page_of: PageOf, dark: bool) -> None:
+    page = page_of("viewer", "/plugin/hive-acid", dark=dark, complains=True)
+    expected = "dark" if dark else "light"
+    expect(page.frame_locator("iframe").locator("html")).to_have_attribute("data-theme", expected)
+    around = page.locator("html")
+    expect(around).to_have_class(re.compile(expected))
+    around.evaluate("root => { root.classList.remove('light', 'dark'); root.classList.add(%r); }"
+                    % ("light" if dark else "dark"))  # fmt: skip
+    opposite = "light" if dark else "dark"
+    expect(page.frame_locator("iframe").locator("html")).to_have_attribute("data-theme", opposite)
+
+
+def test_a_hundred_thousand_partitions_are_turned_page_by_page(
+    site: AirflowSite, page_of: PageOf, screenshot: Screenshot
+) -> None:
+    partitions = [
+        PartitionHealth("big", Entity("web", "clicks", f"id={number:06d}"), HealthState.HEALTHY, "", deltas=number % 9,
+                        evaluated_ms=now_ms())
+        for number in range(MANY)
+    ]  # fmt: skip
+    file = io.BytesIO()
+    pq.write_table(table_of(partitions), file, row_group_size=10_000)
+    file.seek(0)
+    HealthStore.at(f"file:{site.health}", Storages()).replace_table(TableName("big", "web", "clicks"), file, [])
+    page = page_of("viewer", "/hive-acid/#/partitions?metastore=big&sort=partition&ascending=1", complains=True)
+    for _ in range(10):
+        if page.get_by_text("of 100,000").count():
+            break
+        page.wait_for_timeout(2000)
+        page.get_by_role("button", name="Refresh").click()
+    expect(page.get_by_text("1–50 of 100,000")).to_be_visible()
+    page.get_by_role("link", name="Next").click()
+    expect(page.get_by_text("51–100 of 100,000")).to_be_visible()
+    expect(page.locator("tbody tr").first).to_contain_text("id=000050")
+    page.get_by_role("link", name="Last", exact=True).click()
+    expect(page.get_by_text("99,951–100,000 of 100,000")).to_be_visible()
+    expect(page.locator("tbody tr").last).to_contain_text("id=099999")
+
+
+def test_without_a_location_the_page_says_what_to_set(page_of: PageOf) -> None:
+    page = page_of("viewer", "/hive-acid/static/icon.svg", complains=True)
+    detail = '{"detail": {"code": "not_configured", "message": "not set"}}'
+    page.route("**/api/overview*", lambda route: route.fulfill(status=409, body=detail))
+    page.goto("/hive-acid/")
+    expect(page.get_by_text("health_location = file:")).to_be_visible()
+
+
+def test_without_its_metastore_the_figures_stay_and_the_queue_says_why_it_is_missing(
+    site: AirflowSite, page_of: PageOf, screenshot: Screenshot
+) -> None:
+    site.server.stop()
+    page = page_of("viewer", "/hive-acid/", complains=True)
+    expect(page.get_by_role("alert")).to_contain_text("The metastore cannot be asked")
+    expect(page.locator("tbody tr").first).to_be_visible()
+    screenshot(page, "no-metastore-light")
+    page.goto(f"{site.address}/hive-acid/#/queue")
+    expect(page.get_by_text("No answer")).to_be_visible()

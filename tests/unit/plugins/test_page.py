@@ -1,0 +1,215 @@
+"""The page's application: nothing without the right to see it, and answers that are small and readable."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from subprocess import run
+from typing import Any
+
+import pytest
+from airflow.api_fastapi import app as airflow_app
+from airflow.api_fastapi.auth.managers.simple.simple_auth_manager import SimpleAuthManager
+from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
+from airflow.models.dag import DagModel
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+from jwt import InvalidTokenError
+
+from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.exceptions import MetastoreUnavailableError
+from airflow_provider_acid.filesystem import Storages
+from airflow_provider_acid.health.history import TaskPlace
+from airflow_provider_acid.health.reader import HealthReader
+from airflow_provider_acid.health.recording import record_history, recording_evaluation
+from airflow_provider_acid.plugins import sources as sources_module
+from airflow_provider_acid.plugins.application import make_application
+from airflow_provider_acid.plugins.page import URL_PREFIX, HiveAcidPlugin
+from airflow_provider_acid.plugins.sources import Sources
+from tests.unit.compaction.evaluated_tables import EvaluatedTables, FakeStorages
+from tests.unit.health.test_history import records
+
+METASTORE = "hive_acid_default"
+API = ("overview", "partitions", "partition", "history", "queue", "cleaning")
+ENTITY = {"database": "d", "table": "t", "partition": "p=00001"}
+
+ROLES = {"viewer": "viewer", "admin": "admin", "none": None}
+"""Tokens, and the roles of who has them."""
+
+
+class FakeAuthManager(SimpleAuthManager):
+    """Airflow's own rules, with tokens that are names of roles."""
+
+    async def get_user_from_token(self, token: str) -> SimpleAuthManagerUser:
+        if token not in ROLES:
+            raise InvalidTokenError(token)
+        return SimpleAuthManagerUser(username=token, role=ROLES[token])
+
+
+def no_answer(conn_id: str) -> Iterator[None]:
+    raise MetastoreUnavailableError(f"metastore of {conn_id}", "does not answer", "start it")
+
+
+class FakeQueueSources(Sources):
+    """Has no metastore."""
+
+    @contextmanager
+    def metastore(self, conn_id: str) -> Iterator[Any]:
+        yield from no_answer(conn_id)
+
+
+@pytest.fixture
+def client(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[TestClient]:
+    """Mounted as Airflow does it; 23 partitions and one record are known."""
+    monkeypatch.setattr(airflow_app._AuthManagerState, "instance", FakeAuthManager())  # type: ignore[no-untyped-call]
+    monkeypatch.setattr(DagModel, "get_team_name", lambda dag_id: None)
+    location = str(tmp_path / "health")
+    monkeypatch.setenv("AIRFLOW__HIVE_ACID__HEALTH_LOCATION", location)
+    site = EvaluatedTables({"t": 20, "u": 3}, FakeStorages())
+    with recording_evaluation(location, METASTORE, Storages(), looks_at_all=True) as site.observer:
+        site.evaluate()
+    record_history(location, METASTORE, Storages(), TaskPlace(), lambda make: records())
+    airflow = FastAPI()
+    airflow.mount(URL_PREFIX, make_application(FakeQueueSources()))
+    with TestClient(airflow, base_url="http://airflow") as client:
+        yield client
+
+
+def get(client: TestClient, path: str, role: str = "viewer", **parameters: Any) -> Any:
+    return client.get(
+        f"{URL_PREFIX}/{path}", params=parameters, headers={"Authorization": f"Bearer {role}"}, follow_redirects=False
+    )
+
+
+@pytest.mark.parametrize("path", ["", "static/main.js", *(f"api/{name}" for name in API)])
+def test_nobody_sees_anything_without_the_right_to(client: TestClient, path: str) -> None:
+    parameters: dict[str, Any] = ENTITY if path in ("api/partition", "api/cleaning") else {}
+    assert client.get(f"{URL_PREFIX}/{path}", params=parameters).status_code == 401
+    assert get(client, path, "stolen", **parameters).status_code == 403
+    assert get(client, path, "none", **parameters).status_code == 403
+    assert get(client, path, "viewer", **parameters).status_code in (200, 502)
+
+
+def test_every_route_there_is_asks_for_these_rights(client: TestClient) -> None:
+    application = make_application(FakeQueueSources())
+    paths = {getattr(route, "path", "?") for route in application.routes}
+    assert paths == {"/", "/static/{name}", *(f"/api/{name}" for name in API)}
+
+
+@pytest.mark.parametrize("path", ["docs", "redoc", "openapi.json", "static/..%2Fpage.py", "static/application.py"])
+def test_nothing_else_is_served(client: TestClient, path: str) -> None:
+    assert get(client, path).status_code == 404
+
+
+def test_without_the_right_to_see_the_dags_runs_there_is_no_page(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def refuse(self: object, *, details: Any, **_: object) -> bool:
+        asked.append(details.id)
+        return False
+
+    monkeypatch.setattr(SimpleAuthManager, "is_authorized_dag", refuse)
+    assert get(client, "api/overview", "admin").status_code == 403
+    assert asked == ["acid_compact_table"]
+
+
+def test_the_overview_sums_up(client: TestClient) -> None:
+    found = get(client, "api/overview").json()
+    assert (found["partitions"], found["tables"], found["deltas"]) == (23, 2, 69)
+    assert found["states"] == {"healthy": 0, "due_minor": 0, "due_major": 23, "held": 0}
+    assert found["metastores"] == [METASTORE]
+
+
+def test_partitions_come_in_pages(client: TestClient) -> None:
+    first = get(client, "api/partitions", limit=5, sort="partition", descending=False, table="t").json()
+    assert first["total"] == 20
+    assert [row["partition"] for row in first["rows"]] == [f"p={number:05d}" for number in range(5)]
+    assert get(client, "api/partitions", state=["healthy", "held"]).json() == {"total": 0, "rows": []}
+    assert len(get(client, "api/partitions", state=["due_major", "held"]).json()["rows"]) == 23
+
+
+@pytest.mark.parametrize("parameters", [{"sort": "x"}, {"state": "ill"}, {"limit": 501}, {"limit": "many"}])
+def test_a_query_that_makes_no_sense_is_refused(client: TestClient, parameters: dict[str, Any]) -> None:
+    assert get(client, "api/partitions", **parameters).status_code == 422
+
+
+def test_a_partition_is_shown_with_its_directories_and_history(client: TestClient) -> None:
+    found = get(client, "api/partition", **ENTITY).json()
+    assert found["figures"]["deltas"] == len(found["directories"]) == 3
+    assert found["history"] == []
+    unknown = get(client, "api/partition", **{**ENTITY, "partition": "p=9"})
+    assert (unknown.status_code, unknown.json()["detail"]["code"]) == (404, "unknown_partition")
+
+
+def test_the_history_is_that_of_one_metastore(client: TestClient) -> None:
+    assert get(client, "api/history").json() == {"total": 0, "records": []}
+    (record,) = get(client, "api/history", metastore="m").json()["records"]
+    assert (record["entity"]["table"], record["type"], record["bytes_after"]) == ("t", "major", 60)
+
+
+def test_a_metastore_that_does_not_answer_is_said_in_words(client: TestClient) -> None:
+    answer = get(client, "api/queue")
+    assert answer.status_code == 502
+    assert "does not answer. Remedy: start it" in answer.json()["detail"]["message"]
+
+
+def test_only_metastores_of_the_page_are_talked_to(client: TestClient) -> None:
+    for path in ("api/queue", "api/cleaning"):
+        answer = get(client, path, metastore="somebodys_database", **ENTITY)
+        assert (answer.status_code, answer.json()["detail"]["code"]) == (404, "unknown_metastore")
+
+
+def test_without_a_location_it_is_said_what_to_set(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AIRFLOW__HIVE_ACID__HEALTH_LOCATION")
+    for path in ("overview", "partitions", "history"):
+        answer = get(client, f"api/{path}")
+        assert (answer.status_code, answer.json()["detail"]["code"]) == (409, "not_configured")
+
+
+def test_files_that_cannot_be_read_are_said_in_words(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW__HIVE_ACID__HEALTH_LOCATION", "ftp://somewhere/health")
+    monkeypatch.setattr(sources_module, "_open", Storages().open)
+    answer = get(client, "api/overview")
+    assert (answer.status_code, answer.json()["detail"]["code"]) == (502, "unavailable")
+
+
+def test_the_page_may_be_framed_by_airflow_only_and_loads_nothing_from_elsewhere(client: TestClient) -> None:
+    policy = get(client, "").headers["content-security-policy"]
+    assert "default-src 'self'" in policy
+    assert "frame-ancestors 'self'" in policy
+    assert "http" not in get(client, "").text.replace("http-equiv", "")
+
+
+def test_every_file_of_the_page_is_there(client: TestClient) -> None:
+    folder = Path(sources_module.__file__).with_name("static")
+    for file in folder.iterdir():
+        assert get(client, f"static/{file.name}").content == file.read_bytes()
+    assert {file.suffix for file in folder.iterdir()} == {".css", ".html", ".js", ".svg"}
+
+
+def test_the_plugin_imports_nothing_of_the_api_before_a_request_comes() -> None:
+    program = "import sys, airflow_provider_acid.plugins.page as p; print([n for n in sys.modules if n == 'fastapi' or n.startswith(('pyarrow', 'airflow_provider_acid.health'))])"  # noqa: E501
+    answer = run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert answer.stdout.splitlines()[-1] == "[]"
+
+
+def test_the_page_is_in_the_navigation() -> None:
+    (view,) = HiveAcidPlugin.external_views
+    assert (view["name"], view["url_route"], view["destination"]) == ("Hive ACID", "hive-acid", "nav")
+    assert (view["href"], HiveAcidPlugin.fastapi_apps[0]["url_prefix"]) == ("/hive-acid/", "/hive-acid")
+
+
+def test_the_reader_is_made_once_for_each_location(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = Sources()
+    readers: Callable[[], HealthReader | None] = found.reader
+    assert readers() is None
+    monkeypatch.setenv("AIRFLOW__HIVE_ACID__HEALTH_LOCATION", "/a")
+    first = readers()
+    assert first is readers()
+    monkeypatch.setenv("AIRFLOW__HIVE_ACID__HEALTH_LOCATION", "/b")
+    assert readers() is not first
+    assert Entity("d", "t").partition is None
