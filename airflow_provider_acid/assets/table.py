@@ -17,6 +17,7 @@ from airflow_provider_acid.metastore.transport import DEFAULT_PORT
 if TYPE_CHECKING:
     from airflow.providers.common.compat.openlineage.facet import Dataset
     from airflow.providers.common.compat.sdk import Asset
+    from pydantic import JsonValue
 
 SCHEME = "hive-acid"
 PATH_PARTS = 2
@@ -56,7 +57,7 @@ class TableName:
 
 
 def acid_table(
-    host: str, database: str, table: str, *, port: int = DEFAULT_PORT, extra: Mapping[str, object] | None = None
+    host: str, database: str, table: str, *, port: int = DEFAULT_PORT, extra: Mapping[str, JsonValue] | None = None
 ) -> Asset:
     """The asset of a table, for ``outlets`` of the compaction operator and for schedules.
 

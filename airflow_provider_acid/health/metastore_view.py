@@ -102,7 +102,7 @@ def transactions_in_the_way(transactions: Sequence[TxnInfo], row: CompactionRow)
     last = row.next_txn_id or 0
     opened = [txn for txn in transactions if txn.state is TxnState.OPEN and txn.id <= last]
     return [
-        Blocker("transaction", txn.id, txn.user, txn.host, txn.started_ms, txn.agent_info or "open transaction")
+        Blocker("transaction", txn.id, txn.user, txn.host, txn.started_ms, _description(txn))
         for txn in sorted(opened, key=lambda txn: txn.id)
     ]
 
@@ -124,6 +124,11 @@ def describe_row(row: CompactionRow) -> dict[str, object]:
         "job_id": row.job_id,
         "error_message": row.error_message,
     }
+
+
+def _description(txn: TxnInfo) -> str:
+    """What opened it; clients that give no name are called "Unknown" by the metastore."""
+    return "open" if txn.agent_info in (None, "", "Unknown") else f"open, {txn.agent_info}"
 
 
 def _of_lock(lock: LockInfo) -> Blocker:

@@ -113,11 +113,11 @@ def metastores_of(partitions: pa.Table) -> list[str]:
 
 
 def _matching(partitions: pa.Table, query: PartitionQuery) -> pa.Table:
-    condition = pc.field("metastore").is_valid()
+    condition: Any = pc.field("metastore").is_valid()
     for name in ("metastore", "database", "table"):
         wanted: str = getattr(query, name)
         if wanted:
-            condition = condition & (pc.field(name) == wanted)
+            condition = condition & pc.field(name).isin(pa.array([wanted], pa.string()))
     if query.states:
         condition = condition & pc.field("state").isin(pa.array(query.states, pa.string()))
     matching = partitions.filter(condition)

@@ -86,6 +86,16 @@ class HealthReader:
         :raises AcidError: the location cannot be read.
         """
         self.health()
+        try:
+            return self._directories(metastore, entity)
+        except AcidError:
+            # A newer evaluation has replaced the file since the last refresh.
+            with self._lock:
+                self._refreshed = None
+            self.health()
+            return self._directories(metastore, entity)
+
+    def _directories(self, metastore: str, entity: Entity) -> list[dict[str, object]]:
         file = self._files.get(TableName(metastore, entity.database, entity.table))
         if file is None:
             return []

@@ -189,7 +189,7 @@ class AcidCompactionOperator(NamedByPartitions, SparkSubmitOperator):
         fill_asset_events(context, self.outlets, outcomes, self._metastore_address)
         return concluded
 
-    def get_openlineage_facets_on_complete(self, task_instance: object) -> OperatorLineage | None:
+    def get_openlineage_facets_on_complete(self, task_instance: object) -> OperatorLineage[Any, Any] | None:
         """The tables that were compacted; called by Airflow's OpenLineage provider where it is installed."""
         return lineage_of(self._outcomes, self._metastore_address()) if self._outcomes else None
 

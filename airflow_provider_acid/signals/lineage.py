@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_acid.compaction.outcomes import Outcome, OutcomeState
 from airflow_provider_acid.metastore.transport import MetastoreAddress
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
 
 
-def lineage_of(outcomes: Sequence[Outcome], metastore: MetastoreAddress) -> OperatorLineage:
+def lineage_of(outcomes: Sequence[Outcome], metastore: MetastoreAddress) -> OperatorLineage[Any, Any]:
     """What Airflow's OpenLineage provider asks of a task, which calls this only where it is installed.
 
     :param metastore: its first address, after which OpenLineage names Hive's tables.

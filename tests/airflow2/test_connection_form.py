@@ -6,7 +6,7 @@ import importlib.metadata
 from typing import Any
 
 import pytest
-from airflow.providers_manager import ProvidersManager
+from airflow import providers_manager
 
 from airflow_provider_acid.hooks.connection_form import FIELDS, HIDDEN_FIELDS
 
@@ -14,10 +14,16 @@ from airflow_provider_acid.hooks.connection_form import FIELDS, HIDDEN_FIELDS
 pytestmark = pytest.mark.filterwarnings("default::DeprecationWarning")
 
 
-@pytest.fixture(scope="module")
-def shown() -> dict[str, Any]:
+@pytest.fixture
+def manager() -> Any:
+    """What Airflow found out about its providers."""
+    module: Any = providers_manager
+    return module.ProvidersManager()
+
+
+@pytest.fixture
+def shown(manager: Any) -> dict[str, Any]:
     """The form's own fields, by name."""
-    manager: Any = ProvidersManager()
     widgets = manager.connection_form_widgets
     return {info.field_name: info.field for key, info in widgets.items() if key.startswith("extra__hive_acid__")}
 
@@ -39,7 +45,6 @@ def test_truths_are_boxes_and_the_rest_are_texts(shown: dict[str, Any]) -> None:
     assert shown["timeout_seconds"].kwargs["default"] == "60"
 
 
-def test_what_is_not_used_is_hidden() -> None:
-    manager: Any = ProvidersManager()
+def test_what_is_not_used_is_hidden(manager: Any) -> None:
     assert tuple(manager.field_behaviours["hive_acid"]["hidden_fields"]) == HIDDEN_FIELDS
     assert manager.hooks["hive_acid"].connection_testable

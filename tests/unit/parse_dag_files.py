@@ -10,8 +10,10 @@ import json
 import os
 import socket
 import sys
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 
 def refuse_network(*_: object) -> NoReturn:
@@ -23,16 +25,14 @@ def main(dag_files: list[str]) -> None:
     # No such folder: whoever opens the database fails.
     os.environ["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"] = f"sqlite:///{home}/no/such/folder/airflow.db"
     os.environ["AIRFLOW__CORE__LOAD_EXAMPLES"] = "False"
-    try:
-        from airflow.dag_processing.dagbag import DagBag
-    except ImportError:  # Airflow 2
-        from airflow.models.dagbag import DagBag
+    airflow_2 = find_spec("airflow.sdk") is None
+    dagbag: Any = import_module("airflow.models.dagbag" if airflow_2 else "airflow.dag_processing.dagbag")
 
     for owner, call in ((socket.socket, "connect"), (socket.socket, "connect_ex"), (socket, "getaddrinfo")):
         setattr(owner, call, refuse_network)
     found = {}
     for dag_file in dag_files:
-        bag = DagBag(dag_file, safe_mode=False)
+        bag = dagbag.DagBag(dag_file, safe_mode=False)
         dags = {dag_id: sorted(dag.task_ids) for dag_id, dag in bag.dags.items()}
         found[dag_file] = {"dags": dags, "error": "\n".join(bag.import_errors.values())}
     print(json.dumps(found))

@@ -15,9 +15,11 @@ from airflow_provider_acid.acid.listing import FileEntry, Listing
 from airflow_provider_acid.exceptions import StorageError
 from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.health import recorder, recording
+from airflow_provider_acid.health.files import newest_files
 from airflow_provider_acid.health.reader import HealthReader
 from airflow_provider_acid.health.recording import recording_evaluation
 from airflow_provider_acid.health.store import HealthStore
+from airflow_provider_acid.storages.local import LocalStorage
 from tests.unit.compaction.evaluated_tables import EvaluatedTables, FakeStorages, deltas, entity
 from tests.unit.compaction.test_initiator import tables_of_all_sorts
 
@@ -138,6 +140,25 @@ def test_a_reader_sees_a_new_file_when_it_looks_again(tmp_path: Path) -> None:
     seconds[0] = 6.0
     assert reader.health().partitions.num_rows == 3
     assert "directories" not in reader.health().partitions.column_names
+
+
+def test_directories_are_found_also_when_their_file_was_replaced_a_moment_ago(tmp_path: Path) -> None:
+    site = EvaluatedTables({"t": 1}, FakeStorages())
+    evaluate(site, tmp_path)
+    reader = HealthReader(lambda: Storages().open(str(tmp_path / "health")), clock=lambda: 0.0)
+    reader.health()
+    evaluate(site, tmp_path)
+    assert len(reader.directories(METASTORE, entity("t", 0))) == 3
+
+
+def test_of_several_files_of_a_table_the_newest_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where a process died before it had removed the old one."""
+    monkeypatch.setattr(LocalStorage, "delete", lambda storage, paths: None)
+    for count in (2, 5, 3):
+        evaluate(EvaluatedTables({"t": count}, FakeStorages()), tmp_path)
+    assert (len(files(tmp_path)), len(rows(tmp_path))) == (3, 3)
+    newest = newest_files(str(path.relative_to(tmp_path / "health")) for path in reversed(files(tmp_path)))
+    assert [file.path.rpartition("/")[2] for file in newest.values()] == [files(tmp_path)[-1].name]
 
 
 @pytest.mark.parametrize("name", ["a.b", "ü/../x", "50%", "_x", "a+b"])

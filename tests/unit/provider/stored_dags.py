@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
+from importlib import import_module
 from typing import Any
 
-from airflow.serialization import serialized_objects
-
-_STORE: Any = getattr(serialized_objects, "DagSerialization", None) or serialized_objects.SerializedDAG
+_NAMES = vars(import_module("airflow.serialization.serialized_objects"))
+_STORE: Any = _NAMES.get("DagSerialization") or _NAMES["SerializedDAG"]
 
 
 def stored_and_found(dag: object) -> Any:

@@ -20,9 +20,7 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.time_window import TimeWindow
 from airflow_provider_acid.compaction.batch import CompactionBatch
-from airflow_provider_acid.compaction.opening import Opening
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
 from airflow_provider_acid.compaction.settings import CompactionSettings, LockTimeoutAction
 from airflow_provider_acid.exceptions import ConfigurationError, MetastoreUnavailableError
@@ -47,9 +45,8 @@ class FakeBatch:
     needs_application = True
     made: list[FakeBatch] = []
 
-    def __init__(self, items: Sequence[DuePartition], *_: object, max_active: int, **others: object) -> None:
+    def __init__(self, items: Sequence[DuePartition], *_: object, max_active: int, **__: object) -> None:
         self.items, self.max_active = items, max_active
-        self.opening = others["opening"]
         self.told: list[str] = []
         self.made.append(self)
 
@@ -301,28 +298,6 @@ def test_what_was_refused_is_not_tried_again(spark: FakeSpark, monkeypatch: pyte
         AirflowFailException, match=r"^2 of 3 .*: d\.t/p=2: refused because; d\.t/p=3: refused because$"
     ):
         operator(partitions=items).execute({})
-
-
-def test_the_end_of_the_time_window_that_is_open_is_the_batchs_last_moment_to_begin_something(spark: FakeSpark) -> None:
-    hours = "00:00-23:59"
-    operator(time_window=hours, time_zone="Europe/Berlin").execute({})
-    operator(time_window="None").execute({})
-    with pytest.raises(ConfigurationError, match="^parameter time_window: is 'at night'"):
-        operator(time_window="at night").execute({})
-    with_window, without = (batch.opening for batch in FakeBatch.made)
-    assert without is None
-    window = TimeWindow.of(hours, "Europe/Berlin")
-    assert isinstance(with_window, Opening)
-    assert abs(with_window.ends_seconds - Opening.now(window).ends_seconds) < 120
-
-
-def test_of_many_failures_the_error_names_a_few(spark: FakeSpark, monkeypatch: pytest.MonkeyPatch) -> None:
-    items = end_with(monkeypatch, *[REFUSED] * 8)
-    with pytest.raises(
-        AirflowFailException, match=r"^8 of 8 partitions failed: .*; and 3 more, see the log$"
-    ) as failure:
-        operator(partitions=items).execute({})
-    assert str(failure.value).count("because") == 5
 
 
 def test_a_spark_binary_that_is_missing_leaves_the_judgement_to_the_outcomes(

@@ -121,7 +121,7 @@ def test_the_form_of_one_table_has_these_fields_which_the_page_fills_in() -> Non
     expected |= {"dry_run": "boolean", "hive_acid_conn_id": "string"}
     assert {name: param.schema["type"] for name, param in acid_compact_table.PARAMS.items()} == expected
     assert acid_compact_table.PARAMS["type"].schema["enum"] == [kind.value for kind in DemandedType]
-    assert type(acid_compact_table.dag.timetable).__name__ == "NullTimetable"
+    assert not acid_compact_table.dag.timetable.can_be_scheduled
 
 
 def test_every_setting_of_the_plan_of_one_table_comes_from_the_form_as_text() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from airflow.providers.common.compat.sdk import AirflowException
 
-from airflow_provider_acid.health.history import HistoryRecord, TaskPlace, from_lines
+from airflow_provider_acid.health.history import HistoryRecord, RecordMaker, TaskPlace, from_lines
 from airflow_provider_acid.hooks.health import record_task_history
 from tests.unit.provider import test_cleaning, test_compaction_operator
 from tests.unit.provider.test_cleaning import CLEANED, FAILED, WAITING, clock, finds
@@ -64,7 +64,12 @@ def test_a_record_names_the_task(location: Path) -> None:
     ti = SimpleNamespace(dag_id="dag", run_id="run", task_id="task", map_index=3)
     context: Any = {"ti": ti}
     made: list[TaskPlace] = []
-    record_task_history("hive_acid_default", context, lambda make: made.append(make.task) or [])
+
+    def nothing(make: RecordMaker) -> list[HistoryRecord]:
+        made.append(make.task)
+        return []
+
+    record_task_history("hive_acid_default", context, nothing)
     assert made == [TaskPlace("dag", "run", "task", 3)]
 
 

@@ -19,6 +19,7 @@ from airflow.providers.common.compat.sdk import (
     conf,
 )
 
+from airflow_provider_acid.acid.candidates import Candidates
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.plan import CompactionType
 from airflow_provider_acid.compaction.initiator import Evaluation
@@ -148,10 +149,10 @@ def test_the_wait_is_handed_to_the_triggerer(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_everything_that_is_kept_while_deferred_is_plain_json(monkeypatch: pytest.MonkeyPatch) -> None:
     finds(monkeypatch, NOTHING)
-    deferred = defer(candidates=sensor_module.Candidates.ALL)
+    deferred = defer(candidates=Candidates.ALL)
     for kept in (deferred.kwargs, arguments_of(deferred)):
         assert json.loads(json.dumps(kept)) == kept
-        assert all(type(item) is not sensor_module.Candidates for item in (kept or {}).get("question", {}).values())
+        assert all(type(item) is not Candidates for item in (kept or {}).get("question", {}).values())
 
 
 def test_in_worker_and_triggerer_the_same_is_due(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,7 +35,7 @@ def by_name(measurements: Sequence[Measurement]) -> dict[str, float]:
 
 
 def decision(**figures: int) -> Evaluated:
-    return Evaluated(ENTITY, CompactionDecision(None, "because", **figures))  # type: ignore[arg-type]
+    return Evaluated(ENTITY, CompactionDecision(None, "because", **figures))
 
 
 def test_an_evaluation_gives_the_sums_of_all_partitions_and_the_worst() -> None:

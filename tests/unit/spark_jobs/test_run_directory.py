@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -146,29 +145,6 @@ def test_an_error_nobody_foresaw_is_its_own_plans_alone(run: Path, tmp_path: Pat
     assert Driver(SPARK, str(run), Storages()).run() == EXIT_DONE
     assert "ZeroDivisionError: bad luck" in str(result(run, 0).error)
     assert result(run, 1).error is None
-
-
-def test_a_bucket_is_cut_into_as_many_slices_as_spark_has_slots(
-    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    start(run, 1)
-    made = Partition(tmp_path / "p")
-    write_in_stripes(made, "delta_0000001_0000001_0000", [insert(1, row_id, 0) for row_id in range(600)])
-    made.write("delete_delta_0000002_0000002_0000", [delete(1, row_id, 2) for row_id in range(0, 600, 100)])
-    plan = made.plan(orc=OrcOptions(slice_bytes=sum(source.size_bytes for source in made.rows[0]) // 3))
-    (run / "0000.plan.json").write_text(plan.to_json())
-    monkeypatch.setattr(FakeSpark, "defaultParallelism", 4)
-    slices: list[int] = []
-    write: Callable[..., Any] = vars(bucket_tasks)["write_part"]
-
-    def written(*arguments: Any) -> Any:
-        slices.append(arguments[-1])
-        return write(*arguments)
-
-    monkeypatch.setattr(bucket_tasks, "write_part", written)
-    assert Driver(SPARK, str(run), Storages()).run() == EXIT_DONE
-    assert sorted(slices) == [0, 1, 2, 3]
-    assert [file.rows_out for file in result(run, 0).files] == [594]
 
 
 def test_a_plan_with_a_result_is_not_carried_out_again(run: Path, tmp_path: Path) -> None:

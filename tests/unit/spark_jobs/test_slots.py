@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ def test_a_bucket_is_cut_into_as_many_slices_as_spark_has_slots(
     (run / "0000.plan.json").write_text(plan.to_json())
     monkeypatch.setattr(FakeSpark, "defaultParallelism", 4)
     slices: list[int] = []
-    write = bucket_tasks.write_part
+    write: Callable[..., Any] = vars(bucket_tasks)["write_part"]
 
     def written(*arguments: Any) -> Any:
         slices.append(arguments[-1])
