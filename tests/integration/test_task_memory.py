@@ -25,13 +25,13 @@ ROW = pa.struct([("c0", pa.string())])
 
 def in_one_stripe(partition: Partition, name: str, operation: int, rows: int, row: pa.StructArray) -> None:
     """Write and list a file; ``row`` holds that of every row."""
-    writer = 1 if operation == INSERT else 2
+    write_id = 1 if operation == INSERT else 2
     columns: list[pa.Array[Any]] = [
         pa.repeat(pa.scalar(operation, pa.int32()), rows),
         pa.repeat(pa.scalar(1, pa.int64()), rows),
         pa.repeat(pa.scalar(bucket_property(), pa.int32()), rows),
         pa.array(range(rows), pa.int64()),
-        pa.repeat(pa.scalar(writer, pa.int64()), rows),
+        pa.repeat(pa.scalar(write_id, pa.int64()), rows),
         row,
     ]
     (partition.path / name).mkdir()

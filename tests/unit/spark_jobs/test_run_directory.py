@@ -32,7 +32,6 @@ from airflow_provider_acid.spark_jobs.partition_job import run_plan
 from airflow_provider_acid.spark_jobs.run_directory import RunDirectory
 from airflow_provider_acid.storages.local import LocalStorage
 from tests.unit.spark_jobs.acid_files import STAGING, Partition, delete, insert, read_events
-from tests.unit.spark_jobs.striped_files import write_in_stripes
 
 
 class FakeSpark:
