@@ -49,8 +49,8 @@ def texts(partition: Partition) -> CompactionPlan:
 
 
 def texts_of_dictionaries(partition: Partition) -> CompactionPlan:
-    """1,000,000 rows, of which each text comes twice, so that ORC's writers hold them in dictionaries."""
-    values = pa.array([f"text {number // 2:08}" for number in range(1_000_000)])
+    """2,000,000 rows, of which each text comes twice, so that ORC's writers hold them in dictionaries."""
+    values = pa.array([f"text {number // 2:08}" for number in range(2_000_000)])
     in_one_stripe(partition, BASE, INSERT, len(values), pa.StructArray.from_arrays([values], fields=list(ROW)))
     partition.write(DELETES, [delete(1, 5, 2)])
     return partition.plan()
