@@ -75,6 +75,14 @@ def key_range(batch: pa.RecordBatch) -> KeyRange:
     return KeyRange(key_at(batch, 0), key_at(batch, batch.num_rows - 1))
 
 
+def key_range_with(before: KeyRange | None, batch: pa.RecordBatch) -> KeyRange | None:
+    """That of some rows and those before them; None of no rows."""
+    if batch.num_rows == 0:
+        return before
+    keys = key_range(batch)
+    return KeyRange(before.first, keys.last) if before else keys
+
+
 def pairs_of(batch: pa.RecordBatch) -> pa.Array[Any]:
     """Write id and statement id as one number; among rows of one writer it orders as (write id, bucket property)."""
     statements = pc.bit_wise_and(pc.cast(batch.column("bucket"), pa.int64()), pa.scalar(_STATEMENT_MASK, pa.int64()))

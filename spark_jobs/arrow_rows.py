@@ -16,6 +16,7 @@ import pyarrow.orc as orc
 
 from airflow_provider_acid.acid.plan import OrcOptions
 from airflow_provider_acid.exceptions import CorruptFileError
+from airflow_provider_acid.spark_jobs.held_texts import MAX_HELD_BYTES, HeldTexts
 from airflow_provider_acid.spark_jobs.orc_schema import TIMESTAMPS, Kind, OrcType
 from airflow_provider_acid.spark_jobs.sealed_output import SealedOutput, StripeKeys
 from airflow_provider_acid.spark_jobs.source_files import KEY_FIELDS, SourceReader
@@ -90,6 +91,7 @@ class ArrowFile:
         self.types = [_arrow_type(child) for child in row.children]
         self.keys = StripeKeys(name, _BATCH_ROWS, across_calls=False)
         self._output = output
+        self._texts = HeldTexts()
         self._has_timestamps = any(node.kind in TIMESTAMPS for node in row.walk())
         self._row_fields = [pa.field(f"c{number}", kind) for number, kind in enumerate(self.types)]
         kinds = (pa.int32(), pa.int64(), pa.int32(), pa.int64(), pa.int64(), pa.struct(self._row_fields))
@@ -107,6 +109,11 @@ class ArrowFile:
         # The writer takes its schema from the first table, also where no row follows.
         self._writer.write(self._schema.empty_table())
 
+    @property
+    def holds_much(self) -> bool:
+        """Whether the writer should be closed for the memory it takes."""
+        return self._texts.held_bytes > MAX_HELD_BYTES
+
     def append(self, ids: pa.RecordBatch, columns: list[pa.Array[Any]], is_null: pa.Array[Any] | None = None) -> None:
         """Write rows.
 
@@ -117,6 +124,7 @@ class ArrowFile:
         rows = pa.StructArray.from_arrays(columns, fields=self._row_fields, mask=is_null)
         batch = pa.RecordBatch.from_arrays([*ids.columns, rows], schema=self._schema)
         self._writer.write(pa.Table.from_batches([batch]))
+        self._texts.add(columns, self._output.tell())
         self.keys.add(ids)
 
     def close(self) -> None:

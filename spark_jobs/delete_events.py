@@ -39,9 +39,9 @@ def events_of_bucket(
     takers = _takers(plan, bucket)
     for source in bucket.deletes:
         with open_source(storage, source) as reader:
-            for stripe in range(len(reader.tail.stripes) if reader else 0):
-                assert reader is not None
-                batch = reader.read_stripe(stripe, KEY_FIELDS)
+            if reader is None:
+                continue
+            for batch in _batches(reader):
                 check_operation(reader.name, batch, DELETE)
                 check_ids(reader.name, batch)
                 writers = writers_of(batch.column("bucket"))
@@ -51,8 +51,13 @@ def events_of_bucket(
                 found = batch.filter(pc.equal(writers, pa.scalar(bucket.bucket, writers.type)))
                 del batch, writers
                 yield reader, found
-                # Else the pool would keep what was freed, stripe after stripe, beside the millions that are collected.
+                # Else the pool would keep what was freed, batch after batch, beside the millions that are collected.
                 pa.default_memory_pool().release_unused()
+
+
+def _batches(reader: SourceReader) -> Iterator[pa.RecordBatch]:
+    for stripe in range(len(reader.tail.stripes)):
+        yield from reader.read_batches(stripe, KEY_FIELDS)
 
 
 def _takers(plan: CompactionPlan, bucket: BucketPlan) -> Mapping[str, Collection[int]] | None:

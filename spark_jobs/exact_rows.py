@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zoneinfo
 from collections.abc import Callable, Iterator
-from itertools import compress
+from itertools import compress, islice
 from typing import Any
 
 import pyarrow as pa
@@ -72,6 +72,8 @@ class ExactRows:
     """
 
     fields = KEY_FIELDS
+    holds_much = False
+    """What it takes of memory is not known here."""
 
     def __init__(
         self,
@@ -102,7 +104,7 @@ class ExactRows:
         )
 
     def write(self, source: SourceReader, stripe: int, batch: pa.RecordBatch, mask: pa.Array[Any] | None) -> None:
-        """Write the rows of a stripe that stay; ``batch`` holds their keys.
+        """Write the rows that stay of those that follow in a stripe; ``batch`` holds their keys.
 
         :raises CorruptFileError: the stripe cannot be read.
         """
@@ -110,30 +112,34 @@ class ExactRows:
             self._source = source
             self._reader = exact_reader(source, self._zone)
             self._convert = converter(source.row_type, self._row)
-        rows = self._rows(source, stripe, batch.num_rows)
-        chosen = batch if mask is None else batch.filter(mask)
+            self._stripe: int | None = None
+        if stripe != self._stripe:
+            self._stripe, self._read = stripe, 0
+            self._rows = self._rows_of(source, stripe)
+        start, rows = self._read, islice(self._rows, batch.num_rows)
         self._writer.writerows(rows if mask is None else compress(rows, mask.to_pylist()))
-        self.keys.add(chosen)
+        found = self._read - start
+        if found != batch.num_rows:
+            raise CorruptFileError(
+                source.name, f"has {self._read} rows in stripe {stripe}, not more", "restore the file from a backup"
+            )
+        self.keys.add(batch if mask is None else batch.filter(mask))
 
     def close(self) -> None:
         """Write the last stripe and the tail into the held end of the output."""
         self._output.hold()
         self._writer.close()
 
-    def _rows(self, source: SourceReader, stripe: int, expected: int) -> Iterator[tuple[Any, ...]]:
-        convert, seen = self._convert, 0
+    def _rows_of(self, source: SourceReader, stripe: int) -> Iterator[tuple[Any, ...]]:
+        convert = self._convert
         with damage_named(source.name):
             for *key, row in source.events(stripe, self._reader.read_stripe(stripe)):
                 if row is None:
                     raise CorruptFileError(
                         source.name, "holds an insert without a row", "restore the file from a backup"
                     )
-                seen += 1
+                self._read += 1
                 yield (*key, convert(row) if convert else row)
-        if seen != expected:
-            raise CorruptFileError(
-                source.name, f"has {seen} rows in stripe {stripe}, not {expected}", "restore the file from a backup"
-            )
 
 
 def exact_reader(source: SourceReader, zone: zoneinfo.ZoneInfo) -> pyorc.Reader[Any]:

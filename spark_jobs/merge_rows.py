@@ -32,6 +32,9 @@ from airflow_provider_acid.spark_jobs.stitch_slices import SlicedRows, join_part
 
 _T = TypeVar("_T")
 
+_FEW_ROWS = 131_072
+"""Which one writer may write, whatever it holds of them in memory; see :mod:`~.held_texts`."""
+
 
 class _NoRowsLeftError(Exception):
     """Ends the writing of a file that would be empty; the storage then drops it."""
@@ -50,7 +53,8 @@ def begin_rows(
         if stitching.rewritten_bytes > options.slice_bytes:
             return SlicedRows.of(sources, stitching, options.slice_bytes, slots)
         return _merge_by(output, stitching)
-    if options.stripe_copy is CopiedStripes.NEVER or sources.largest_stripe_bytes < options.small_stripe_bytes:
+    are_small = sources.largest_stripe_bytes < options.small_stripe_bytes
+    if (are_small or options.stripe_copy is CopiedStripes.NEVER) and sources.rows <= _FEW_ROWS:
         return _exactly(sources, partial(_decode_all, output))
     return _merge_by(output, stitching_of(output))
 
@@ -113,7 +117,7 @@ def _exactly(sources: Sources, merge: Callable[[Way], _T]) -> _T:
 
 
 def _merge_by(output: RowsOutput, stitching: Stitching) -> Merged:
-    if stitching.copies_any:
+    if stitching.copies_any or output.sources.rows > _FEW_ROWS:
         return _exactly(output.sources, partial(stitch_rows, output, stitching))
     return _exactly(output.sources, partial(_decode_all, output))
 
@@ -142,11 +146,11 @@ def _write(output: RowsOutput, writer: ArrowRows | ExactRows) -> tuple[int, int]
         for source, reader in sources:
             for stripe in range(len(reader.tail.stripes) if reader else 0):
                 assert reader is not None
-                batch = reader.read_stripe(stripe, writer.fields)
-                kept = key_filter.apply(reader.name, batch)
-                rows_aborted += kept.rows_aborted
-                rows_deleted += kept.rows_deleted
-                writer.write(reader, stripe, batch, kept.mask)
+                for batch in reader.read_batches(stripe, writer.fields):
+                    kept = key_filter.apply(reader.name, batch)
+                    rows_aborted += kept.rows_aborted
+                    rows_deleted += kept.rows_deleted
+                    writer.write(reader, stripe, batch, kept.mask)
                 end = reader.tail.stripes[stripe]
                 output.progress(done_bytes + end.offset + end.index_bytes + end.data_bytes)
             done_bytes += source.size_bytes

@@ -10,7 +10,7 @@ from google.protobuf.message import DecodeError
 
 from airflow_provider_acid.exceptions import VerificationError
 from airflow_provider_acid.filesystem import Storage
-from airflow_provider_acid.spark_jobs.acid_keys import KeyRange, key_range
+from airflow_provider_acid.spark_jobs.acid_keys import KeyRange, key_range_with
 from airflow_provider_acid.spark_jobs.exact_rows import exact_reader
 from airflow_provider_acid.spark_jobs.file_copy import digest_of, holds_same
 from airflow_provider_acid.spark_jobs.key_filter import KeyFilter
@@ -57,7 +57,7 @@ class RowsCheck:
         self._copied = copied
         self._sections: Sections | None = None
 
-    def __call__(self, reader: SourceReader, stripe: int) -> KeyRange:
+    def __call__(self, reader: SourceReader, stripe: int) -> KeyRange | None:
         """Check one stripe.
 
         :raises VerificationError: it holds rows that should be gone, cannot be read whole, or is not its source's.
@@ -73,7 +73,7 @@ class RowsCheck:
         self._filter_again.pass_over(reader.name, keys)
         return keys
 
-    def _check_rows(self, reader: SourceReader, stripe: int) -> KeyRange:
+    def _check_rows(self, reader: SourceReader, stripe: int) -> KeyRange | None:
         if self._zone is None:
             return self._check_keys(reader, stripe, None)
         keys = self._check_keys(reader, stripe)
@@ -84,15 +84,17 @@ class RowsCheck:
             raise VerificationError(reader.name, f"has {found} rows in stripe {stripe}, not {rows}", REPORT)
         return keys
 
-    def _check_keys(self, reader: SourceReader, stripe: int, fields: list[str] | None = KEY_FIELDS) -> KeyRange:
+    def _check_keys(self, reader: SourceReader, stripe: int, fields: list[str] | None = KEY_FIELDS) -> KeyRange | None:
         """Read the fields, None for all, and look at the keys."""
-        batch = reader.read_stripe(stripe, fields)
-        kept = self._filter_again.apply(reader.name, batch)
-        if kept.rows_aborted or kept.rows_deleted:
-            raise VerificationError(
-                reader.name, f"holds {kept.rows_aborted} aborted and {kept.rows_deleted} deleted rows", REPORT
-            )
-        return key_range(batch)
+        keys: KeyRange | None = None
+        for batch in reader.read_batches(stripe, fields):
+            kept = self._filter_again.apply(reader.name, batch)
+            if kept.rows_aborted or kept.rows_deleted:
+                raise VerificationError(
+                    reader.name, f"holds {kept.rows_aborted} aborted and {kept.rows_deleted} deleted rows", REPORT
+                )
+            keys = key_range_with(keys, batch)
+        return keys
 
     def _check_bytes(self, reader: SourceReader, stripe: int, copied: CopiedStripe) -> None:
         place = reader.tail.stripes[stripe]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from functools import cached_property, partial
 from typing import Any, BinaryIO, cast
 
 import pyarrow as pa
@@ -24,7 +25,15 @@ from airflow_provider_acid.spark_jobs.orc_schema import (
     OrcType,
     is_acid,
 )
-from airflow_provider_acid.spark_jobs.orc_tail import ColumnRange, OrcTail, read_tail, read_writer_time_zones
+from airflow_provider_acid.spark_jobs.orc_sections import Sections
+from airflow_provider_acid.spark_jobs.orc_tail import (
+    ColumnRange,
+    OrcTail,
+    read_tail,
+    read_tail_section,
+    read_writer_time_zones,
+)
+from airflow_provider_acid.spark_jobs.stripe_batches import decoded_bytes, number_bytes, rows_of_a_batch, stripe_batches
 
 KEY_FIELDS = list(ACID_COLUMNS[:5])
 
@@ -46,13 +55,22 @@ class SourceReader:
     """An open file of rows with ids.
 
     :param name: its URI, as errors say it.
+    :param open_again: opens the file that ``file`` is, or is the beginning of, to read it in another thread.
     :param ids: what its rows' ids are made of, where it has no ACID columns.
     :param first_row_id: row number of its first row, where it has no ACID columns.
     """
 
-    def __init__(self, name: str, file: BinaryIO, ids: SyntheticIds | None = None, first_row_id: int = 0) -> None:
+    def __init__(
+        self,
+        name: str,
+        file: BinaryIO,
+        open_again: Callable[[], BinaryIO],
+        ids: SyntheticIds | None = None,
+        first_row_id: int = 0,
+    ) -> None:
         self.name = name
         self.file = file
+        self._open_again = open_again
         self.tail: OrcTail = read_tail(file, name)
         self._ids = ids
         self.first_row_id = first_row_id
@@ -99,22 +117,29 @@ class SourceReader:
         """Whether any column of these kinds holds a value."""
         return any(True for _ in self.ranges(kinds))
 
-    def read_stripe(self, stripe: int, fields: Sequence[str] | None = None) -> pa.RecordBatch:
-        """A stripe as Arrow, with the columns of an ACID file.
+    def read_batches(self, stripe: int, fields: Sequence[str] | None = None) -> Generator[pa.RecordBatch]:
+        """A stripe's rows as Arrow in their order, with the columns of an ACID file; in one batch or several.
 
         :param fields: :data:`KEY_FIELDS`, or None for all columns.
         :raises CorruptFileError: the stripe cannot be read, or has not the rows its footer says.
         """
-        rows = self.tail.stripes[stripe].rows
         if self._ids is None:
-            names = None if fields is None else self.tail.schema.names[: len(fields)]
-            return pa.RecordBatch.from_arrays(self._read(stripe, names).columns, names=list(fields or ACID_COLUMNS))
-        ids = _id_columns(self._ids, self._first_row_of(stripe), rows)
+            for batch in self._read(stripe, None if fields is None else len(fields)):
+                yield pa.RecordBatch.from_arrays(batch.columns, names=list(fields or ACID_COLUMNS))
+            return
+        first = self._first_row_of(stripe)
         if fields is not None:
-            return pa.RecordBatch.from_arrays(ids, names=KEY_FIELDS)
-        batch = self._read(stripe, None)
-        row = pa.StructArray.from_arrays(batch.columns, names=batch.schema.names)
-        return pa.RecordBatch.from_arrays([*ids, row], names=list(ACID_COLUMNS))
+            rows = self.tail.stripes[stripe].rows
+            batch_rows = rows_of_a_batch(rows, number_bytes(rows, len(fields)))
+            for start in range(0, rows, batch_rows):
+                ids = _id_columns(self._ids, first + start, min(rows - start, batch_rows))
+                yield pa.RecordBatch.from_arrays(ids, names=KEY_FIELDS)
+            return
+        for batch in self._read(stripe, None):
+            row = pa.StructArray.from_arrays(batch.columns, names=list(self.tail.schema.names))
+            ids = _id_columns(self._ids, first, batch.num_rows)
+            yield pa.RecordBatch.from_arrays([*ids, row], names=list(ACID_COLUMNS))
+            first += batch.num_rows
 
     def events(self, stripe: int, rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
         """Rows of a stripe as pyorc reads them, in the form of an ACID file's."""
@@ -128,16 +153,43 @@ class SourceReader:
     def _first_row_of(self, stripe: int) -> int:
         return self.first_row_id + sum(before.rows for before in self.tail.stripes[:stripe])
 
-    def _read(self, stripe: int, names: Sequence[str] | None) -> pa.RecordBatch:
-        with damage_named(self.name):
-            # Names are taken from the file: their case is the writer's.
-            batch = self._arrow.read_stripe(stripe, columns=None if names is None else list(names))
-        expected = self.tail.stripes[stripe].rows
-        if batch.num_rows != expected:
+    @cached_property
+    def _sections(self) -> Sections:
+        return Sections.of(read_tail_section(self.file, self.file.seek(0, io.SEEK_END)))
+
+    def _read(self, stripe: int, numbers: int | None) -> Generator[pa.RecordBatch]:
+        """The first columns, if those are numbers, or all."""
+        expected, found = self.tail.stripes[stripe].rows, 0
+        size = decoded_bytes(self._sections, stripe) if numbers is None else number_bytes(expected, numbers)
+        batch_rows = rows_of_a_batch(expected, size)
+        names = self.tail.schema.names[:numbers]
+        if batch_rows < expected:
+            batches = self._parts(stripe, len(names), batch_rows)
+        else:
+            batches = self._whole(stripe, None if numbers is None else names)
+        with closing(batches):
+            while (batch := self._next(batches)) is not None:
+                found += batch.num_rows
+                yield batch
+        if found != expected:
             raise CorruptFileError(
-                self.name, f"has {batch.num_rows} rows in stripe {stripe}, its footer says {expected}", DAMAGED
+                self.name, f"has {found} rows in stripe {stripe}, its footer says {expected}", DAMAGED
             )
-        return batch
+
+    def _next(self, batches: Iterator[pa.RecordBatch]) -> pa.RecordBatch | None:
+        with damage_named(self.name):
+            return next(batches, None)
+
+    def _whole(self, stripe: int, names: Sequence[str] | None) -> Generator[pa.RecordBatch]:
+        # Names are taken from the file: their case is the writer's.
+        yield self._arrow.read_stripe(stripe, columns=None if names is None else list(names))
+
+    def _parts(self, stripe: int, columns: int, batch_rows: int) -> Generator[pa.RecordBatch]:
+        with (
+            self._open_again() as file,
+            closing(stripe_batches(file, self._sections, stripe, columns, batch_rows)) as read,
+        ):
+            yield from read
 
 
 def _check_columns(name: str, schema: OrcType, ids: SyntheticIds | None) -> None:
@@ -176,7 +228,8 @@ def open_source(storage: Storage, source: SourceFile, first_row_id: int = 0) -> 
         size = file.seek(0, 2)
         check_size(name, size, source.size_bytes)
         part = _committed(name, file, size, source.committed_bytes)
-        yield SourceReader(name, part, source.synthetic, first_row_id) if part else None
+        again = partial(storage.open_input, source.path)
+        yield SourceReader(name, part, again, source.synthetic, first_row_id) if part else None
 
 
 def _committed(name: str, file: BinaryIO, size: int, committed_bytes: int | None) -> BinaryIO | None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+import pyarrow as pa
 
 from airflow_provider_acid.filesystem import is_local
 from airflow_provider_acid.spark_jobs.acid_keys import INSERT, Key
+from airflow_provider_acid.spark_jobs.arrow_rows import ArrowRows
+from airflow_provider_acid.spark_jobs.exact_rows import ExactRows
 from airflow_provider_acid.spark_jobs.file_copy import changed_source
 from airflow_provider_acid.spark_jobs.merged import Merged
 from airflow_provider_acid.spark_jobs.open_sources import OpenSources
@@ -15,9 +20,13 @@ from airflow_provider_acid.spark_jobs.orc_stripes import MAX_STATISTICS_BYTES
 from airflow_provider_acid.spark_jobs.rows_check import CopiedStripe
 from airflow_provider_acid.spark_jobs.rows_output import RowsOutput, Way, Written
 from airflow_provider_acid.spark_jobs.sealed_output import write_errors_named
+from airflow_provider_acid.spark_jobs.source_files import SourceReader
 from airflow_provider_acid.spark_jobs.stitched_file import StitchedFile
 from airflow_provider_acid.spark_jobs.stripe_segments import Segment, SurveyedStripe, plan_segments
 from airflow_provider_acid.spark_jobs.stripe_survey import Survey, survey_stripes
+
+_Batch: TypeAlias = "tuple[SourceReader, int, pa.RecordBatch, pa.Array[Any] | None]"
+"""Rows of a stripe, and which of them stay; see :meth:`~.arrow_rows.ArrowRows.write`."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +75,8 @@ def stitch_rows(output: RowsOutput, stitching: Stitching, way: Way) -> Merged:
     :raises VerificationError: the written file does not hold what it must.
     """
     survey = stitching.survey
+    if not stitching.segments:
+        return output.nothing_left(survey.rows_aborted, survey.rows_deleted)
     with writing_of(output, survey) as writing:
         last_keys: list[Key] = []
         for segment in stitching.segments:
@@ -125,20 +136,39 @@ class Writing:
         :raises CorruptFileError: a source is not the file that was surveyed.
         :raises NotExactError: a row cannot be written that way.
         """
+        last_keys: list[Key] = []
+        with closing(self._batches(segment, way)) as batches:
+            is_left = True
+            while is_left:
+                with self.stitched.part() as part:
+                    writer = self.output.writer(way, part)
+                    is_left = _fill(writer, batches)
+                    writer.close()
+                    last_keys += writer.keys.last_keys(part.stripe_rows())
+        return tuple(last_keys)
+
+    def _batches(self, segment: Segment, way: Way) -> Generator[_Batch]:
         key_filter = self.output.key_filter()
-        with self.stitched.part() as part:
-            writer = self.output.writer(way, part)
-            for stripe in segment.stripes:
-                reader = self.sources.reader(stripe.source)
-                batch = reader.read_stripe(stripe.stripe, writer.fields)
+        for stripe in segment.stripes:
+            reader = self.sources.reader(stripe.source)
+            rows_left = 0
+            for batch in reader.read_batches(stripe.stripe, way.fields):
                 kept = key_filter.apply(reader.name, batch)
-                if batch.num_rows - kept.rows_aborted - kept.rows_deleted != stripe.rows_left:
-                    raise changed_source(reader.name, "changed while it was being compacted")
-                writer.write(reader, stripe.stripe, batch, kept.mask)
-                self._tell(stripe)
-            writer.close()
-            return writer.keys.last_keys(part.stripe_rows())
+                rows_left += batch.num_rows - kept.rows_aborted - kept.rows_deleted
+                yield reader, stripe.stripe, batch, kept.mask
+            if rows_left != stripe.rows_left:
+                raise changed_source(reader.name, "changed while it was being compacted")
+            self._tell(stripe)
 
     def _tell(self, stripe: SurveyedStripe) -> None:
         place = self.sources.reader(stripe.source).tail.stripes[stripe.stripe]
         self.output.progress(self.sources.bytes_before(stripe.source) + place.offset + place.size_bytes)
+
+
+def _fill(writer: ArrowRows | ExactRows, batches: Iterator[_Batch]) -> bool:
+    """Write until the writer holds much; whether anything may be left then."""
+    for batch in batches:
+        writer.write(*batch)
+        if writer.holds_much:
+            return True
+    return False

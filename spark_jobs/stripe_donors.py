@@ -52,6 +52,28 @@ class Donor:
     tail_digest: bytes
 
 
+@dataclass(frozen=True)
+class KeyLimits:
+    """What statistics must say of the ids of a stripe's rows.
+
+    :param limits: the lowest and the highest value of each of the five columns.
+    """
+
+    rows: int
+    limits: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def of(cls, keys: pa.RecordBatch, before: KeyLimits | None) -> KeyLimits:
+        """Of some rows, one at least, and those before them."""
+        found = [pc.min_max(keys.column(name)) for name in KEY_FIELDS]
+        limits = tuple((pair["min"].as_py(), pair["max"].as_py()) for pair in found)
+        if before is None:
+            return cls(keys.num_rows, limits)
+        pairs = zip(before.limits, limits, strict=True)
+        joined = tuple((min(one[0], other[0]), max(one[1], other[1])) for one, other in pairs)
+        return cls(before.rows + keys.num_rows, joined)
+
+
 def same_donor(reader: SourceReader, schema: OrcType, options: OrcOptions, tail_digest: bytes) -> Donor:
     """The file, opened again, of which stripes were found to be fit for a copy.
 
@@ -92,12 +114,10 @@ def donor_of(reader: SourceReader, schema: OrcType, options: OrcOptions) -> Dono
     return Donor(sections, writer, hashlib.sha256(end).digest())
 
 
-def description_for_copy(
-    reader: SourceReader, donor: Donor, stripe: int, keys: pa.RecordBatch
-) -> StripeDescription | None:
+def description_for_copy(reader: SourceReader, donor: Donor, stripe: int, keys: KeyLimits) -> StripeDescription | None:
     """What a copy of a stripe has to look like; None where more than deleted and aborted rows speaks against one.
 
-    :param keys: the ids of its rows.
+    :param keys: of all its rows.
     """
     footer = packed_footer(reader.file, donor.sections, stripe)
     statistics = donor.sections.metadata.stripeStats[stripe].colStats
@@ -155,14 +175,14 @@ def _has_doubtful_filters(schema: OrcType, footer: Any) -> bool:
     )
 
 
-def _fit(statistics: Any, keys: pa.RecordBatch) -> bool:
+def _fit(statistics: Any, keys: KeyLimits) -> bool:
     """Whether counts and limits of the ACID columns are those of their values; readers choose by them."""
-    if any(statistics[column].numberOfValues != keys.num_rows for column in range(_ROW + 1)):
+    if any(statistics[column].numberOfValues != keys.rows for column in range(_ROW + 1)):
         return False
-    for column, name in enumerate(KEY_FIELDS, 1):
-        found, limits = statistics[column].intStatistics, pc.min_max(keys.column(name))
+    for column, limits in enumerate(keys.limits, 1):
+        found = statistics[column].intStatistics
         if not (found.HasField("minimum") and found.HasField("maximum")) or statistics[column].hasNull:
             return False
-        if (found.minimum, found.maximum) != (limits["min"].as_py(), limits["max"].as_py()):
+        if (found.minimum, found.maximum) != limits:
             return False
     return True

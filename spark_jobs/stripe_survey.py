@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from airflow_provider_acid.acid.plan import CopiedStripes, OrcOptions, SourceFile
 from airflow_provider_acid.filesystem import Storage
-from airflow_provider_acid.spark_jobs.acid_keys import key_at
+from airflow_provider_acid.spark_jobs.acid_keys import KeyRange, key_range_with
 from airflow_provider_acid.spark_jobs.key_filter import KeyFilter
 from airflow_provider_acid.spark_jobs.orc_schema import OrcType
 from airflow_provider_acid.spark_jobs.source_files import KEY_FIELDS, SourceReader, open_in_order
-from airflow_provider_acid.spark_jobs.stripe_donors import Donor, description_for_copy, donor_of
+from airflow_provider_acid.spark_jobs.stripe_donors import Donor, KeyLimits, description_for_copy, donor_of
 from airflow_provider_acid.spark_jobs.stripe_segments import SurveyedStripe
 
 
@@ -77,20 +77,30 @@ def _look_at(
 ) -> list[SurveyedStripe]:
     """The stripe, or nothing where it has no row."""
     source, stripe = place
-    keys = reader.read_stripe(stripe, KEY_FIELDS)
-    kept = key_filter.apply(reader.name, keys)
-    if keys.num_rows == 0:
+    found_keys: KeyRange | None = None
+    limits: KeyLimits | None = None
+    rows = rows_left = 0
+    for keys in reader.read_batches(stripe, KEY_FIELDS):
+        kept = key_filter.apply(reader.name, keys)
+        counts.aborted += kept.rows_aborted
+        counts.deleted += kept.rows_deleted
+        rows += keys.num_rows
+        rows_left += keys.num_rows - kept.rows_aborted - kept.rows_deleted
+        found_keys = key_range_with(found_keys, keys)
+        if donor and rows == rows_left and keys.num_rows:
+            limits = KeyLimits.of(keys, limits)
+    if found_keys is None:
         return []
-    counts.aborted += kept.rows_aborted
-    counts.deleted += kept.rows_deleted
-    description = description_for_copy(reader, donor, stripe, keys) if donor and kept.mask is None else None
+    description = None
+    if donor and limits and rows == rows_left:
+        description = description_for_copy(reader, donor, stripe, limits)
     found = SurveyedStripe(
         source=source,
         stripe=stripe,
         size_bytes=reader.tail.stripes[stripe].size_bytes,
-        rows_left=keys.num_rows - kept.rows_aborted - kept.rows_deleted,
-        first_key=key_at(keys, 0),
-        last_key=key_at(keys, keys.num_rows - 1),
+        rows_left=rows_left,
+        first_key=found_keys.first,
+        last_key=found_keys.last,
         is_untouched=description is not None,
         statistics_bytes=donor.sections.metadata.stripeStats[stripe].ByteSize() if donor and description else 0,
         description=description,

@@ -36,8 +36,8 @@ class Expected:
     calendar: int
 
 
-StripeCheck = Callable[[SourceReader, int], KeyRange]
-"""Reads a stripe, checks it, and gives back its first and its last key."""
+StripeCheck = Callable[[SourceReader, int], KeyRange | None]
+"""Reads a stripe, checks it, and gives back its first and its last key; None where it has no rows."""
 
 
 def verify_output(storage: Storage, path: str, options: OrcOptions, expected: Expected, check: StripeCheck) -> int:
@@ -96,6 +96,8 @@ def _read_back(reader: SourceReader, expected: Expected, check: StripeCheck) -> 
     write_ids: list[int] = []
     for stripe, wanted in enumerate(expected.last_keys):
         keys = check(reader, stripe)
+        if keys is None:
+            raise VerificationError(reader.name, f"its stripe {stripe} has no rows", REPORT)
         if keys.last != wanted:
             raise VerificationError(reader.name, f"its stripe {stripe} ends with {keys.last}, not {wanted}", REPORT)
         write_ids += (keys.first[0], keys.last[0])

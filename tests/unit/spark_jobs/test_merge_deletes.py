@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from airflow_provider_acid.exceptions import CorruptFileError, UnsupportedTableE
 from airflow_provider_acid.spark_jobs import merge_deletes
 from airflow_provider_acid.spark_jobs.acid_keys import Visibility
 from airflow_provider_acid.spark_jobs.arrow_rows import ArrowFile
+from airflow_provider_acid.spark_jobs.event_runs import EventRuns
 from airflow_provider_acid.spark_jobs.orc_tail import read_tail
 from airflow_provider_acid.spark_jobs.stitched_file import StitchedFile
 from tests.harness.acid_reader import Snapshot, read_table
@@ -288,7 +289,13 @@ def other_deleter(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def not_sorting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(merge_deletes, "_ORDER", [("pair", "descending"), *merge_deletes._ORDER[1:]])
+    merged = EventRuns.merged
+
+    def backwards(self: EventRuns) -> Iterator[pa.RecordBatch]:
+        for batch in merged(self):
+            yield batch.take(pa.array(range(batch.num_rows - 1, -1, -1)))
+
+    monkeypatch.setattr(EventRuns, "merged", backwards)
 
 
 def not_dropping(monkeypatch: pytest.MonkeyPatch) -> None:

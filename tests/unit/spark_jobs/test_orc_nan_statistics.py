@@ -167,6 +167,7 @@ def test_limits_of_columns_with_nan_are_unknown_and_all_else_stays(
     check_only_nan_columns_changed(partition, merge(partition, monkeypatch), merge(partition))
 
 
+@pytest.mark.usefixtures("whole_stripes")
 @pytest.mark.parametrize(
     ("compression", "way"),
     [("none", "arrow"), ("zlib", "arrow"), ("snappy", "arrow"), ("lz4", "arrow"), ("zstd", "arrow"), ("zlib", "exact")],

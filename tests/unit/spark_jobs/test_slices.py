@@ -142,6 +142,7 @@ def test_slices_are_about_as_large_as_wished_and_follow_each_other(partition: Pa
     assert len(sliced.slices) == 5
 
 
+@pytest.mark.usefixtures("whole_stripes")
 def test_one_slice_that_arrow_does_not_hold_takes_the_exact_way_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

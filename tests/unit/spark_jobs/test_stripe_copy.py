@@ -97,6 +97,7 @@ def test_stripes_that_lose_no_row_are_copied(
     assert merged[ALWAYS].file.stripes == len(after)
 
 
+@pytest.mark.usefixtures("whole_stripes")
 def test_the_tail_says_of_all_stripes_what_the_tails_said_of_each(partition: Partition) -> None:
     partition.write(DELETES, [delete(3, 250, 10)])
     whole, stitched = (Tail(attempt(partition, partition.merge(stripe_copy=mode))) for mode in (NEVER, ALWAYS))

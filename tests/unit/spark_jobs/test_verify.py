@@ -54,7 +54,7 @@ def losing_values(monkeypatch: pytest.MonkeyPatch) -> None:
     import pyarrow as pa
 
     monkeypatch.setattr(merge_rows, "events_of_bucket", lambda *arguments: iter(()))
-    append, rows = ArrowRows.append, ExactRows._rows
+    append, rows = ArrowRows.append, ExactRows._rows_of
 
     def lose(self: Any, ids: Any, columns: list[Any]) -> None:
         append(self, ids, [pa.concat_arrays([pa.nulls(1, column.type), column[1:]]) for column in columns])
@@ -64,7 +64,7 @@ def losing_values(monkeypatch: pytest.MonkeyPatch) -> None:
             yield (*key, row if key[3] else (None,))
 
     monkeypatch.setattr(ArrowRows, "append", lose)
-    monkeypatch.setattr(ExactRows, "_rows", lose_exactly)
+    monkeypatch.setattr(ExactRows, "_rows_of", lose_exactly)
 
 
 def forgetting_deletes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,6 +158,7 @@ FAULTS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], str]] = {
 }
 
 
+@pytest.mark.usefixtures("whole_stripes")
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_wrong_output_is_found(fault: str, partition: Partition, monkeypatch: pytest.MonkeyPatch) -> None:
     inject, text = FAULTS[fault]
