@@ -67,6 +67,14 @@ def test_a_partition_that_is_left_alone_says_why(tmp_path: Path, number: int, re
     assert reason in str(reasons[f"p={number:05d}"])
 
 
+def test_a_partition_that_is_due_but_refused_is_held_for_the_reason_of_the_refusal(tmp_path: Path) -> None:
+    odd = Listing(tuple(FileEntry(f"{name}/odd", 9) for name in deltas(3).directories), deltas(3).directories)
+    evaluation = evaluate(EvaluatedTables({"t": None}, FakeStorages(listing=lambda location: odd)), tmp_path)
+    assert evaluation.due == ()
+    ((_, _, state, reason),) = rows(tmp_path, "state", "reason")
+    assert (state, reason) == ("held", evaluation.skipped[0])
+
+
 def test_the_figures_and_directories_are_those_of_the_listing(tmp_path: Path) -> None:
     listing = Listing(
         (FileEntry("base_0000004/bucket_00000", 1000), *deltas(3).files, FileEntry("delta_0000005_0000005/b", 7)),
