@@ -64,11 +64,6 @@ PARAMS = {
     ),
 }
 
-BATCH_NAME = (
-    "{{ task.partitions | length }} partitions from "
-    "{{ task.partitions[0]['database'] }}.{{ task.partitions[0]['table'] }}"
-)
-
 # Templates give text here, so that a table named 2026 stays one.
 with DAG(
     dag_id="acid_compact_table",
@@ -93,7 +88,6 @@ with DAG(
     compaction = AcidCompactionOperator.partial(
         task_id="compact",
         hive_acid_conn_id="{{ params.hive_acid_conn_id }}",
-        map_index_template=BATCH_NAME,
     ).expand(partitions=plan.output)
     # As in acid_compaction: a failed batch keeps no other from being cleaned, and fails the run.
     cleaning = AcidCleanerOperator.partial(
@@ -101,7 +95,6 @@ with DAG(
         hive_acid_conn_id="{{ params.hive_acid_conn_id }}",
         trigger_rule=TriggerRule.ALL_DONE,
         deferrable=True,
-        map_index_template=BATCH_NAME,
     ).expand(partitions=plan.output)
     done = EmptyOperator(task_id="done", trigger_rule=TriggerRule.NONE_FAILED)
     compaction >> cleaning

@@ -146,11 +146,6 @@ PARAMS = {
     ),
 }
 
-BATCH_NAME = (
-    "{{ task.partitions | length }} partitions from "
-    "{{ task.partitions[0]['database'] }}.{{ task.partitions[0]['table'] }}"
-)
-
 with DAG(
     dag_id="acid_compaction",
     description="Compact Hive ACID tables with Spark",
@@ -186,7 +181,6 @@ with DAG(
         time_zone="{{ params.time_zone }}",
         minor_lock_wait_seconds="{{ params.minor_lock_wait_seconds }}",
         minor_lock_timeout_action="{{ params.minor_lock_timeout_action }}",
-        map_index_template=BATCH_NAME,
     ).expand(partitions=due.output)
     # Mapped over what was due, not over what was compacted: a failed batch must not keep the others from being cleaned.
     cleaning = AcidCleanerOperator.partial(
@@ -194,7 +188,6 @@ with DAG(
         trigger_rule=TriggerRule.ALL_DONE,
         deadline_seconds="{{ params.cleaning_deadline_hours * 3600 }}",
         deferrable=True,
-        map_index_template=BATCH_NAME,
     ).expand(partitions=due.output)
     # A run is judged by its last tasks. The cleaning succeeds also after a failed compaction, so it cannot be the last.
     done = EmptyOperator(task_id="done", trigger_rule=TriggerRule.NONE_FAILED)

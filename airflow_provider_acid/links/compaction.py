@@ -14,6 +14,7 @@ from urllib.parse import quote, urlsplit
 from airflow.providers.common.compat.sdk import BaseOperatorLink, XCom, conf
 
 from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -55,16 +56,18 @@ class AcidPageLink(_PushedLink):
     name = "Hive ACID"
     xcom_key = "hive_acid_page"
 
-    def push_page_of(self, context: Context, entities: Sequence[Entity]) -> None:
-        """Make the address known of the page that shows these partitions."""
-        self.push(context, page_address(entities))
+    def push_page_of(self, context: Context, entities: Sequence[Entity], hive_acid_conn_id: str) -> None:
+        """Make the address known of the page that shows these partitions of a metastore."""
+        self.push(context, page_address(entities, hive_acid_conn_id))
 
 
-def page_address(entities: Sequence[Entity]) -> str:
+def page_address(entities: Sequence[Entity], hive_acid_conn_id: str = AcidMetastoreHook.default_conn_name) -> str:
     """The path of the page of one partition (or unpartitioned table), else of the overview."""
     prefix = urlsplit(str(conf.get("api", "base_url", fallback="") or "")).path.rstrip("/")
+    is_default = hive_acid_conn_id == AcidMetastoreHook.default_conn_name
+    query = "" if is_default else f"?metastore={quote(hive_acid_conn_id, safe='')}"
     if len(entities) != 1:
-        return f"{prefix}{PAGE}"
+        return f"{prefix}{PAGE}#/partitions{query}" if query else f"{prefix}{PAGE}"
     (entity,) = entities
     names = [entity.database, entity.table, *([] if entity.partition is None else [entity.partition])]
-    return f"{prefix}{PAGE}#/partition/{'/'.join(quote(name, safe='') for name in names)}"
+    return f"{prefix}{PAGE}#/partition/{'/'.join(quote(name, safe='') for name in names)}{query}"

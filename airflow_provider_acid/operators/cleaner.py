@@ -85,7 +85,7 @@ class AcidCleanerOperator(NamedByPartitions, UnwindsWhenKilled, BaseOperator):
         :raises AirflowException: cleaning a partition failed; its files and its row are as the message says.
         :raises AirflowSkipException: the deadline passed while readers were still there.
         """
-        AcidPageLink().push_page_of(context, as_entities("partitions", self.partitions))
+        AcidPageLink().push_page_of(context, as_entities("partitions", self.partitions), self.hive_acid_conn_id)
         deadline = time.time() + as_number("deadline_seconds", self.deadline_seconds)
         with self._unwinding_when_killed():
             return self._clean_or_wait(context, deadline, [])

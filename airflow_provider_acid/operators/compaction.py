@@ -165,7 +165,7 @@ class AcidCompactionOperator(NamedByPartitions, SparkSubmitOperator):
         items = as_due_partitions("partitions", self.partitions)
         if not items:
             return []
-        AcidPageLink().push_page_of(context, [item.entity for item in items])
+        AcidPageLink().push_page_of(context, [item.entity for item in items], self.hive_acid_conn_id)
         batch = self._make_batch(items, task_identity(context))
         connection = self._get_hook()._connection
         check_deploy_mode(connection["master"], connection["deploy_mode"])

@@ -141,7 +141,8 @@ def get_cleaning(sources: SourcesOfPage, metastore: KnownMetastore, entity: OneE
 
 
 def _metastores(known: Health) -> list[str]:
-    return sorted({*metastores_of(known.partitions), DEFAULT_METASTORE})
+    recorded = {record.metastore for record in known.history}
+    return sorted({*metastores_of(known.partitions), *recorded, DEFAULT_METASTORE})
 
 
 def _objects(records: list[HistoryRecord]) -> list[JsonObject]:

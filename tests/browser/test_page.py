@@ -224,15 +224,3 @@ def test_without_a_location_the_page_says_what_to_set(page_of: PageOf) -> None:
     page.route("**/api/overview*", lambda route: route.fulfill(status=409, body=detail))
     page.goto("/hive-acid/")
     expect(page.get_by_text("health_location = file:")).to_be_visible()
-
-
-def test_without_its_metastore_the_figures_stay_and_the_queue_says_why_it_is_missing(
-    site: AirflowSite, page_of: PageOf, screenshot: Screenshot
-) -> None:
-    site.server.stop()
-    page = page_of("viewer", "/hive-acid/", complains=True)
-    expect(page.get_by_role("alert")).to_contain_text("The metastore cannot be asked")
-    expect(page.locator("tbody tr").first).to_be_visible()
-    screenshot(page, "no-metastore-light")
-    page.goto(f"{site.address}/hive-acid/#/queue")
-    expect(page.get_by_text("No answer")).to_be_visible()

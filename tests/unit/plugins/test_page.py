@@ -121,7 +121,7 @@ def test_the_overview_sums_up(client: TestClient) -> None:
     found = get(client, "api/overview").json()
     assert (found["partitions"], found["tables"], found["deltas"]) == (23, 2, 69)
     assert found["states"] == {"healthy": 0, "due_minor": 0, "due_major": 23, "held": 0}
-    assert found["metastores"] == [METASTORE]
+    assert found["metastores"] == [METASTORE, "m"], "those of partitions, and those of the history"
 
 
 def test_partitions_come_in_pages(client: TestClient) -> None:

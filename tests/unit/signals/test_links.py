@@ -53,10 +53,21 @@ def test_a_partition_has_a_page_and_several_have_the_overview(
     assert page_address(entities) == address
 
 
+@pytest.mark.parametrize(
+    ("entities", "address"),
+    [
+        ([TABLE], "/hive-acid/#/partition/sales/customers?metastore=other%2F1"),
+        ([], "/hive-acid/#/partitions?metastore=other%2F1"),
+    ],
+)
+def test_the_page_is_that_of_the_metastore_which_was_compacted(entities: list[Entity], address: str) -> None:
+    assert page_address(entities, "other/1") == address
+
+
 def test_an_address_is_found_under_the_key_that_it_was_pushed_under(monkeypatch: pytest.MonkeyPatch) -> None:
     task = Task()
     SparkUiLink().push(context(task), "http://driver:4040")
-    AcidPageLink().push_page_of(context(task), [TABLE])
+    AcidPageLink().push_page_of(context(task), [TABLE], "hive_acid_default")
     monkeypatch.setattr(XCom, "get_value", lambda ti_key, key: task.pushed.get(key))
     assert SparkUiLink().get_link(None, ti_key=None) == "http://driver:4040"
     assert AcidPageLink().get_link(None, ti_key=None).endswith("/partition/sales/customers")
@@ -72,7 +83,7 @@ def test_a_link_that_cannot_be_pushed_is_logged_and_fails_nothing(caplog: pytest
         raise ConnectionError("the API is down")
 
     with caplog.at_level(logging.WARNING):
-        AcidPageLink().push_page_of(context(SimpleNamespace(xcom_push=fail)), [TABLE])
+        AcidPageLink().push_page_of(context(SimpleNamespace(xcom_push=fail)), [TABLE], "hive_acid_default")
     assert "The link Hive ACID is not shown: ConnectionError: the API is down" in caplog.text
 
 
