@@ -90,7 +90,7 @@ _TINY_TABLE = Shape(rows=30_000, stripe_bytes=1 << 16)
 
 TINY = Sizes(
     merges=_keyed(_TINY_TABLE, _TINY_TABLE),
-    rounds=Rounds(measured=1, warm_ups=0),
+    rounds=Rounds(measured=1),
     small=SmallPartitions(2, by_hive=1, hive_poll_ms=20),
     partitions=50,
     simulated_partitions=(100,),

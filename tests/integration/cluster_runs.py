@@ -95,9 +95,9 @@ def running(operator: AcidCompactionOperator) -> Iterator[Future[list[dict[str, 
             raise
 
 
-def executors_of(cluster: SparkCluster) -> set[str]:
-    """The workers whose executors were sent this package."""
-    return {folder.relative_to(cluster.folder).parts[0] for folder in cluster.executor_folders(ARCHIVE_NAME)}
+def executors_of(cluster: SparkCluster) -> set[Path]:
+    """Folders of the executors that were sent this package, below that of their worker."""
+    return {folder.relative_to(cluster.folder) for folder in cluster.executor_folders(ARCHIVE_NAME)}
 
 
 def is_compacted(table: AcidTable, partition: str) -> bool:

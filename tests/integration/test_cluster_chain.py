@@ -49,7 +49,8 @@ def test_what_the_sensor_finds_is_merged_on_the_workers_published_and_cleaned(
     compacted = run(operator(cluster, due))
 
     assert [item["state"] for item in compacted] == ["compacted", "compacted"]
-    assert executors_of(cluster) - already_running == {"worker-0", "worker-1"}
+    started = executors_of(cluster) - already_running
+    assert {folder.parts[0] for folder in started} == {"worker-0", "worker-1"}
     assert rows_of(table) == before
     cleaned = AcidCleanerOperator(task_id="clean", partitions=compacted, deferrable=False, poll_seconds=0.1).execute({})
     assert [item["state"] for item in cleaned] == ["cleaned", "cleaned"]

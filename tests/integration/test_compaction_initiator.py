@@ -127,7 +127,8 @@ def test_after_two_failures_in_a_row_a_partition_is_left_until_somebody_compacts
     found = site.evaluate()
     assert found.due == ()
     assert found.skipped == (
-        f"{table.entity()}: the last 2 compactions failed; compact it by hand once the cause is removed",
+        f"{table.entity()}: the last 2 compactions failed. Remedy: remove the cause, then compact it by the DAG "
+        "acid_compact_table with type major or minor.",
     )
     assert site.compact(table.entity()).state is OutcomeState.COMPACTED
     site.clean(table.entity())

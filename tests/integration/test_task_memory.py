@@ -49,8 +49,8 @@ def texts(partition: Partition) -> CompactionPlan:
 
 
 def texts_of_dictionaries(partition: Partition) -> CompactionPlan:
-    """2,000,000 rows, of which each text comes twice, so that ORC's writers hold them in dictionaries."""
-    values = pa.array([f"text {number // 2:08}" for number in range(2_000_000)])
+    """4,000,000 rows, of which each text comes twice, so that ORC's writers hold them in dictionaries."""
+    values = pa.array([f"text {number // 2:08}" for number in range(4_000_000)])
     in_one_stripe(partition, BASE, INSERT, len(values), pa.StructArray.from_arrays([values], fields=list(ROW)))
     partition.write(DELETES, [delete(1, 5, 2)])
     return partition.plan()
@@ -63,7 +63,7 @@ def deletes(partition: Partition) -> CompactionPlan:
     return replace(plan, buckets=plan.buckets[-1:])
 
 
-@pytest.mark.parametrize(("made", "most_mb"), [(texts, 150), (texts_of_dictionaries, 170), (deletes, 150)])
+@pytest.mark.parametrize(("made", "most_mb"), [(texts, 150), (texts_of_dictionaries, 280), (deletes, 200)])
 def test_a_task_holds_a_part_of_a_stripe(
     made: Callable[[Partition], CompactionPlan], most_mb: int, tmp_path: Path
 ) -> None:
