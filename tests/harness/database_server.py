@@ -5,12 +5,9 @@ Each is started by hand on the loopback interface, needs no installation, and is
 
 from __future__ import annotations
 
-import errno
 import os
-import random
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -23,53 +20,15 @@ import sqlalchemy
 from sqlalchemy.pool import NullPool
 from typing_extensions import Self
 
+from tests.harness.ports import free_port
 from tests.harness.process_group import ProcessGroup, start_group
 
-HOST = "127.0.0.1"
 USER = "hive"
 START_SECONDS = 60
 NOBODY = 65534
 """The user and the group that a server runs as where this process is root's, as database servers refuse that."""
 
-_FIRST_PORT = 16_384
-_ENOUGH_PORTS = 10_000
-_PORT_ATTEMPTS = 100
-_OUTGOING_PORTS = Path("/proc/sys/net/ipv4/ip_local_port_range")
-
 SqlRow = tuple[object, ...]
-
-
-def free_port() -> int:
-    """A TCP port of the loopback interface that nobody listens on.
-
-    Outgoing connections are given none of these ports where that can be seen to: a server may be started on it later,
-    and again after a while.
-    """
-    for _ in range(_PORT_ATTEMPTS):
-        port = _bound_port(_quiet_port())
-        if port is not None:
-            return port
-    raise OSError(errno.EADDRINUSE, f"no free port in {_PORT_ATTEMPTS} attempts")
-
-
-def _quiet_port() -> int:
-    """A port that the system does not give to outgoing connections; 0, for any, where it leaves too few."""
-    try:
-        end = int(_OUTGOING_PORTS.read_text().split()[0])
-    except OSError:
-        return 0
-    # Not of the generator that tests seed: two of them would get the same ports.
-    return random.SystemRandom().randrange(_FIRST_PORT, end) if end > _FIRST_PORT + _ENOUGH_PORTS else 0
-
-
-def _bound_port(wanted: int) -> int | None:
-    with socket.socket() as probe:
-        try:
-            probe.bind((HOST, wanted))
-        except OSError:
-            return None
-        port: int = probe.getsockname()[1]
-        return port
 
 
 class DatabaseServer(ABC):
@@ -187,7 +146,7 @@ class DatabaseServer(ABC):
 
     @abstractmethod
     def _answers(self) -> bool:
-        """Whether the server accepts a connection."""
+        """Whether this server accepts a connection; another that listens on its port does not count."""
 
     def _run(self, *command: str, input: str | None = None) -> None:
         done = subprocess.run(

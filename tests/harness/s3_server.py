@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from airflow_provider_acid.exceptions import ConfigurationError
-from tests.harness.database_server import HOST, free_port
+from tests.harness.ports import HOST, free_port
 from tests.harness.process_group import ProcessGroup, start_group
 from tests.harness.startable import Startable
 

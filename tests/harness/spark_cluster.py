@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.harness.database_server import free_port
 from tests.harness.java import find_java
+from tests.harness.ports import free_port
 from tests.harness.process_group import ProcessGroup, start_group
 from tests.harness.spark_homes import SparkHome
 from tests.harness.startable import Startable

@@ -15,11 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.database_server import HOST, NOBODY
+from tests.harness.database_server import NOBODY
 from tests.harness.fault_proxy import FaultProxy
 from tests.harness.hdfs_server import HdfsServer
 from tests.harness.libhdfs import libhdfs_environment
 from tests.harness.network_proxy import NetworkProxy
+from tests.harness.ports import HOST
 from tests.harness.s3_server import S3Server, has_minio
 from tests.storage.hdfs_stores import LibhdfsStore, WebHdfsStore, transfer_port
 from tests.storage.s3_stores import S3Store

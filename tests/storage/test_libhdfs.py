@@ -20,8 +20,8 @@ from airflow_provider_acid.storages import libhdfs as connections
 from airflow_provider_acid.storages.arrow_hdfs import ArrowHdfsStorage
 from airflow_provider_acid.storages.hdfs_location import HdfsLocation
 from airflow_provider_acid.storages.options import HdfsOptions
-from tests.harness.database_server import free_port
 from tests.harness.hdfs_server import HdfsServer
+from tests.harness.ports import free_port
 from tests.storage.hdfs_site import ODD_NAMES, HdfsSite
 from tests.storage.hdfs_stores import USER
 

@@ -18,8 +18,8 @@ from airflow_provider_acid.storages.streamed_file import CHUNK_BYTES
 from airflow_provider_acid.storages.webhdfs import WebHdfsStorage
 from airflow_provider_acid.storages.webhdfs_calls import NameNodes
 from airflow_provider_acid.storages.webhdfs_session import WebHdfsSession
-from tests.harness.database_server import free_port
 from tests.harness.hdfs_server import HdfsServer
+from tests.harness.ports import free_port
 from tests.storage.hdfs_site import ODD_NAMES, HdfsSite
 from tests.storage.hdfs_stores import USER
 
