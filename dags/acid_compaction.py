@@ -144,6 +144,14 @@ PARAMS = {
         description="Longest wait for readers before directories are left to the next run",
         section=HOW,
     ),
+    "hive_acid_conn_id": Param(
+        "hive_acid_default",
+        type="string",
+        minLength=1,
+        title="Connection",
+        description="Airflow connection to the Hive metastore",
+        section=HOW,
+    ),
 }
 
 with DAG(
@@ -173,10 +181,12 @@ with DAG(
         time_zone="{{ params.time_zone }}",
         decide_only="{{ params.dry_run }}",
         batch_partitions="{{ params.batch_partitions }}",
+        hive_acid_conn_id="{{ params.hive_acid_conn_id }}",
         skip_when_nothing_due=True,
     )
     compaction = AcidCompactionOperator.partial(
         task_id="compact",
+        hive_acid_conn_id="{{ params.hive_acid_conn_id }}",
         time_window="{{ params.time_window }}",
         time_zone="{{ params.time_zone }}",
         minor_lock_wait_seconds="{{ params.minor_lock_wait_seconds }}",
@@ -185,6 +195,7 @@ with DAG(
     # Mapped over what was due, not over what was compacted: a failed batch must not keep the others from being cleaned.
     cleaning = AcidCleanerOperator.partial(
         task_id="clean",
+        hive_acid_conn_id="{{ params.hive_acid_conn_id }}",
         trigger_rule=TriggerRule.ALL_DONE,
         deadline_seconds="{{ params.cleaning_deadline_hours * 3600 }}",
         deferrable=True,

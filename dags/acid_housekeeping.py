@@ -22,6 +22,7 @@ PARAMS = {
         minItems=1,
         title="Tables",
         description="Patterns of tables, one per line, e.g. sales.orders or web.*",
+        section="What",
     ),
     "exclude": Param(
         [],
@@ -29,6 +30,7 @@ PARAMS = {
         items={"type": "string"},
         title="Tables to leave out",
         description="Patterns of tables that are left out although they are included",
+        section="What",
     ),
     "worker_timeout_hours": Param(
         24,
@@ -36,6 +38,7 @@ PARAMS = {
         minimum=0,
         title="Silent claims (hours)",
         description="Claims that are silent for longer, and whose transaction is dead, are ended",
+        section="How",
     ),
     "forgotten_after_hours": Param(
         6,
@@ -43,6 +46,7 @@ PARAMS = {
         minimum=0,
         title="Forgotten cleanings (hours)",
         description="Finished compactions that still wait to be cleaned after so long are cleaned here",
+        section="How",
     ),
     "max_partitions": Param(
         1000,
@@ -50,6 +54,7 @@ PARAMS = {
         minimum=1,
         title="Most partitions",
         description="Partitions that one run cleans at most; the others are left to the next run",
+        section="How",
     ),
     "cleaning_deadline_hours": Param(
         0.5,
@@ -57,6 +62,15 @@ PARAMS = {
         minimum=0,
         title="Wait for readers (hours)",
         description="Longest wait for readers before directories are left to the next run",
+        section="How",
+    ),
+    "hive_acid_conn_id": Param(
+        "hive_acid_default",
+        type="string",
+        minLength=1,
+        title="Connection",
+        description="Airflow connection to the Hive metastore",
+        section="How",
     ),
 }
 
@@ -80,9 +94,11 @@ with DAG(
         worker_timeout_seconds="{{ params.worker_timeout_hours * 3600 }}",
         forgotten_after_seconds="{{ params.forgotten_after_hours * 3600 }}",
         max_partitions="{{ params.max_partitions }}",
+        hive_acid_conn_id="{{ params.hive_acid_conn_id }}",
     )
     AcidCleanerOperator(
         task_id="clean_forgotten",
+        hive_acid_conn_id="{{ params.hive_acid_conn_id }}",
         partitions=XComArg(housekeeping, key="partitions"),
         deadline_seconds="{{ params.cleaning_deadline_hours * 3600 }}",
         deferrable=True,

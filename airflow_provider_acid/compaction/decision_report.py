@@ -55,8 +55,8 @@ class RunShare:
         found = self.evaluation
         yield (
             logging.INFO,
-            f"{len(found.evaluated)} partitions looked at: {len(found.due)} due, {len(found.skipped)} tables or "
-            f"partitions skipped, {len(found.foreign)} requests of others not served",
+            f"{_counted(len(found.evaluated), 'partition')} looked at: {len(found.due)} due, {len(found.skipped)} "
+            f"skipped, {_counted(len(found.foreign), 'request')} of others not served",
         )
         if self.left:
             yield logging.INFO, f"{len(self.left)} of those due are left to the next run (budget)"
@@ -108,6 +108,10 @@ def _limited(lines: Iterable[Line]) -> Iterator[Line]:
     yield from every[:LINES]
     if len(every) > LINES:
         yield logging.INFO, f"... and {len(every) - LINES} more"
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _foreign(row: CompactionRow) -> str:

@@ -75,7 +75,7 @@ def test_a_dry_run_is_started_by_a_form_and_its_log_shows_the_decisions(
     run = start(page)
     site.wait_for_run(DAG, run)
     page.goto(f"/dags/{DAG}/runs/{run}/tasks/plan")
-    expect(page.get_by_text("1 partitions looked at")).to_be_visible()
+    expect(page.get_by_text("1 partition looked at")).to_be_visible()
     expect(page.get_by_text("delete deltas").first).to_be_visible()
     expect(page.get_by_text(f"{DATABASE}.{TABLE}").first).to_be_visible()
     screenshot(page, "step-decisions")

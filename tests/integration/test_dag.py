@@ -28,7 +28,7 @@ from tests.harness.hive_tables import FixtureTable, register
 from tests.harness.metastore_database import ServerDatabase
 from tests.harness.metastore_server import MetastoreServer
 from tests.harness.thrift_admin import ThriftAdmin
-from tests.integration.compaction_site import Site
+from tests.integration.compaction_site import ON_BOTH_METASTORES, Site
 
 ROOT = Path(__file__).parents[2]
 DATABASE = "demo"
@@ -271,17 +271,31 @@ def test_a_partition_that_does_not_exist_fails_the_run_and_says_how_to_spell_it(
     assert everything(airflow, by_hand) == before
 
 
-@pytest.fixture(params=["metastore", "hive_3_metastore"])
-def housekept(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Airflow:
-    """On Hive 4.0.1, and on Hive 3.1.3 with its database."""
-    return Airflow(tmp_path_factory.mktemp("airflow"), request.getfixturevalue(request.param))
+@pytest.fixture
+def airflow_of_site(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Airflow:
+    return Airflow(tmp_path_factory.mktemp("airflow"), site.server)
 
 
+@ON_BOTH_METASTORES
+def test_a_table_is_compacted_by_hand_as_minor_and_as_major(airflow_of_site: Airflow, site: Site) -> None:
+    table = site.table("by_hand")
+    table.insert(1)
+    for value, kind, left in ((2, "minor", "delta"), (3, "major", "base")):
+        table.insert(value)
+        run = airflow_of_site.run_dag(
+            "acid_compact_table", {"database": site.database, "table": "by_hand", "type": kind}
+        )
+        assert (run.exit_code, run.state) == (0, "success"), run.output
+        (directory,) = table.directories()
+        assert directory.partition("_")[0] == left, run.output
+        assert table.values() == list(range(1, value + 1))
+    assert [row.state for row in site.rows(table.entity())] == [CompactionState.SUCCEEDED] * 2
+
+
+@ON_BOTH_METASTORES
 def test_housekeeping_cleans_what_was_forgotten_and_removes_what_is_nobodys(
-    housekept: Airflow, request: pytest.FixtureRequest
+    airflow_of_site: Airflow, site: Site
 ) -> None:
-    is_hive_3 = isinstance(housekept.metastore.database, ServerDatabase)
-    site: Site = request.getfixturevalue("hive_3_site" if is_hive_3 else "site")
     table = site.table("forgotten")
     for value in (1, 2, 3):
         table.insert(value)
@@ -289,7 +303,7 @@ def test_housekeeping_cleans_what_was_forgotten_and_removes_what_is_nobodys(
     orphan = table.folder() / f"{STAGING_PREFIX}0123456789abcdef"
     orphan.mkdir()
 
-    run = housekept.run_dag(
+    run = airflow_of_site.run_dag(
         "acid_housekeeping",
         {"tables": [f"{site.database}.*"], "forgotten_after_hours": 0, "cleaning_deadline_hours": 0},
     )

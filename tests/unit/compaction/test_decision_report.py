@@ -47,7 +47,7 @@ def test_the_log_shows_what_is_due_and_what_is_left_worst_first() -> None:
     assert list(share.lines()) == [
         (
             logging.INFO,
-            "3 partitions looked at: 3 due, 1 tables or partitions skipped, 1 requests of others not served",
+            "3 partitions looked at: 3 due, 1 skipped, 1 request of others not served",
         ),
         (logging.INFO, "1 of those due are left to the next run (budget)"),
         (

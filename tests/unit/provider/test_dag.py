@@ -48,8 +48,8 @@ def test_every_field_of_the_trigger_form_is_explained_and_bounded(form: str) -> 
             param.resolve()
 
 
-@pytest.mark.parametrize("form", ["acid_compaction", "acid_compact_table"])
-def test_every_field_of_a_long_form_is_in_a_section(form: str) -> None:
+@pytest.mark.parametrize("form", FORMS)
+def test_every_field_of_the_form_is_in_a_section(form: str) -> None:
     assert [name for name, param in FORMS[form].items() if not param.schema.get("section")] == []
 
 
@@ -130,9 +130,13 @@ def test_every_setting_of_the_plan_of_one_table_comes_from_the_form_as_text() ->
     for name in acid_compact_table.PARAMS:
         # An operator of Airflow has a method dry_run.
         assert getattr(plan, "decide_only" if name == "dry_run" else name) == f"{{{{ params.{name} }}}}"
-    for name in ("compact", "clean"):
-        task: Any = acid_compact_table.dag.get_task(name)
-        assert task.partial_kwargs["hive_acid_conn_id"] == "{{ params.hive_acid_conn_id }}"
+
+
+@pytest.mark.parametrize("of_form", [dag, acid_compact_table.dag, acid_housekeeping.dag], ids=lambda dag: dag.dag_id)
+def test_all_tasks_work_on_the_metastore_of_the_form(of_form: Any) -> None:
+    for task in of_form.tasks:
+        given = getattr(task, "partial_kwargs", vars(task))
+        assert task.task_id == "done" or given["hive_acid_conn_id"] == "{{ params.hive_acid_conn_id }}", task.task_id
 
 
 def test_a_dag_file_of_one_line_installs_them_all() -> None:

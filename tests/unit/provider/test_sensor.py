@@ -239,7 +239,7 @@ def test_what_was_found_is_told_with_its_reason(
     poke(monkeypatch, Evaluation(due("p=1"), evaluated, ("table d.u: no",), foreign(11)))
     assert len(messages(caplog, logging.WARNING)) == 1
     lines = messages(caplog, logging.INFO)
-    assert lines[0] == "1 partitions looked at: 1 due, 1 tables or partitions skipped, 1 requests of others not served"
+    assert lines[0] == "1 partition looked at: 1 due, 1 skipped, 1 request of others not served"
     assert lines[1] == "due: 1"
     assert lines[-1] == "skipped: table d.u: no"
 
