@@ -12,12 +12,15 @@ from airflow_provider_acid.compaction.initiator import Evaluation
 from airflow_provider_acid.compaction.outcomes import Outcome, OutcomeState
 from airflow_provider_acid.compaction.queue_figures import QueueFigures
 from airflow_provider_acid.signals import metrics
-from airflow_provider_acid.signals.metrics import Kind, Metric
+from airflow_provider_acid.signals.metrics import Metric
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """A gauge's value, or what a counter grew by."""
+    """A gauge's value, or what a counter grew by.
+
+    Also a counter that did not grow is sent: Prometheus cannot tell the growth of one that it never saw before.
+    """
 
     metric: Metric
     value: float
@@ -42,6 +45,7 @@ def of_evaluation(evaluation: Evaluation, seconds: float) -> tuple[Measurement, 
         Measurement(metrics.DELTA_BYTES, sum(decision.delta_bytes for decision in decisions)),
         Measurement(metrics.BASE_BYTES, sum(decision.base_bytes for decision in decisions)),
         Measurement(metrics.INITIATOR_CYCLE, round(seconds * 1000)),
+        Measurement(metrics.INITIATOR_FAILURES, 0),
         *of_queue(evaluation.queue),
     )
 
@@ -60,7 +64,7 @@ def of_outcomes(outcomes: Sequence[Outcome]) -> tuple[Measurement, ...]:
     """What came of the partitions of one task."""
     states = Counter(outcome.state for outcome in outcomes)
     compacted = [outcome for outcome in outcomes if outcome.state is OutcomeState.COMPACTED]
-    return _growth(
+    return (
         *(Measurement(metric, states[state]) for state, metric in metrics.OUTCOMES.items()),
         Measurement(metrics.MERGED_BYTES, sum(outcome.bytes_before for outcome in compacted)),
         Measurement(metrics.WRITTEN_BYTES, sum(outcome.bytes_after for outcome in compacted)),
@@ -75,12 +79,10 @@ def of_cleanings(cleanings: Sequence[Cleaning], seconds: float) -> tuple[Measure
     """
     states = Counter(cleaning.state for cleaning in cleanings)
     return (
-        *_growth(
-            Measurement(metrics.CLEANED, states[CleaningState.CLEANED]),
-            Measurement(metrics.KEPT, states[CleaningState.KEPT]),
-            Measurement(metrics.DELETED, sum(len(cleaning.deleted) for cleaning in cleanings)),
-            Measurement(metrics.CLEANER_FAILURES, states[CleaningState.FAILED]),
-        ),
+        Measurement(metrics.CLEANED, states[CleaningState.CLEANED]),
+        Measurement(metrics.KEPT, states[CleaningState.KEPT]),
+        Measurement(metrics.DELETED, sum(len(cleaning.deleted) for cleaning in cleanings)),
+        Measurement(metrics.CLEANER_FAILURES, states[CleaningState.FAILED]),
         Measurement(metrics.CLEANER_CYCLE, round(seconds * 1000)),
     )
 
@@ -91,13 +93,8 @@ def of_housekeeping(report: HousekeepingReport) -> tuple[Measurement, ...]:
     stuck = Counter(item.kind for item in report.stuck)
     oldest = [item.age_seconds or 0.0 for item in report.stuck if item.kind is StuckKind.OPEN_TRANSACTION]
     return (
-        *_growth(*(Measurement(metric, chores[chore]) for chore, metric in metrics.CHORES.items())),
+        *(Measurement(metric, chores[chore]) for chore, metric in metrics.CHORES.items()),
         *(Measurement(metric, stuck[kind]) for kind, metric in metrics.STUCK.items()),
         Measurement(metrics.OLDEST_OPEN_TXN_AGE, max(oldest, default=0.0)),
         *of_queue(report.queue),
     )
-
-
-def _growth(*measurements: Measurement) -> tuple[Measurement, ...]:
-    """Counters that grew; nothing is sent for the others."""
-    return tuple(item for item in measurements if item.metric.kind is Kind.COUNTER and item.value)

@@ -67,7 +67,7 @@ def test_a_look_is_measured(backend: Backend) -> None:
         measured(Evaluation(skipped=("one",)))
     assert backend.gauges["hive_acid.passed_over"] == 1
     assert 0 <= backend.gauges["hive_acid.compaction_initiator_cycle_duration"] < 60_000
-    assert backend.counters == {}
+    assert backend.counters == {"hive_acid.compaction_initiator_failure_counter": 0}
 
 
 def test_a_look_that_fails_is_counted_and_fails(backend: Backend) -> None:
@@ -79,7 +79,8 @@ def test_a_look_that_fails_is_counted_and_fails(backend: Backend) -> None:
 def test_a_cleaning_is_measured_and_its_failure_counted(backend: Backend) -> None:
     with cleaner_cycle(TAGS) as measured:
         measured([Cleaning(Entity("d", "t"), 1, CleaningState.CLEANED, "m", ("a",))])
-    assert backend.counters == {"hive_acid.cleaning_cleaned": 1, "hive_acid.cleaning_deleted": 1}
+    grown = {name: count for name, count in backend.counters.items() if count}
+    assert grown == {"hive_acid.cleaning_cleaned": 1, "hive_acid.cleaning_deleted": 1}
     with pytest.raises(ValueError, match="gone"), cleaner_cycle(TAGS):
         raise ValueError("gone")
     assert backend.counters["hive_acid.compaction_cleaner_failure_counter"] == 1

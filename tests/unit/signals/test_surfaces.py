@@ -91,7 +91,7 @@ def test_also_of_those_that_failed(site: Site, monkeypatch: pytest.MonkeyPatch) 
     task = compaction.AcidCompactionOperator(task_id="c", partitions=PARTITIONS, hive_acid_conn_id="metastore")
     with pytest.raises(Exception, match="no disk"):
         task.execute({})
-    assert site.sent == {"hive_acid.outcome_failed": 1}
+    assert {name: count for name, count in site.sent.items() if count} == {"hive_acid.outcome_failed": 1}
 
 
 def test_the_cleaner_sends_what_it_deleted(site: Site) -> None:
