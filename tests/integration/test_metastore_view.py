@@ -43,10 +43,10 @@ def test_the_page_names_the_reader_that_a_cleaning_waits_for(site: Site) -> None
 
 
 @ON_BOTH_METASTORES
-def test_the_page_shows_requests_that_wait_and_on_hive_4_since_when(site: Site) -> None:
+def test_the_page_shows_requests_of_others_that_wait_and_on_hive_4_since_when(site: Site) -> None:
     table = inserts(site, "asked")
     request = site.client.compact(table.entity(), CompactionType.MAJOR)
-    view = queue_view(site.queue)
-    assert (view.oldest_initiated_ms is None) == site.renames_publish, "Hive 3.1 does not keep when it was made"
-    assert [row["state"] for row in view.waiting if row["id"] == request.id] == ["initiated"]
-    assert view.states["initiated"] >= 1
+    (row,) = cleaning_view(site.client, site.queue, table.entity()).rows
+    assert (row["id"], row["state"]) == (request.id, "initiated")
+    assert (row["enqueue_ms"] is None) == site.renames_publish, "Hive 3.1 does not keep when it was made"
+    assert queue_view(site.queue).states["initiated"] >= 1
