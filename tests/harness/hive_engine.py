@@ -158,6 +158,10 @@ class HiveEngine(Startable):
                 environment={"HADOOP_HOME": "", "HIVE_CONF_DIR": str(settings), "TZ": "UTC", "LC_ALL": "C.UTF-8"},
             )
         self._answer("start")
+        # Tests that name a version are on that one: "4.0.1 r3af4517eb8cfd9407ad34ed78a0b48b57dfaa264".
+        [found] = self.execute("SELECT version()")
+        if found.partition(" ")[0] != self.version:
+            raise HiveStatementError(f"the engine is version {found}, not {self.version}")
 
     def _ask(self, statement: str) -> list[str]:
         requests, _ = self._streams()

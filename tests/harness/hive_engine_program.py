@@ -80,6 +80,7 @@ def hive_3_metastore_program(program: EngineProgram) -> MetastoreProgram:
         schema_tool="org.apache.hadoop.hive.metastore.tools.MetastoreSchemaTool",
         home_variable="HIVE_HOME",
         databases=DatabaseSupport(HIVE_3, "3.1.0"),
+        version_answer="3.0",
         reaper_needs_initiator=True,
         settings={
             "hive.metastore.event.db.notification.api.auth": "false",

@@ -51,7 +51,7 @@ def _shared(work_dir: Path, metastore: MetastoreServer) -> dict[str, str]:
     return {
         "hive.metastore.uris": metastore.uri,
         "metastore.thrift.uris": metastore.uri,
-        "hive.metastore.warehouse.dir": f"file:{metastore.warehouse}",
+        "hive.metastore.warehouse.dir": metastore.warehouse_uri,
         "hive.metastore.warehouse.external.dir": f"file:{work_dir / 'external'}",
         "hive.exec.scratchdir": f"file:{work_dir / 'scratch'}",
         "hive.exec.local.scratchdir": str(work_dir / "local"),

@@ -132,9 +132,16 @@ def register(
             place[0].put(location, uri)
         partitions = _partitions(location, len(fixture.definition.partition_keys))
         admin.add_partitions(database, name, partitions)
+        check_place(admin, database, name, place[0].uri if place else server.warehouse_uri)
         seed = partial(_seed_write_id, server, admin, database, name)
         open_transactions = _replay_transactions(admin, fixture, database, location, partitions, seed)
     return FixtureTable(database, name, location, fixture.rows, fixture, tuple(partitions), open_transactions, uri)
+
+
+def check_place(admin: ThriftAdmin, database: str, name: str, uri: str) -> None:
+    """Asserts that a table and all its partitions lie below a URI, by the metastore's word."""
+    elsewhere = [found for found in admin.uris(database, name) if not found.startswith(f"{uri}/")]
+    assert not elsewhere, f"{database}.{name} is to lie below {uri}, but {elsewhere} do not"
 
 
 def parse_ddl(ddl: str) -> TableDefinition:

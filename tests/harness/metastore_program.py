@@ -70,6 +70,7 @@ class MetastoreProgram:
     :param schema_tool: the main class that creates the schema.
     :param home_variable: the environment variable in which that tool looks for the distribution.
     :param databases: what it needs to work on a database server.
+    :param version_answer: what it answers to ``getVersion``; that of 3.1.3 is 3.0.
     :param settings: beside those that all versions share.
     :param main_class: of the server; listens on the loopback interface only.
     :param reaper_needs_initiator: whether dead transactions are aborted only where the Initiator is on, which also
@@ -81,6 +82,7 @@ class MetastoreProgram:
     schema_tool: str
     home_variable: str
     databases: DatabaseSupport
+    version_answer: str
     settings: Mapping[str, str] = field(default_factory=dict)
     main_class: str = "org.apache.hadoop.hive.metastore.HiveMetaStore"
     reaper_needs_initiator: bool = False
@@ -106,6 +108,7 @@ HIVE_4 = MetastoreProgram(
     schema_tool="org.apache.hadoop.hive.metastore.tools.schematool.MetastoreSchemaTool",
     home_variable="METASTORE_HOME",
     databases=DatabaseSupport("4.0.1", "4.0.0"),
+    version_answer="4.0.1",
 )
 
 

@@ -45,6 +45,8 @@ class MetastoreServer(Startable):
     :param own_cleaner: whether the metastore's own Cleaner deletes what compactions made obsolete.
     :param program: which version is run.
     :param database: a database of its own on a server; None for embedded Derby.
+    :param warehouse_uri: where managed tables lie; None for :attr:`warehouse`. Metastore 4 puts them there whatever
+        their database's location is.
     """
 
     def __init__(
@@ -57,9 +59,11 @@ class MetastoreServer(Startable):
         own_cleaner: bool = False,
         program: MetastoreProgram = HIVE_4,
         database: MetastoreDatabase | None = None,
+        warehouse_uri: str | None = None,
     ) -> None:
         self._program = program
         self.work_dir = work_dir.resolve()
+        self.warehouse_uri = warehouse_uri or f"file:{self.warehouse}"
         self.database = database or DerbyDatabase(self.work_dir / "derby")
         self.transaction_timeout_seconds = transaction_timeout_seconds
         self.reaper = reaper
@@ -86,7 +90,7 @@ class MetastoreServer(Startable):
 
     @property
     def warehouse(self) -> Path:
-        """Folder of the managed tables; a database ``d`` lies in ``d.db`` below it."""
+        """Local folder of the managed tables; a database ``d`` lies in ``d.db`` below it."""
         return self.work_dir / "warehouse"
 
     @property
@@ -102,8 +106,8 @@ class MetastoreServer(Startable):
     def start(self) -> None:
         """Starts the server and waits until it answers Thrift calls.
 
-        :raises MetastoreUnavailableError: it ended, or does not answer within ``START_SECONDS``;
-            nothing is left running.
+        :raises MetastoreUnavailableError: it ended, does not answer within ``START_SECONDS``, or is of another version
+            than its program's; nothing is left running.
         """
         self.warehouse.mkdir(parents=True, exist_ok=True)
         self.database.prepare(self._program)
@@ -139,8 +143,8 @@ class MetastoreServer(Startable):
     def _settings(self) -> dict[str, str]:
         return {
             **self.database.settings(),
-            "metastore.warehouse.dir": f"file:{self.warehouse}",
-            "hive.metastore.warehouse.dir": f"file:{self.warehouse}",
+            "metastore.warehouse.dir": self.warehouse_uri,
+            "hive.metastore.warehouse.dir": self.warehouse_uri,
             "metastore.warehouse.external.dir": f"file:{self.work_dir / 'external'}",
             "metastore.thrift.uris": self.uri,
             "metastore.thrift.port": str(self.port),
@@ -169,12 +173,15 @@ class MetastoreServer(Startable):
 
     def _wait_until_it_answers(self) -> None:
         deadline = time.monotonic() + START_SECONDS
-        while not _answers(self.port):
+        while (version := _version(self.port)) is None:
             if self.pid is None:
                 raise self._unavailable("the server ended while starting")
             if time.monotonic() > deadline:
                 raise self._unavailable(f"no answer within {START_SECONDS} s")
             time.sleep(0.1)
+        # Tests that name a version are on that one.
+        if version != self._program.version_answer:
+            raise self._unavailable(f"is version {version}, not {self._program.version_answer}")
 
     def _unavailable(self, reason: str) -> MetastoreUnavailableError:
         tail = " | ".join(self.log_file.read_text(errors="replace").splitlines()[-5:])
@@ -186,17 +193,18 @@ class MetastoreServer(Startable):
             group.end(how)
 
 
-def _answers(port: int) -> bool:
-    """Whether the metastore accepts a call; a port that merely listens is not enough."""
+def _version(port: int) -> str | None:
+    """The version of a metastore that accepts calls; a port that merely listens is not enough."""
     with socket.socket() as probe:
         if probe.connect_ex((HOST, port)) != 0:
-            return False
+            return None
     transport = TBufferedTransport(TSocket(HOST, port))
     try:
         transport.open()
-        return bool(Client(TBinaryProtocol(transport)).get_all_databases())
+        client = Client(TBinaryProtocol(transport))
+        return str(client.getVersion()) if client.get_all_databases() else None
     except TTransportException:
-        return False
+        return None
     finally:
         transport.close()
 

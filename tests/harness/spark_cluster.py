@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import time
 import urllib.request
@@ -105,6 +106,12 @@ class SparkCluster(Startable):
     def executor_folders(self, file: str) -> list[Path]:
         """The working folders of all executors that were given a file of this name, by worker."""
         return sorted(found.parent for found in self.folder.glob(f"worker-*/*/*/{file}"))
+
+    @property
+    def version(self) -> str:
+        """Spark's, by the master's own word."""
+        [version] = set(re.findall(r"Running Spark version (\S+)", self._log_file("master").read_text()))
+        return version
 
     def state(self) -> dict[str, Any]:
         """What the master's web server says."""

@@ -137,6 +137,12 @@ class ThriftAdmin:
         """Where a table lies, as the metastore keeps it."""
         return str(self._table(database, name).sd.location)
 
+    def uris(self, database: str, name: str) -> list[str]:
+        """Where a table and each of its partitions lie, as the metastore keeps it."""
+        table = self._table(database, name)
+        partitions = self._client.get_partitions(database, name, -1) if table.partitionKeys else []
+        return [str(item.sd.location) for item in (table, *partitions)]
+
     def table_location(self, database: str, name: str) -> Path:
         """The folder a table on the local disk lies in."""
         return _local_path(self._table(database, name).sd.location)

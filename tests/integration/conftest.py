@@ -45,7 +45,9 @@ def spark_clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callabl
         @cache
         def started(version: str) -> SparkCluster:
             folder = tmp_path_factory.mktemp(f"spark-{version}")
-            return stack.enter_context(SparkCluster(folder, SPARKS[version]()))
+            cluster = stack.enter_context(SparkCluster(folder, SPARKS[version]()))
+            assert cluster.version.startswith(f"{version}.")
+            return cluster
 
         yield started
 

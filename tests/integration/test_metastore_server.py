@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.plan import CompactionType
 from airflow_provider_acid.exceptions import MetastoreUnavailableError
+from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.thrift_queue import ThriftCompactionQueue
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
@@ -18,9 +20,11 @@ from airflow_provider_acid.metastore.transport import MetastoreAddress
 from tests.harness import metastore_server
 from tests.harness.acid_reader import Snapshot, as_hive_prints, read_table
 from tests.harness.hive_tables import VERSIONS, FixtureTable, fixture_names, register
+from tests.harness.metastore_program import HIVE_4
 from tests.harness.metastore_server import MetastoreServer
 from tests.harness.thrift_admin import TableDefinition, ThriftAdmin
 from tests.harness.thrift_answers import WriteIds
+from tests.storage.remote_tables import RemotePlace
 
 TIMEOUT_SECONDS = 3
 PATIENCE_SECONDS = 30
@@ -120,18 +124,33 @@ def test_a_server_that_cannot_start_says_why_and_leaves_no_process(tmp_path: Pat
 def test_a_server_that_does_not_answer_in_time_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[int] = []
 
-    def never(port: int) -> bool:
+    def never(port: int) -> None:
         if server.pid is not None:
             started.append(server.pid)
-        return False
 
     monkeypatch.setattr(metastore_server, "START_SECONDS", 0)
-    monkeypatch.setattr(metastore_server, "_answers", never)
+    monkeypatch.setattr(metastore_server, "_version", never)
     server = MetastoreServer(tmp_path, reaper=False)
     with pytest.raises(MetastoreUnavailableError, match="no answer"):
         server.start()
     with pytest.raises(ProcessLookupError):
         os.kill(started[0], signal.SIGTERM)
+
+
+def test_a_server_of_another_version_than_its_programs_is_not_used(tmp_path: Path) -> None:
+    server = MetastoreServer(tmp_path, reaper=False, program=replace(HIVE_4, version_answer="4.1.0"))
+    with pytest.raises(MetastoreUnavailableError, match="is version 4.0.1, not 4.1.0"):
+        server.start()
+    assert server.pid is None
+
+
+def test_a_fixture_that_does_not_lie_where_the_test_says_is_not_used(
+    metastore: MetastoreServer, tmp_path: Path
+) -> None:
+    """Metastore 4 puts managed tables into its warehouse, whatever their database's location is."""
+    place = RemotePlace(Storages(), f"file:{tmp_path}/elsewhere")
+    with pytest.raises(AssertionError, match="misplaced.a_plain is to lie below"):
+        register(metastore, "a_plain", "3.1.3", "misplaced", place=(place, tmp_path / "copy"))
 
 
 @pytest.mark.parametrize(("version", "name"), [(v, name) for v in VERSIONS for name in fixture_names(v)])

@@ -74,6 +74,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def store(request: pytest.FixtureRequest) -> Store:
     """A store of the kind asked for."""
     store: Store = request.getfixturevalue(request.param)
+    assert store.storage.location.startswith(KINDS[request.param].scheme)
     return store
 
 

@@ -93,6 +93,7 @@ class HdfsStore(NetworkStore):
     """A directory of the tests' HDFS."""
 
     promises = Promises()
+    scheme = "hdfs://"
 
     def __init__(self, server: HdfsServer, authority: str) -> None:
         root = f"/stores/{uuid.uuid4().hex}"

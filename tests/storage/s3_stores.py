@@ -22,6 +22,7 @@ class S3Store(NetworkStore):
     """A prefix of a bucket of its own."""
 
     promises = Promises(atomic_publish=False, directories=False, rights=False, colons=True, short_replies=False)
+    scheme = "s3a://"
 
     def __init__(self, server: S3Server, proxy: FaultProxy) -> None:
         self._server = server

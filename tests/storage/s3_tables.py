@@ -27,10 +27,11 @@ from airflow_provider_acid.metastore.values import LockState
 from airflow_provider_acid.storages.s3 import S3Storage
 from airflow_provider_acid.storages.s3_options import S3Credentials, S3Options
 from tests.harness.compaction_chain import Chain
-from tests.harness.hive_tables import register
+from tests.harness.hive_tables import check_place, register
 from tests.harness.metastore_server import MetastoreServer
 from tests.harness.s3_server import S3Server
 from tests.harness.table_state import ONLY_ASKED
+from tests.harness.thrift_admin import ThriftAdmin
 from tests.storage.remote_tables import RemotePlace, RemoteTable
 
 SEVERAL_FILES = ("4.0.1", "acid_buck")
@@ -98,6 +99,8 @@ def table_on(
     place.put(table.location, moved.uri)
     folder.mkdir(parents=True, exist_ok=True)
     set_location(server, table.uri, moved.uri)
+    with ThriftAdmin(server.host, server.port) as admin:
+        check_place(admin, table.database, name, place.uri)
     return RemoteTable(server, place, moved, folder)
 
 

@@ -66,10 +66,12 @@ class Store(ABC):
     """One kind of storage at a location of its own, which exists, is empty and may be written to.
 
     :cvar promises: what the kind has and keeps.
+    :cvar scheme: what all its locations begin with.
     :param location: as the metastore would keep it.
     """
 
     promises: ClassVar[Promises]
+    scheme: ClassVar[str]
 
     def __init__(self, location: str) -> None:
         self.location = location
@@ -158,6 +160,7 @@ class LocalStore(Store):
     """A directory of this machine."""
 
     promises = Promises(symbolic_links=True, colons=True, network=False, short_replies=False)
+    scheme = "/"
 
     def __init__(self, folder: Path) -> None:
         super().__init__(str(folder))

@@ -66,6 +66,7 @@ def server(
         reaper=request.param == "hive_3",
         program=replace(program, java=java),
         database=ServerDatabase(postgres, f"hdfs_{request.param}"),
+        warehouse_uri=warehouse(hdfs),
     ) as server:
         yield server
 
@@ -83,7 +84,12 @@ def hive(server: MetastoreServer, tmp_path_factory: pytest.TempPathFactory) -> I
 def place(hdfs: HdfsServer) -> RemotePlace:
     """A warehouse on HDFS."""
     storages = Storages(HdfsOptions(web_addresses=(hdfs.web_address,), user=hdfs.superuser))
-    return RemotePlace(storages, f"{hdfs.uri}/warehouse")
+    return RemotePlace(storages, warehouse(hdfs))
+
+
+def warehouse(hdfs: HdfsServer) -> str:
+    """Where both metastores' managed tables lie."""
+    return f"{hdfs.uri}/warehouse"
 
 
 def table_on(
