@@ -110,7 +110,8 @@ class SparkCluster(Startable):
     @property
     def version(self) -> str:
         """Spark's, by the master's own word."""
-        [version] = set(re.findall(r"Running Spark version (\S+)", self._log_file("master").read_text()))
+        log = self._log_file("master").read_text()
+        [version] = {found[1] for found in re.finditer(r"Running Spark version (\S+)", log)}
         return version
 
     def state(self) -> dict[str, Any]:
