@@ -59,6 +59,8 @@ class ClaimedCompaction:
 class CompactionQueue(Protocol):
     """One compaction queue. For the thread that owns the client behind it.
 
+    It shows compactions only, not what Hive 4 keeps beside them (:attr:`~.values.CompactionRow.is_removal`).
+
     Every change of a row looks first whether the row is still what the caller believes it to be, because the
     metastore does not: it identifies rows by id alone.
     """

@@ -280,6 +280,16 @@ class CompactionRow:
     newest_lock_id: int | None = None
 
     @property
+    def is_removal(self) -> bool:
+        """Whether it is no compaction but the removal of what Hive 4 dropped or aborted: its own Cleaner's business.
+
+        The properties of a soft delete's row name the location to remove, but SHOW COMPACTIONS does not tell them. What
+        it tells is when a worker claimed a row, and no compaction is ready for cleaning, or has a transaction, without.
+        """
+        is_ready = self.state is CompactionState.READY_FOR_CLEANING
+        return self.start_ms is None and (is_ready or (self.state.is_terminal and self.txn_id is not None))
+
+    @property
     def waits_to_be_cleaned(self) -> bool:
         """Whether its result is part of the table, and what it replaced not yet deleted."""
         return self.state is CompactionState.READY_FOR_CLEANING and self.commit_ms is not None
