@@ -27,6 +27,7 @@ from airflow_provider_acid.compaction.cleaning_wait import OPENING_SECONDS, Read
 from airflow_provider_acid.compaction.deletion import Deleter
 from airflow_provider_acid.compaction.discard import Discard, discard_on, remove_discards
 from airflow_provider_acid.compaction.facts import EntityFacts, find_property, load_facts
+from airflow_provider_acid.compaction.neighbours import Neighbours
 from airflow_provider_acid.compaction.recovery import Recovery
 from airflow_provider_acid.compaction.replaced import read_replaced
 from airflow_provider_acid.compaction.settings import CleaningLockAction, CompactionSettings
@@ -102,6 +103,7 @@ class Cleaner:
         self._client = client
         self._queue = queue
         self._settings = settings
+        self._neighbours = Neighbours(client, queue.database)
         self._recovery = Recovery(client, queue, settings)
         self._on_step = on_step
         self._sleep = sleep
@@ -198,6 +200,7 @@ class Cleaner:
         except ObjectNotFoundError:
             return self._mark_cleaned(row, None if self._queue.can_forget_nothing else row.highest_write_id, ())
         _check_may_delete(facts)
+        self._neighbours.check(facts.table, facts.partition)
         storage = self._settings.storages.open(facts.location)
         with discard_on(storage) as discard:
             # From here on, what is looked at is the table that this request was made for, or the discard is gone.

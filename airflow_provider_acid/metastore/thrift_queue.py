@@ -44,7 +44,7 @@ class ThriftCompactionQueue:
 
     def __init__(self, client: AcidMetastoreClient, database: MetastoreDatabase | None = None) -> None:
         self._client = client
-        self._database = database
+        self.database = database
 
     def enqueue(
         self, entity: Entity, type: CompactionType, pool: str, properties: Mapping[str, str] | None = None
@@ -180,10 +180,10 @@ class ThriftCompactionQueue:
 
     def _finish_cleaning(self, row: CompactionRow, highest_write_id: int) -> bool:
         """Do in the database what the server failed to do; whether the row is cleaned now."""
-        if self._database is None:
+        if self.database is None:
             return False
         try:
-            mark_cleaned(self._database, row, highest_write_id)
+            mark_cleaned(self.database, row, highest_write_id)
         except MetastoreUnavailableError:
             if not was_cleaned(self.row(row.id)):
                 raise

@@ -70,11 +70,15 @@ class ColumnInfo:
 
 @dataclass(frozen=True)
 class DatabaseInfo:
-    """A database."""
+    """A database.
+
+    :param managed_location: URI of the folder of its managed tables, where one was chosen (Hive 4); else empty.
+    """
 
     name: str
     parameters: Mapping[str, str]
     location: str
+    managed_location: str = ""
 
 
 @dataclass(frozen=True)
