@@ -10,14 +10,16 @@ from airflow_provider_acid.acid.entity import Entity
 
 _URI = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):)?(?://([^/]*))?(.*)", re.DOTALL)
 
-_SCHEMES_OF_S3 = frozenset({"s3", "s3n"})
+_SCHEMES = {"s3": "s3a", "s3n": "s3a", "webhdfs": "hdfs", "swebhdfs": "hdfs"}
+"""Several ways to one store."""
 
 
 @dataclass(frozen=True)
 class Directory:
     """A directory by its URI, whose spelling does not matter.
 
-    :param store: scheme and authority in lower case; the schemes of S3 are one.
+    :param store: scheme and authority in lower case; the schemes of S3 are one, and so are those of HDFS, whose ports
+        differ by protocol and do not count.
     :param path: names from the root down, without empty ones and dots.
     """
 
@@ -30,13 +32,14 @@ class Directory:
         match = _URI.fullmatch(uri.strip())
         assert match is not None, "every text matches"
         scheme, authority = (match[1] or "").lower(), (match[2] or "").lower()
+        scheme = _SCHEMES.get(scheme, scheme)
         names: list[str] = []
         for name in match[3].split("/"):
             if name == "..":
                 del names[-1:]
             elif name not in ("", "."):
                 names.append(name)
-        return cls(("s3a" if scheme in _SCHEMES_OF_S3 else scheme, authority), tuple(names))
+        return cls((scheme, authority.partition(":")[0] if scheme == "hdfs" else authority), tuple(names))
 
     def child(self, path: str) -> Directory:
         """What lies below it under this relative path."""

@@ -58,10 +58,11 @@ class StoredLocations:
 def _may_be_near(location: ColumnElement[str], directory: Directory) -> ColumnElement[bool]:
     """Whatever its scheme and authority: true of every location at, above or below a directory."""
     paths = ["/" + "/".join(place.path) for place in (directory, *directory.above) if place.path]
-    # The last two are a store's root, and whatever ends in a slash.
-    ends = (*paths, "://" + directory.store[1], "/")
+    root = "://" + directory.store[1]
     return or_(
         location.contains(paths[0] + "/" if paths else "/", autoescape=True),
-        *(func.lower(location).endswith(end.lower(), autoescape=True) for end in ends),
+        # A store's root; a port may follow.
+        and_(func.lower(location).contains(root, autoescape=True), not_(location.like("%://%/%"))),
+        *(func.lower(location).endswith(end.lower(), autoescape=True) for end in (*paths, "/")),
         *(location.like(spelling) for spelling in _ODD_SPELLINGS),
     )

@@ -17,6 +17,8 @@ from airflow_provider_acid.acid.location import Directory, Occupied
         ("HDFS://NameNode:8020/wh/t", "hdfs://namenode:8020/wh/t"),
         ("s3://bucket/t", "s3a://Bucket/t/"),
         ("s3n://bucket", "s3a://bucket/"),
+        ("webhdfs://nn:9870/wh/t", "hdfs://nn:8020/wh/t"),
+        ("hdfs://nn/wh/t", "hdfs://nn:8020/wh/t"),
     ],
 )
 def test_spellings_of_one_directory(one: str, other: str) -> None:
