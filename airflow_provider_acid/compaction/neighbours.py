@@ -51,10 +51,7 @@ class Neighbours:
 
     def _check(self, entity: Entity, uri: str, root: Directory) -> None:
         if (entity, uri) not in self._found:
-            place = Directory.of(uri)
-            self._found[entity, uri] = (
-                None if self._is_own_place(entity, place, root) else self._other(entity, place, root)
-            )
+            self._found[entity, uri] = self._other(entity, Directory.of(uri), root)
         found = self._found[entity, uri]
         if found is not None:
             raise UnsupportedTableError(
@@ -87,9 +84,9 @@ class Neighbours:
         return self._databases[database]
 
     def _other(self, entity: Entity, place: Directory, root: Directory) -> tuple[Entity, str] | None:
-        stored = (
-            None if self._stored is None else self._near(self._stored, entity, root if root.holds(place) else place)
-        )
+        if self._is_own_place(entity, place, root):
+            return None
+        stored = self._near(entity, root if root.holds(place) else place)
         if stored is not None:
             return stored.other(place, entity)
         found = self._tables.other(place, Entity(entity.database, entity.table))
@@ -97,12 +94,12 @@ class Neighbours:
             found = self._own_partitions(entity).other(place, entity)
         return found
 
-    def _near(self, stored: StoredLocations, entity: Entity, around: Directory) -> Occupied | None:
-        """What the database knows, asked once for all partitions below their table; None where it may not be read."""
+    def _near(self, entity: Entity, around: Directory) -> Occupied | None:
+        """What the database knows, asked once for all partitions below their table; None where it cannot be asked."""
         key = entity.full_table_name, entity.partition is None, around
-        if key not in self._near_found:
-            self._near_found[key] = self._ask(stored, entity, around)
-        return self._near_found[key]
+        if self._stored is not None and key not in self._near_found:
+            self._near_found[key] = self._ask(self._stored, entity, around)
+        return self._near_found.get(key)
 
     def _ask(self, stored: StoredLocations, entity: Entity, around: Directory) -> Occupied | None:
         try:

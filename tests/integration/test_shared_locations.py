@@ -108,6 +108,12 @@ def test_all_tables_are_known_with_their_locations(site: Site, monkeypatch: pyte
         assert Directory.of(found[table.entity()]) == Directory.of(str(f"file:{table.location}"))
 
 
+@ON_BOTH_METASTORES
+def test_the_metastore_tells_where_its_warehouse_is(site: Site) -> None:
+    warehouse = site.client.config_value("metastore.warehouse.dir")
+    assert Directory.of(warehouse) == Directory.of(f"file:{site.server.warehouse}")
+
+
 def test_where_a_databases_managed_tables_lie_is_told_where_somebody_chose_it(site: Site) -> None:
     assert site.client.get_database(site.database).managed_location == ""
     chosen = f"file:{site.server.warehouse}/{site.database}-chosen"

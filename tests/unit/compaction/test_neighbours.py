@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import cast
 
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.location import Directory
+from airflow_provider_acid.compaction import neighbours as neighbours_module
 from airflow_provider_acid.compaction.neighbours import Neighbours
-from airflow_provider_acid.exceptions import UnsupportedTableError
+from airflow_provider_acid.exceptions import MetastoreError, MetastoreUnavailableError, UnsupportedTableError
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.database import MetastoreDatabase
 from airflow_provider_acid.metastore.transport import MetastoreAddress
 from airflow_provider_acid.metastore.values import DatabaseInfo, PartitionInfo, TableInfo
 
@@ -148,3 +152,51 @@ def test_what_moved_since_is_looked_at_again() -> None:
     neighbours.check(table(), None)
     with pytest.raises(UnsupportedTableError, match="d.victim"):
         neighbours.check(replace(table(), location=VICTIM[1]), None)
+
+
+class Stored:
+    """The metastore's database, which may not be readable; notes what it is asked."""
+
+    def __init__(self, *known: tuple[Entity, str], error: MetastoreError | None = None) -> None:
+        self.known = known
+        self.error = error
+        self.asked: list[Directory] = []
+
+    def near(self, directory: Directory, own: Entity) -> list[tuple[Entity, str]]:
+        self.asked.append(directory)
+        if self.error is not None:
+            raise self.error
+        return list(self.known)
+
+
+def with_stored(catalogue: Catalogue, stored: Stored, monkeypatch: pytest.MonkeyPatch) -> Neighbours:
+    monkeypatch.setattr(neighbours_module, "StoredLocations", lambda database: stored)
+    return Neighbours(catalogue, cast(MetastoreDatabase, object()))
+
+
+def test_the_database_is_asked_once_for_all_partitions_below_their_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    anothers = Entity("d", "victim", "p=x"), f"{USUAL}/old7/below"
+    stored = Stored(anothers)
+    catalogue = Catalogue()
+    neighbours = with_stored(catalogue, stored, monkeypatch)
+    for number in range(5):
+        neighbours.check(table(), partition(f"p={number}", f"{USUAL}/old{number}"))
+    with pytest.raises(UnsupportedTableError, match="^d.t/p=7: .*d.victim/p=x at "):
+        neighbours.check(table(), partition("p=7", f"{USUAL}/old7"))
+    assert stored.asked == [Directory.of(USUAL)]
+    assert catalogue.asked == {"metastore.warehouse.dir": 1}
+
+
+def test_where_the_database_may_not_be_read_the_catalogue_tells(monkeypatch: pytest.MonkeyPatch) -> None:
+    stored = Stored(error=MetastoreError("SDS", "lacks a right", "grant it"))
+    catalogue = Catalogue(VICTIM)
+    neighbours = with_stored(catalogue, stored, monkeypatch)
+    with pytest.raises(UnsupportedTableError, match="d.victim"):
+        neighbours.check(table(VICTIM[1]), None)
+    assert catalogue.asked["table_locations"] == 1
+
+
+def test_a_database_that_does_not_answer_is_no_reason_to_believe_anything(monkeypatch: pytest.MonkeyPatch) -> None:
+    stored = Stored(error=MetastoreUnavailableError("SDS", "does not answer", "start it"))
+    with pytest.raises(MetastoreUnavailableError):
+        with_stored(Catalogue(), stored, monkeypatch).check(table("file:/x/t"), None)
