@@ -7,5 +7,10 @@ GRANT SELECT, INSERT ON COMPLETED_COMPACTIONS TO airflow_acid@'%';
 GRANT SELECT, DELETE ON COMPLETED_TXN_COMPONENTS TO airflow_acid@'%';
 GRANT SELECT, DELETE ON TXN_COMPONENTS TO airflow_acid@'%';
 GRANT SELECT ON TXNS TO airflow_acid@'%';
+-- Where tables and partitions lie: no two may share a directory.
+GRANT SELECT ON DBS TO airflow_acid@'%';
+GRANT SELECT ON TBLS TO airflow_acid@'%';
+GRANT SELECT ON PARTITIONS TO airflow_acid@'%';
+GRANT SELECT ON SDS TO airflow_acid@'%';
 -- UPDATE is for SELECT ... FOR UPDATE alone: Hive's mutexes are rows of this table.
 GRANT SELECT, UPDATE ON AUX_TABLE TO airflow_acid@'%';

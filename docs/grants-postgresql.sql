@@ -17,6 +17,11 @@ BEGIN
             ('COMPLETED_TXN_COMPONENTS', 'SELECT, DELETE'),
             ('TXN_COMPONENTS', 'SELECT, DELETE'),
             ('TXNS', 'SELECT'),
+            -- Where tables and partitions lie: no two may share a directory.
+            ('DBS', 'SELECT'),
+            ('TBLS', 'SELECT'),
+            ('PARTITIONS', 'SELECT'),
+            ('SDS', 'SELECT'),
             -- UPDATE is for SELECT ... FOR UPDATE alone: Hive's mutexes are rows of this table.
             ('AUX_TABLE', 'SELECT, UPDATE')
         ) AS wanted (table_name, rights) ON upper(found.tablename) = wanted.table_name

@@ -7,6 +7,7 @@ Rules: Hive's ``ValidReaderWriteIdList``, ``ValidCompactorWriteIdList``, ``Valid
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -222,6 +223,19 @@ class ValidTxnList:
         """
         high_water_mark, _, open_txns, aborted = _parse_text(text, text)
         return cls(high_water_mark, open_txns, aborted)
+
+
+def cleaner_txns(min_open_txn: int, compaction_txn: int, aborted: Iterable[int]) -> ValidTxnList:
+    """The compactions that everybody sees who may still read what one compaction replaced.
+
+    None that is newer than that one: who began while a newer one ran does not see its result, and still needs what it
+    merged. Those belong to the newer one's own cleaning.
+
+    :param min_open_txn: the lowest open transaction of any type, or the next one where none is open.
+    :param compaction_txn: the transaction of the compaction that is cleaned.
+    :param aborted: aborted transactions; what they published nobody sees.
+    """
+    return ValidTxnList(min(min_open_txn - 1, compaction_txn), (), tuple(txn for txn in aborted if txn < min_open_txn))
 
 
 def _min_open(write_ids: TableWriteIds) -> int | None:

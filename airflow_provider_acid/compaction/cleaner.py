@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, replace
 from enum import Enum
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.write_ids import TableWriteIds, ValidTxnList
+from airflow_provider_acid.acid.write_ids import TableWriteIds, ValidTxnList, cleaner_txns
 from airflow_provider_acid.compaction.attempts import pool_of_worker
 from airflow_provider_acid.compaction.cleaning_view import (
     CleanersView,
@@ -27,6 +27,7 @@ from airflow_provider_acid.compaction.cleaning_wait import OPENING_SECONDS, Read
 from airflow_provider_acid.compaction.deletion import Deleter
 from airflow_provider_acid.compaction.discard import Discard, discard_on, remove_discards
 from airflow_provider_acid.compaction.facts import EntityFacts, find_property, load_facts
+from airflow_provider_acid.compaction.neighbours import Neighbours
 from airflow_provider_acid.compaction.recovery import Recovery
 from airflow_provider_acid.compaction.replaced import read_replaced
 from airflow_provider_acid.compaction.settings import CleaningLockAction, CompactionSettings
@@ -102,6 +103,7 @@ class Cleaner:
         self._client = client
         self._queue = queue
         self._settings = settings
+        self._neighbours = Neighbours(client, queue.database)
         self._recovery = Recovery(client, queue, settings)
         self._on_step = on_step
         self._sleep = sleep
@@ -198,6 +200,7 @@ class Cleaner:
         except ObjectNotFoundError:
             return self._mark_cleaned(row, None if self._queue.can_forget_nothing else row.highest_write_id, ())
         _check_may_delete(facts)
+        self._neighbours.check(facts.table, facts.partition)
         storage = self._settings.storages.open(facts.location)
         with discard_on(storage) as discard:
             # From here on, what is looked at is the table that this request was made for, or the discard is gone.
@@ -212,13 +215,12 @@ class Cleaner:
         return now is None or now.state.is_terminal
 
     def _clean_committed(self, row: CompactionRow, storage: Storage, readers: Readers, discard: Discard) -> Cleaning:
-        """On Hive 4: delete what is obsolete or aborted for everybody."""
+        """On Hive 4: delete what this compaction made obsolete for everybody, and what is aborted."""
         waits = self._recovery.withdraw_aborted(row.entity)
         if waits is not None:
             message = f"waits for {waits}: what an aborted compaction published is still there"
             return Cleaning(row.entity, row.id, CleaningState.WAITING, message)
-        aborted = tuple(txn for txn in self._client.open_transactions().aborted if txn < readers.min_open_txn)
-        txns = ValidTxnList(readers.min_open_txn - 1, (), aborted)
+        txns = cleaner_txns(readers.min_open_txn, _own_txn(row), self._client.open_transactions().aborted)
         view = ViewByTransactions(txns, self._write_ids(row, txns), _highest_write_id(row))
         cleaning = self._delete(row, storage, view, discard)
         self._remove_staging(row, storage)
@@ -258,7 +260,7 @@ class Cleaner:
         except NotEnoughHistoryError as error:
             return self._overtaken(row, error, doomed)
         if left:
-            message = f"{len(doomed)} deleted; {', '.join(left)} wait for a transaction that is still open"
+            message = f"{len(doomed)} deleted; {', '.join(left)} wait for a newer compaction to be cleaned"
             return Cleaning(row.entity, row.id, CleaningState.WAITING, message, doomed)
         return self._mark_cleaned(row, highest, doomed)
 
@@ -326,6 +328,13 @@ def _highest_write_id(row: CompactionRow) -> int:
             "compare COMPACTION_QUEUE in the metastore's database before anything is deleted",
         )
     return row.highest_write_id
+
+
+def _own_txn(row: CompactionRow) -> int:
+    """The compaction's transaction; where the server does not tell it, the highest there was at its commit."""
+    newest = row.txn_id or row.next_txn_id
+    assert newest is not None, f"{row} is not committed"
+    return newest
 
 
 def _first_words(error: MetastoreError) -> str:

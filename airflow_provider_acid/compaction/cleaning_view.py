@@ -64,7 +64,10 @@ class CleanersView(Protocol):
 
 @dataclass(frozen=True)
 class ViewByTransactions:
-    """On Hive 4: transactions below the oldest open one, write ids up to the compaction's."""
+    """On Hive 4: transactions and write ids up to the compaction's.
+
+    :param txns: see :func:`~airflow_provider_acid.acid.write_ids.cleaner_txns`.
+    """
 
     txns: ValidTxnList
     table: TableWriteIds
@@ -75,7 +78,7 @@ class ViewByTransactions:
         return deletable(look.listing, _write_ids(self), self.txns, look.base_formats)
 
     def left(self, look: PartitionLook) -> tuple[str, ...]:
-        """What is obsolete for everybody but readers that are still open."""
+        """What a newer compaction made obsolete: its own cleaning deletes it, once its readers let it."""
         return leftovers(look.listing, self.table.full_table_name, self.highest_write_id, look.base_formats)
 
     def highest_safe_write_id(self, look: PartitionLook) -> int | None:

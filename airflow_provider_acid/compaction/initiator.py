@@ -29,6 +29,7 @@ from airflow_provider_acid.compaction.eligibility import table_refusal
 from airflow_provider_acid.compaction.evaluation_progress import EvaluationProgress
 from airflow_provider_acid.compaction.failures import FAILED_COMPACTIONS_THRESHOLD, failures_in_a_row
 from airflow_provider_acid.compaction.looking import NotSeen, Place, Seen, TableView, in_order, look
+from airflow_provider_acid.compaction.neighbours import Neighbours
 from airflow_provider_acid.compaction.outcomes import DuePartition
 from airflow_provider_acid.compaction.queue_figures import QueueFigures, queue_figures
 from airflow_provider_acid.compaction.selection import TableSelection
@@ -143,6 +144,7 @@ class Initiator:
         self._settings = settings
         self._policy = settings.policy(queue.publishes_by_commit)
         self._observer = observer
+        self._neighbours = Neighbours(client, queue.database)
         self._writes = None if settings.candidates is Candidates.ALL else _needed(writes)
         self._demand = demand
         self._progress = EvaluationProgress()
@@ -343,6 +345,7 @@ class Initiator:
         """What a compaction of this type would do; or why it is refused, or has nothing to do."""
         entity, directory = seen.place.entity, seen.directory
         try:
+            self._neighbours.check(seen.place.view.table, seen.place.partition)
             choice = choose(entity, directory, seen.files, type, self._policy)
         except RefusedError as error:
             findings.refuse(str(error))

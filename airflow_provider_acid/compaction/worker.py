@@ -23,6 +23,7 @@ from airflow_provider_acid.compaction.attempts import worker_id
 from airflow_provider_acid.compaction.eligibility import check_entity, file_format
 from airflow_provider_acid.compaction.facts import EntityFacts, load_facts
 from airflow_provider_acid.compaction.finishing import Finished, Finisher
+from airflow_provider_acid.compaction.neighbours import Neighbours
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
 from airflow_provider_acid.compaction.recovery import Recovery
 from airflow_provider_acid.compaction.replaced import write_replaced
@@ -75,6 +76,7 @@ class Worker:
         self._identity = identity
         self._host = host
         self._on_step = on_step
+        self._neighbours = Neighbours(client, queue.database)
         self._recovery = Recovery(client, queue, settings)
         self._finisher = Finisher(queue, settings, on_step)
         self._kept: dict[int, float] = {}
@@ -99,6 +101,7 @@ class Worker:
         facts = load_facts(self._client, due.entity)
         if not facts.table.is_transactional or facts.table.is_external:
             check_entity(facts)
+        self._neighbours.check(facts.table, facts.partition)
         recovered = self._recovery.recover(facts, pool)
         self._on_step(Step.RECOVERED, due.entity)
         if isinstance(recovered, Outcome):
@@ -154,8 +157,7 @@ class Worker:
     ) -> ActiveCompaction | Outcome:
         if due.request_id is not None:
             due = replace(due, type=_servable_type(claim))
-        facts = load_facts(self._client, due.entity)
-        check_entity(facts)
+        facts = self._checked_facts(due.entity)
         if due.request_id is not None:
             recovered = self._recovery.recover(facts, pool)
             if isinstance(recovered, Outcome):
@@ -178,8 +180,7 @@ class Worker:
         pool: RequestPool,
         finished: FinishedOutput | None,
     ) -> ActiveCompaction | Outcome:
-        facts = load_facts(self._client, due.entity)
-        check_entity(facts)
+        facts = self._checked_facts(due.entity)
         storage = self._settings.storages.open(facts.location)
         self.check_publication(storage)
         snapshot = take_snapshot(
@@ -213,6 +214,12 @@ class Worker:
         return ActiveCompaction(
             claim, transaction, storage, plan, facts.table.location, adopted, snapshot.newest_txn_id
         )
+
+    def _checked_facts(self, entity: Entity) -> EntityFacts:
+        facts = load_facts(self._client, entity)
+        check_entity(facts)
+        self._neighbours.check(facts.table, facts.partition)
+        return facts
 
     def check_publication(self, storage: Storage) -> None:
         """Do nothing where nobody can see a part of a result.

@@ -7,6 +7,7 @@ from urllib.parse import unquote
 
 from hmsclient.genthrift.hive_metastore import ttypes
 
+from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.exceptions import ObjectNotFoundError
 from airflow_provider_acid.metastore import structs
 from airflow_provider_acid.metastore.connection import MetastoreConnection
@@ -15,8 +16,13 @@ from airflow_provider_acid.metastore.values import ColumnInfo, DatabaseInfo, Par
 PARTITIONS_PER_CALL = 1000
 """Partitions asked for at once; Hive's own default for ``metastore.batch.retrieve.max``."""
 
+TABLES_PER_CALL = 200
+"""Tables asked for at once; each comes with all its columns."""
+
 _INSERT_ONLY_TABLES = 2
 """ClientCapability that a client must announce to be shown insert-only tables."""
+
+_CAPABILITIES = ttypes.ClientCapabilities(values=[_INSERT_ONLY_TABLES])
 
 
 class CatalogCalls(MetastoreConnection):
@@ -37,8 +43,9 @@ class CatalogCalls(MetastoreConnection):
 
         :raises ObjectNotFoundError: there is none of that name.
         """
-        found = self._call(f"database {name}", lambda thrift: thrift.get_database(name), repeatable=True)
-        return DatabaseInfo(found.name, dict(found.parameters or {}), found.locationUri or "")
+        found = self._invoke(f"database {name}", structs.GET_DATABASE, name, repeatable=True)
+        parameters = dict(_parameters(found.parameters))
+        return DatabaseInfo(found.name, parameters, found.location or "", found.managed_location or "")
 
     def get_table(self, database: str, table: str) -> TableInfo:
         """A table.
@@ -48,10 +55,23 @@ class CatalogCalls(MetastoreConnection):
         request = ttypes.GetTableRequest(
             dbName=database.lower(),
             tblName=table.lower(),
-            capabilities=ttypes.ClientCapabilities(values=[_INSERT_ONLY_TABLES]),
+            capabilities=_CAPABILITIES,
         )
         answer = self._invoke(f"table {database}.{table}", structs.GET_TABLE_REQ, request, repeatable=True)
         return _table(answer.table)
+
+    def table_locations(self) -> Iterator[tuple[Entity, str]]:
+        """All tables with the URIs of their directories; those without one (views) have an empty text."""
+        for database in self.databases():
+            for names in _batches(self.tables(database), TABLES_PER_CALL):
+                for table in self._tables_of(database, names):
+                    yield Entity(database, table.name), table.storage.location or ""
+
+    def _tables_of(self, database: str, names: list[str]) -> list[structs.Struct]:
+        request = ttypes.GetTablesRequest(dbName=database, tblNames=names, capabilities=_CAPABILITIES)
+        subject = f"tables of database {database}"
+        tables: list[structs.Struct] = self._invoke(subject, structs.GET_TABLES_REQ, request, repeatable=True).tables
+        return tables
 
     def get_partition_names(self, database: str, table: str) -> list[str]:
         """Names of all partitions, as the metastore spells them; none for an unpartitioned table.

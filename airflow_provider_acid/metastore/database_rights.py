@@ -40,6 +40,7 @@ _RIGHTS: dict[str, tuple[tuple[str, Statement], ...]] = {
     "COMPLETED_TXN_COMPONENTS": (("SELECT", _select), ("DELETE", _delete)),
     "TXN_COMPONENTS": (("SELECT", _select), ("DELETE", _delete)),
     "TXNS": (("SELECT", _select),),
+    **dict.fromkeys(("DBS", "TBLS", "PARTITIONS", "SDS"), (("SELECT", _select),)),
     "AUX_TABLE": (("SELECT … FOR UPDATE", _lock),),
 }
 """What this package does with each table."""

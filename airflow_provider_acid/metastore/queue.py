@@ -8,6 +8,7 @@ from typing import Protocol
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.plan import CompactionType
+from airflow_provider_acid.metastore.database import MetastoreDatabase
 from airflow_provider_acid.metastore.values import CompactionInfo, CompactionRow, CompactionState
 
 KEEP_SECONDS = 600.0
@@ -59,9 +60,15 @@ class ClaimedCompaction:
 class CompactionQueue(Protocol):
     """One compaction queue. For the thread that owns the client behind it.
 
+    It shows compactions only, not what Hive 4 keeps beside them (:attr:`~.values.CompactionRow.is_removal`).
+
     Every change of a row looks first whether the row is still what the caller believes it to be, because the
     metastore does not: it identifies rows by id alone.
     """
+
+    @property
+    def database(self) -> MetastoreDatabase | None:
+        """The metastore's database; None where it is not at hand."""
 
     @property
     def publishes_by_commit(self) -> bool:

@@ -62,7 +62,7 @@ class SqlCompactionQueue:
 
     def __init__(self, client: AcidMetastoreClient, database: MetastoreDatabase) -> None:
         self._client = client
-        self._database = database
+        self.database = database
         self._store = RowStore(database)
         self._bookkeeping = WriteIdBookkeeping.of(database)
 
@@ -70,7 +70,7 @@ class SqlCompactionQueue:
         self, entity: Entity, type: CompactionType, pool: str, properties: Mapping[str, str] | None = None
     ) -> Enqueued | NotEnqueued:
         """See :meth:`~.queue.CompactionQueue.enqueue`."""
-        now_ms = self._database.read("clock", self._database.now_ms)
+        now_ms = self.database.read("clock", self.database.now_ms)
         marked = {**(properties or {}), POOL_PROPERTY: pool, ENQUEUED_PROPERTY: str(now_ms)}
         try:
             answer = self._client.compact(entity, type, properties=marked)
@@ -132,7 +132,7 @@ class SqlCompactionQueue:
         next_txn_id = self._client.open_transactions().high_water_mark
 
         def complete(connection: Connection, row: StoredRow) -> bool:
-            now_ms = self._database.now_ms(connection)
+            now_ms = self.database.now_ms(connection)
             published = Published(next_txn_id, newest_lock_id, now_ms)
             # Somebody else's request has no pool; the Cleaner finds the attempt's staging directory by it.
             pool = row.notes.pool or claim.worker_id.partition("@")[0]
@@ -145,7 +145,7 @@ class SqlCompactionQueue:
         """See :meth:`~.queue.CompactionQueue.keep`."""
 
         def keep(connection: Connection, stored: StoredRow) -> bool:
-            return self._store.update(connection, stored, {"START": self._database.now_ms(connection)})
+            return self._store.update(connection, stored, {"START": self.database.now_ms(connection)})
 
         self._change(row, keep)
 
@@ -153,7 +153,7 @@ class SqlCompactionQueue:
         """See :meth:`~.queue.CompactionQueue.give_back`; as Hive's ``revokeTimedoutWorkers`` does it."""
         if row.state is not CompactionState.WORKING:
             raise OwnershipLostError(str(row), "nobody works on it", "look the row up again")
-        mutex = InitiatorMutex.of(self._database)
+        mutex = InitiatorMutex.of(self.database)
 
         def give_back(connection: Connection, stored: StoredRow) -> bool:
             mutex.hold(connection)
@@ -218,7 +218,7 @@ class SqlCompactionQueue:
 
     def _may_forget_aborted(self, entity: Entity, highest_write_id: int | None) -> bool:
         """Whether records of aborted writes are certainly those of this partition; asks only where there are any."""
-        if highest_write_id is None or not self._database.read(
+        if highest_write_id is None or not self.database.read(
             f"aborted writes of {entity}",
             lambda connection: self._bookkeeping.has_aborted(connection, entity, highest_write_id),
         ):
@@ -236,7 +236,7 @@ class SqlCompactionQueue:
         """Claim one row; None where somebody else was faster."""
 
         def take(connection: Connection) -> bool:
-            changes = {"STATE": WORKING, "WORKER_ID": worker_id, "START": self._database.now_ms(connection)}
+            changes = {"STATE": WORKING, "WORKER_ID": worker_id, "START": self.database.now_ms(connection)}
             if candidate.notes.published is None:
                 # Nothing that an earlier claim recorded holds for this one.
                 notes = RowNotes(pool=candidate.notes.pool)
@@ -246,7 +246,7 @@ class SqlCompactionQueue:
         lost_answer = None
         for _ in range(WRITE_ATTEMPTS):
             try:
-                if not self._database.write(f"compaction {candidate.id}", take):
+                if not self.database.write(f"compaction {candidate.id}", take):
                     return None
             except MetastoreUnavailableError as error:
                 lost_answer = error
@@ -297,7 +297,7 @@ class SqlCompactionQueue:
         raise lost_answer or ownership_lost(belief, self._store.find(belief.id))
 
     def _write(self, subject: str, change: Callable[[Connection, StoredRow], bool], row: StoredRow) -> bool:
-        return self._database.write(subject, lambda connection: change(connection, row))
+        return self.database.write(subject, lambda connection: change(connection, row))
 
 
 def _was_cleaned(row: StoredRow | None) -> bool:

@@ -279,10 +279,24 @@ class Table(Struct):
     )
 
 
+class Database(Struct):
+    """Field 10 is where managed tables lie by default, new in Hive 4, and set only where somebody chose it."""
+
+    thrift_spec = spec(
+        (1, "name", TEXT), (3, "location", TEXT), (4, "parameters", TEXT_MAP), (10, "managed_location", TEXT)
+    )
+
+
 class GetTableResult(Struct):
     """The table asked for."""
 
     thrift_spec = spec((1, "table", struct_of(Table)))
+
+
+class GetTablesResult(Struct):
+    """Those of the tables asked for that there are."""
+
+    thrift_spec = spec((1, "tables", list_of(struct_of(Table))))
 
 
 @dataclass(frozen=True)
@@ -324,6 +338,15 @@ GET_TABLE_REQ = Method(
     (struct_of(ttypes.GetTableRequest),),
     struct_of(GetTableResult),
     (ttypes.MetaException, ttypes.NoSuchObjectException),
+)
+GET_DATABASE = Method(
+    "get_database", (TEXT,), struct_of(Database), (ttypes.NoSuchObjectException, ttypes.MetaException)
+)
+GET_TABLES_REQ = Method(
+    "get_table_objects_by_name_req",
+    (struct_of(ttypes.GetTablesRequest),),
+    struct_of(GetTablesResult),
+    (ttypes.MetaException, ttypes.InvalidOperationException, ttypes.UnknownDBException),
 )
 GET_OPEN_TXNS = Method("get_open_txns", (), struct_of(GetOpenTxnsResponse))
 GET_OPEN_TXNS_REQ = Method("get_open_txns_req", (struct_of(GetOpenTxnsRequest),), struct_of(GetOpenTxnsResponse))

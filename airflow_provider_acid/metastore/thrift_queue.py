@@ -44,7 +44,7 @@ class ThriftCompactionQueue:
 
     def __init__(self, client: AcidMetastoreClient, database: MetastoreDatabase | None = None) -> None:
         self._client = client
-        self._database = database
+        self.database = database
 
     def enqueue(
         self, entity: Entity, type: CompactionType, pool: str, properties: Mapping[str, str] | None = None
@@ -146,14 +146,14 @@ class ThriftCompactionQueue:
 
     def row(self, id: int) -> CompactionRow | None:
         """See :meth:`~.queue.CompactionQueue.row`."""
-        rows = self._client.compactions(id=id)
+        rows = _compactions(self._client.compactions(id=id))
         return rows[0] if rows else None
 
     def rows(
         self, entity: Entity | None = None, state: CompactionState | None = None, pool: str | None = None
     ) -> list[CompactionRow]:
         """See :meth:`~.queue.CompactionQueue.rows`."""
-        return self._client.compactions(entity=entity, state=state, pool=pool)
+        return _compactions(self._client.compactions(entity=entity, state=state, pool=pool))
 
     def ready_to_clean(self, entities: Iterable[Entity]) -> list[CompactionRow]:
         """See :meth:`~.queue.CompactionQueue.ready_to_clean`."""
@@ -180,10 +180,10 @@ class ThriftCompactionQueue:
 
     def _finish_cleaning(self, row: CompactionRow, highest_write_id: int) -> bool:
         """Do in the database what the server failed to do; whether the row is cleaned now."""
-        if self._database is None:
+        if self.database is None:
             return False
         try:
-            mark_cleaned(self._database, row, highest_write_id)
+            mark_cleaned(self.database, row, highest_write_id)
         except MetastoreUnavailableError:
             if not was_cleaned(self.row(row.id)):
                 raise
@@ -216,6 +216,11 @@ class ThriftCompactionQueue:
         now = self.row(belief.id)
         if now is None or not _is_as_believed(now, belief):
             raise ownership_lost(belief, now.state if now else None, now.worker_id if now else None)
+
+
+def _compactions(rows: Iterable[CompactionRow]) -> list[CompactionRow]:
+    """Rows without those of Hive 4's own removals, which nobody here may take for compactions."""
+    return [row for row in rows if not row.is_removal]
 
 
 def _is_worked_on_by(row: CompactionRow, worker_id: str) -> bool:

@@ -11,7 +11,7 @@ from hmsclient.genthrift.hive_metastore import ttypes
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.write_ids import TableWriteIds
-from airflow_provider_acid.exceptions import MetastoreError, MetastoreUnavailableError
+from airflow_provider_acid.exceptions import MetastoreError, MetastoreUnavailableError, MetastoreVersionError
 from airflow_provider_acid.metastore import structs
 from airflow_provider_acid.metastore.connection import MetastoreConnection
 from airflow_provider_acid.metastore.values import LockAnswer, LockInfo, LockState, OpenTxns, TxnInfo, TxnState
@@ -64,11 +64,27 @@ _LOCK_TYPES = {1: "SHARED_READ", 2: "SHARED_WRITE", 3: "EXCLUSIVE", 4: "EXCL_WRI
 class TransactionCalls(MetastoreConnection):
     """Transactions, write ids and locks."""
 
+    _tells_types = True
+    """Whether the server knows types of transactions, as Hive 4 does; believed until it says otherwise."""
+
     def open_transactions(self) -> OpenTxns:
-        """The transactions that are open or aborted now."""
-        answer = self._invoke("open transactions", structs.GET_OPEN_TXNS, repeatable=True)
+        """The transactions of every type that are open or aborted now."""
+        answer = self._open_txns()
         open_ids, aborted_ids = split_by_bits(answer.open_txns, answer.aborted_bits)
         return OpenTxns(answer.txn_high_water_mark, open_ids, aborted_ids, min(open_ids, default=None))
+
+    def _open_txns(self) -> structs.Struct:
+        """The server's answer, with the types that Hive 4 leaves out unless it is told to leave out none.
+
+        Those are READ_ONLY ones (``hive.txn.readonly.enabled``), whose queries need their files like all others.
+        """
+        if self._tells_types:
+            try:
+                every_type = structs.GetOpenTxnsRequest(exclude_txn_types=[])
+                return self._invoke("open transactions", structs.GET_OPEN_TXNS_REQ, every_type, repeatable=True)
+            except MetastoreVersionError:
+                self._tells_types = False
+        return self._invoke("open transactions", structs.GET_OPEN_TXNS, repeatable=True)
 
     def transactions(self) -> list[TxnInfo]:
         """Open and aborted transactions with owner and times, by id.

@@ -70,11 +70,15 @@ class ColumnInfo:
 
 @dataclass(frozen=True)
 class DatabaseInfo:
-    """A database."""
+    """A database.
+
+    :param managed_location: URI of the folder of its managed tables, where one was chosen (Hive 4); else empty.
+    """
 
     name: str
     parameters: Mapping[str, str]
     location: str
+    managed_location: str = ""
 
 
 @dataclass(frozen=True)
@@ -278,6 +282,16 @@ class CompactionRow:
     job_id: str | None = None
     initiator_id: str | None = None
     newest_lock_id: int | None = None
+
+    @property
+    def is_removal(self) -> bool:
+        """Whether it is no compaction but the removal of what Hive 4 dropped or aborted: its own Cleaner's business.
+
+        The properties of a soft delete's row name the location to remove, but SHOW COMPACTIONS does not tell them. What
+        it tells is when a worker claimed a row, and no compaction is ready for cleaning, or has a transaction, without.
+        """
+        is_ready = self.state is CompactionState.READY_FOR_CLEANING
+        return self.start_ms is None and (is_ready or (self.state.is_terminal and self.txn_id is not None))
 
     @property
     def waits_to_be_cleaned(self) -> bool:

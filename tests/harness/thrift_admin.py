@@ -153,6 +153,12 @@ class ThriftAdmin:
         table.parameters.update(properties)
         self._client.alter_table(database, name, table)
 
+    def set_table_location(self, database: str, name: str, uri: str) -> None:
+        """Changes where a table lies, as ALTER TABLE … SET LOCATION does; no file is moved."""
+        table = self._table(database, name)
+        table.sd.location = uri
+        self._client.alter_table(database, name, table)
+
     def set_database_properties(self, name: str, properties: Mapping[str, str]) -> None:
         """ALTER DATABASE … SET DBPROPERTIES."""
         database = self._client.get_database(name)

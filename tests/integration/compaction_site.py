@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,16 @@ ON_HIVE_3 = pytest.mark.parametrize("site", ["hive_3"], indirect=True)
 
 LEFT_TO_US = {"no_auto_compaction": "true", ENROLLED: "true"}
 """Hive's own Initiator asks for no compaction of the table, and this package's sensor looks at it all the same."""
+
+
+class TxnType(IntEnum):
+    """Hive 4's types of transactions, but for those of replication and materialized views."""
+
+    DEFAULT = 0
+    READ_ONLY = 2
+    COMPACTION = 3
+    SOFT_DELETE = 5
+
 
 RowKey = tuple[int, int]
 """Write id and row number; the tables here have one bucket and one statement per write."""
@@ -215,6 +226,12 @@ class Site:
         (txn,) = self.admin.open_transactions()
         self.open_txns.add(txn)
         self.admin.lock_as_reader(txn, self.database, table.name, partition)
+        return txn
+
+    def open_txn(self, type: TxnType) -> int:
+        """A transaction of that type, which Hive 3 takes for one like all others; its id."""
+        txn = self.client._open_txn(type)
+        self.open_txns.add(txn)
         return txn
 
     def clean_beside_readers(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airflow_provider_acid.acid.write_ids import TableWriteIds, ValidTxnList
+from airflow_provider_acid.acid.write_ids import TableWriteIds, cleaner_txns
 from airflow_provider_acid.compaction.cleaning_view import PartitionLook, ViewByReplaced, ViewByTransactions
 from airflow_provider_acid.exceptions import RefusedError
 from airflow_provider_acid.storages.local import LocalStorage
@@ -68,8 +68,7 @@ class Cleaner:
         if not self._is_hive_4:
             table = metastore.valid_write_ids(metastore.valid_txns())
             return ViewByReplaced(row.replaced, table, row.highest_write_id)
-        min_open = metastore.min_open_txn
-        txns = ValidTxnList(min_open - 1, (), tuple(txn for txn in metastore.txns(State.ABORTED) if txn < min_open))
+        txns = cleaner_txns(metastore.min_open_txn, row.txn, metastore.txns(State.ABORTED))
         return ViewByTransactions(txns, metastore.valid_write_ids(txns), row.highest_write_id)
 
     @property

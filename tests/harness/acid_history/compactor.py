@@ -36,12 +36,14 @@ _NOTHING_TO_DO = "nothing needs to be done"
 class ReadyForCleaning:
     """A committed compaction, as the metastore's queue remembers it.
 
+    :param txn: its own transaction.
     :param next_txn_id: the highest transaction there was at its commit.
     :param replaced: what was obsolete or aborted when it was planned, and what it merged. Names of Hive 3 do not say
         which compaction made a directory, so that a later one's result would count in an earlier one's cleaning.
     """
 
     highest_write_id: int
+    txn: int
     next_txn_id: int
     replaced: frozenset[str]
 
@@ -118,7 +120,7 @@ class Compactor:
             metastore.end(txn, State.ABORTED)
             return "published, died before its commit"
         metastore.end(txn, State.COMMITTED)
-        self.ready.append(ReadyForCleaning(plan.high_water_mark, metastore.txn_high_water_mark, replaced))
+        self.ready.append(ReadyForCleaning(plan.high_water_mark, txn, metastore.txn_high_water_mark, replaced))
         self.done.append(plan)
         staging_on(self._storage).remove(plan.staging)
         return f"published {', '.join(plan.targets)}"

@@ -13,6 +13,7 @@ from sqlalchemy.pool import NullPool
 
 import airflow_provider_acid
 from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.location import Directory
 from airflow_provider_acid.acid.plan import CompactionType
 from airflow_provider_acid.exceptions import ConfigurationError, MetastoreError, MetastoreVersionError
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
@@ -22,6 +23,7 @@ from airflow_provider_acid.metastore.pools import RequestPool, owner_of
 from airflow_provider_acid.metastore.queue import CompactionQueue, Enqueued
 from airflow_provider_acid.metastore.queues import open_queue
 from airflow_provider_acid.metastore.server_check import SILENT_TIMEOUTS
+from airflow_provider_acid.metastore.sql_locations import StoredLocations
 from airflow_provider_acid.metastore.values import CompactionState
 from tests.harness.metastore_server import MetastoreServer
 from tests.harness.thrift_admin import ThriftAdmin
@@ -31,12 +33,16 @@ from tests.integration.compaction_queue.writes import Writes
 DOCS = Path(airflow_provider_acid.__file__).parents[1] / "docs"
 GRANTS = {"hive-3-postgresql": "grants-postgresql.sql", "hive-3-mariadb": "grants-mysql.sql"}
 
+LOCATIONS = ("DBS", "TBLS", "PARTITIONS", "SDS")
+"""Hive spells these in upper case on every database."""
+
 RIGHTS = {
     "COMPACTION_QUEUE": ("SELECT", "UPDATE", "DELETE"),
     "COMPLETED_COMPACTIONS": ("SELECT", "INSERT"),
     "COMPLETED_TXN_COMPONENTS": ("SELECT", "DELETE"),
     "TXN_COMPONENTS": ("SELECT", "DELETE"),
     "TXNS": ("SELECT",),
+    **dict.fromkeys(LOCATIONS, ("SELECT",)),
     # Together, for MariaDB locks rows for who may only read them; MySQL does not.
     "AUX_TABLE": ("SELECT, UPDATE",),
 }
@@ -183,6 +189,7 @@ def test_none_of_the_grants_is_more_than_needed(
     right: str,
 ) -> None:
     name = login_name(login.is_mysql)
+    table = f'"{table}"' if table in LOCATIONS and not login.is_mysql else table
     server.server_database.query(f"REVOKE {right} ON {table} FROM {name}")
     try:
         assert missing_rights(login) != []
@@ -193,7 +200,8 @@ def test_none_of_the_grants_is_more_than_needed(
 
 
 def use_every_right(client: AcidMetastoreClient, login: MetastoreDatabase, writes: Writes) -> None:
-    """A compaction that fails and one that is cleaned, each after a claim that was given back."""
+    """A compaction that fails and one that is cleaned, each after a claim that was given back, and a look around."""
+    StoredLocations(login).near(Directory.of("file:/elsewhere"), writes.entity)
     writes.write(["p=b"], aborted=True)
     queue = open_queue(client, login)
     for end in ("fail", "clean"):

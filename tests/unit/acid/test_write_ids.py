@@ -11,6 +11,7 @@ from airflow_provider_acid.acid.write_ids import (
     ValidWriteIdList,
     WriteIdView,
     cleaner_list,
+    cleaner_txns,
     compactor_list,
     reader_list,
 )
@@ -161,3 +162,27 @@ def test_a_transactions_own_list_leaves_itself_and_all_later_ones_out() -> None:
     txns = ValidTxnList(10, (4, 7, 8), (2, 9))
     assert txns.as_of(7) == ValidTxnList(7, (4,), (2,))
     assert txns.as_of(12) == ValidTxnList(10, (4, 7, 8), (2, 9))
+
+
+@pytest.mark.parametrize(
+    ("min_open_txn", "compaction_txn", "seen", "unseen"),
+    [
+        (20, 7, (5, 7), (8, 10, 19)),
+        (7, 7, (5, 6), (7, 8)),
+        (6, 7, (5,), (6, 7)),
+    ],
+    ids=["later compactions", "a reader as old as the compaction", "an older reader"],
+)
+def test_a_cleaner_counts_no_compaction_that_is_newer_than_its_own(
+    min_open_txn: int, compaction_txn: int, seen: tuple[int, ...], unseen: tuple[int, ...]
+) -> None:
+    txns = cleaner_txns(min_open_txn, compaction_txn, ())
+    assert all(map(txns.is_txn_valid, seen))
+    assert not any(map(txns.is_txn_valid, unseen))
+    assert not any(map(txns.is_txn_aborted, unseen))
+
+
+def test_a_cleaner_knows_the_aborted_compactions_below_every_open_transaction() -> None:
+    txns = cleaner_txns(20, 7, (3, 12, 25))
+    assert [txns.is_txn_aborted(txn) for txn in (3, 7, 12, 25)] == [True, False, True, False]
+    assert not any(map(txns.is_txn_valid, (3, 12, 25)))

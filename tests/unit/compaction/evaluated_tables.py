@@ -37,7 +37,7 @@ from airflow_provider_acid.metastore.values import (
 from tests.unit.compaction.managed_tables import managed_table
 
 NO_DEMAND = Demand()
-WAREHOUSE = "file:/warehouse"
+WAREHOUSE = "file:/warehouse/d.db"
 NEWEST = 9
 """High-water mark of every table and of the transactions."""
 
@@ -87,6 +87,10 @@ class FakeClient(AcidMetastoreClient):
     def get_database(self, name: str) -> DatabaseInfo:
         self._note("get_database")
         return DatabaseInfo(name, {}, self.warehouse)
+
+    def config_value(self, name: str) -> str:
+        self._note("config_value")
+        return "file:/warehouse"
 
     def tables(self, database: str, pattern: str = "*") -> list[str]:
         self._note("tables")
@@ -148,6 +152,8 @@ class FakeRecords:
 
 class FakeQueue:
     """A queue with rows and nothing else."""
+
+    database = None
 
     def __init__(self, publishes_by_commit: bool, rows: Iterable[CompactionRow]) -> None:
         self.publishes_by_commit = publishes_by_commit

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -63,6 +63,12 @@ class FakeClient(AcidMetastoreClient):
     def get_database(self, name: str) -> DatabaseInfo:
         return DatabaseInfo(name, {}, str(self.location.parent))
 
+    def config_value(self, name: str) -> str:
+        return ""
+
+    def table_locations(self) -> Iterator[tuple[Entity, str]]:
+        yield TABLE, str(self.location)
+
     def open_transactions(self) -> OpenTxns:
         self.looks += 1
         if self.looks == 1 and self.is_opening:
@@ -92,6 +98,7 @@ class FakeQueue:
     :param there: what lay in the table when the row went to history.
     """
 
+    database = None
     publishes_by_commit = False
     can_forget_nothing = True
 

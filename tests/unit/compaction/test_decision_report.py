@@ -113,7 +113,7 @@ def test_what_is_taken_comes_in_batches() -> None:
 
 def test_the_worst_for_readers_comes_first_and_its_input_is_what_is_merged() -> None:
     sizes = {"t/p=00000": 3, "t/p=00001": 9, "t/p=00002": 6, "u": 5}
-    storages = FakeStorages(listing=lambda location: deltas(sizes[location.removeprefix("file:/warehouse/")]))
+    storages = FakeStorages(listing=lambda location: deltas(sizes[location.removeprefix("file:/warehouse/d.db/")]))
     found = EvaluatedTables({"t": 3, "u": None}, storages).evaluate()
     assert [str(item.entity) for item in found.due] == ["d.t/p=00001", "d.t/p=00002", "d.u", "d.t/p=00000"]
     figures = {str(each.entity): (each.input_bytes, each.read_cost_bytes) for each in found.evaluated}

@@ -22,6 +22,7 @@ class Queue:
     error: Exception | None = None
     kept: list[int] = field(default_factory=list)
     publishes_by_commit: bool = False
+    database: None = None
 
     def keep(self, claim: Claim) -> None:
         self.kept.append(claim.id)

@@ -16,6 +16,7 @@ from airflow_provider_acid.filesystem import Storage
 @dataclass
 class Queue:
     publishes_by_commit: bool
+    database: None = None
 
     def fail(self, row: object, message: str) -> None:
         raise AssertionError(message)

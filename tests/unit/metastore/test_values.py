@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from airflow_provider_acid.metastore.values import CompactionState, OpenTxns, TableInfo, TxnState
+from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.metastore.values import CompactionRow, CompactionState, OpenTxns, TableInfo, TxnState
 
 TABLE = TableInfo("Sales", "Orders", "file:/w", (), (), {}, -1, (), (), "MANAGED_TABLE", "", "", "hive")
 
@@ -59,3 +60,26 @@ def test_the_state_of_a_transaction() -> None:
         TxnState.COMMITTED_OR_UNKNOWN,
         TxnState.COMMITTED_OR_UNKNOWN,
     ]
+
+
+@pytest.mark.parametrize(
+    ("state", "start_ms", "txn_id", "is_removal"),
+    [
+        (CompactionState.READY_FOR_CLEANING, None, 7, True),
+        (CompactionState.READY_FOR_CLEANING, None, None, True),
+        (CompactionState.SUCCEEDED, None, 7, True),
+        (CompactionState.FAILED, None, 7, True),
+        (CompactionState.READY_FOR_CLEANING, 1, 7, False),
+        (CompactionState.SUCCEEDED, 1, 7, False),
+        (CompactionState.WORKING, 1, None, False),
+        (CompactionState.INITIATED, None, None, False),
+        (CompactionState.INITIATED, None, 7, False),
+        (CompactionState.DID_NOT_INITIATE, None, None, False),
+        (CompactionState.ABORTED, None, None, False),
+    ],
+)
+def test_a_row_that_is_finished_without_a_worker_is_no_compaction(
+    state: CompactionState, start_ms: int | None, txn_id: int | None, is_removal: bool
+) -> None:
+    row = CompactionRow(1, Entity("d", "t"), "major", state, start_ms=start_ms, txn_id=txn_id)
+    assert row.is_removal is is_removal

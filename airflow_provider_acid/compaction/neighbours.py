@@ -1,0 +1,126 @@
+"""Two tables over one directory: each one's cleaning would delete files of the other, so neither is touched.
+
+A place that only one table or partition can have needs no look: the folder of its database with its own name. Every
+other place is compared with where all others lie, as far as it can be known: the metastore's database knows every table
+and partition; the catalogue is asked for all tables, and for the partitions of the table itself.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from functools import cached_property
+
+from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.location import Directory, Occupied
+from airflow_provider_acid.exceptions import MetastoreError, MetastoreUnavailableError, UnsupportedTableError
+from airflow_provider_acid.metastore.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.database import MetastoreDatabase
+from airflow_provider_acid.metastore.sql_locations import StoredLocations
+from airflow_provider_acid.metastore.values import PartitionInfo, TableInfo
+
+log = logging.getLogger(__name__)
+
+DEFAULT_DATABASE = "default"
+"""The one database without a folder of its own in the warehouse."""
+
+
+class Neighbours:
+    """Judges locations; belongs to one thread, like its client. What it has learnt is kept, so it lives for one run.
+
+    :param database: the metastore's database; None where it is not at hand.
+    """
+
+    def __init__(self, client: AcidMetastoreClient, database: MetastoreDatabase | None = None) -> None:
+        self._client = client
+        self._stored = None if database is None else StoredLocations(database)
+        self._databases: dict[str, tuple[Directory, ...]] = {}
+        self._partitions: dict[Entity, Occupied] = {}
+        self._near_found: dict[tuple[str, bool, Directory], Occupied | None] = {}
+        self._found: dict[tuple[Entity, str], tuple[Entity, str] | None] = {}
+
+    def check(self, table: TableInfo, partition: PartitionInfo | None) -> None:
+        """Do nothing where nobody else's files can lie in the directories of a table and its partition.
+
+        :raises UnsupportedTableError: another table's or partition's location is the same, above or below.
+        """
+        root = Directory.of(table.location)
+        self._check(Entity(table.database, table.name), table.location, root)
+        if partition is not None:
+            self._check(Entity(table.database, table.name, partition.name), partition.location, root)
+
+    def _check(self, entity: Entity, uri: str, root: Directory) -> None:
+        if (entity, uri) not in self._found:
+            self._found[entity, uri] = self._other(entity, Directory.of(uri), root)
+        found = self._found[entity, uri]
+        if found is not None:
+            raise UnsupportedTableError(
+                str(entity),
+                f"lies at {uri}, and {found[0]} at {found[1]}: the cleaning of one would delete files of the other",
+                "give each a directory of its own, and move its files there, or drop one of them without its files",
+            )
+
+    def _is_own_place(self, entity: Entity, place: Directory, root: Directory) -> bool:
+        """Whether nobody but this table, or this partition of the table at ``root``, can have this place."""
+        if entity.partition is not None:
+            return place == root.child(entity.partition)
+        folder = "" if entity.database == DEFAULT_DATABASE else f"{entity.database}.db"
+        usual = self._warehouse.child(folder).child(entity.table)
+        if usual.path == place.path and usual.store in (place.store, ("", "")):
+            return True
+        # A folder that is named after its database is no other database's.
+        names = ((entity.database,), (f"{entity.database}.db",))
+        folders = [folder for folder in self._folders(entity.database) if folder.path[-1:] in names]
+        return place in [folder.child(entity.table) for folder in folders]
+
+    @cached_property
+    def _warehouse(self) -> Directory:
+        return Directory.of(self._client.config_value("metastore.warehouse.dir"))
+
+    def _folders(self, database: str) -> tuple[Directory, ...]:
+        if database not in self._databases:
+            found = self._client.get_database(database)
+            self._databases[database] = Directory.of(found.location), Directory.of(found.managed_location)
+        return self._databases[database]
+
+    def _other(self, entity: Entity, place: Directory, root: Directory) -> tuple[Entity, str] | None:
+        if self._is_own_place(entity, place, root):
+            return None
+        stored = self._near(entity, root if root.holds(place) else place)
+        if stored is not None:
+            return stored.other(place, entity)
+        found = self._tables.other(place, Entity(entity.database, entity.table))
+        if found is None and entity.partition is not None:
+            found = self._own_partitions(entity).other(place, entity)
+        return found
+
+    def _near(self, entity: Entity, around: Directory) -> Occupied | None:
+        """What the database knows, asked once for all partitions below their table; None where it cannot be asked."""
+        key = entity.full_table_name, entity.partition is None, around
+        if self._stored is not None and key not in self._near_found:
+            self._near_found[key] = self._ask(self._stored, entity, around)
+        return self._near_found.get(key)
+
+    def _ask(self, stored: StoredLocations, entity: Entity, around: Directory) -> Occupied | None:
+        try:
+            return Occupied(stored.near(around, entity))
+        except MetastoreUnavailableError:
+            raise
+        except MetastoreError as error:
+            log.warning("%s: its location is compared with those in the catalogue alone, for %s", entity, error)
+            return None
+
+    @cached_property
+    def _tables(self) -> Occupied:
+        return Occupied(self._client.table_locations())
+
+    def _own_partitions(self, entity: Entity) -> Occupied:
+        table = Entity(entity.database, entity.table)
+        if table not in self._partitions:
+            self._partitions[table] = Occupied(self._partition_locations(table))
+        return self._partitions[table]
+
+    def _partition_locations(self, table: Entity) -> Iterator[tuple[Entity, str]]:
+        names = self._client.get_partition_names(table.database, table.table)
+        for partition in self._client.get_partitions(table.database, table.table, names):
+            yield Entity(table.database, table.table, partition.name), partition.location
