@@ -11,7 +11,8 @@ import pytest
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.result import CompactionResult
-from airflow_provider_acid.compaction.run_directory import RUNS_DIRECTORY, RunDirectory, remove_dead_runs
+from airflow_provider_acid.compaction.dead_runs import DeadRuns
+from airflow_provider_acid.compaction.run_directory import RUNS_DIRECTORY, RunDirectory
 from airflow_provider_acid.compaction.staging import staging_tokens
 from airflow_provider_acid.exceptions import ConfigurationError, NameTakenError
 from airflow_provider_acid.filesystem import Storages
@@ -70,10 +71,29 @@ def test_a_word_is_given_once(run: RunDirectory) -> None:
         run.put_skip(1)
 
 
-def test_a_result_of_another_version_is_refused(run: RunDirectory) -> None:
-    (Path(run.location) / "0000.result.json").write_text(json.dumps({"format_version": 99}))
-    with pytest.raises(ConfigurationError, match="format version 99"):
-        run.poll()
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (json.dumps({"format_version": 99}).encode(), "format version 99"),
+        (b"\xff\xfe", "is not JSON"),
+        (b"[" * 200_000, "is nested too deep"),
+        (b"[]", "expected an object, found list"),
+    ],
+)
+def test_a_result_that_cannot_be_understood_is_its_items_error_and_the_others_come(
+    run: RunDirectory, application: job.RunDirectory, content: bytes, reason: str
+) -> None:
+    (Path(run.location) / "0000.result.json").write_bytes(content)
+    application.write_result(1, RESULT)
+    results, _ = run.poll()
+    assert results[1] == RESULT
+    assert isinstance(results[0], ConfigurationError)
+    assert reason in str(results[0])
+
+
+def test_a_report_of_progress_that_cannot_be_understood_is_passed_over(run: RunDirectory) -> None:
+    (Path(run.location) / "0000.progress.1").write_bytes(b"{")
+    assert run.poll() == ({}, {0: 0})
 
 
 def test_the_last_run_takes_the_directory_of_all_runs_away(tmp_path: Path) -> None:
@@ -144,10 +164,10 @@ def test_a_run_is_removed_when_it_has_unfinished_plans_and_none_of_their_attempt
         run.put_plan(item, replace(partition.plan(), attempt=token))
     for item in results:
         job.RunDirectory(LocalStorage(run.location)).write_result(item, RESULT)
-    remove_dead_runs(Storages(), str(tmp_path), lambda: alive.__contains__)
+    DeadRuns(Storages(), lambda: alive.__contains__).remove(str(tmp_path))
     assert runs_of(tmp_path) == left
 
 
 def test_where_no_run_ever_was_nothing_is_removed_and_nothing_fails(tmp_path: Path) -> None:
-    remove_dead_runs(Storages(), str(tmp_path), lambda: lambda token: False)
+    DeadRuns(Storages(), lambda: lambda token: False).remove(str(tmp_path))
     assert runs_of(tmp_path) == []
