@@ -44,8 +44,9 @@ class DeadRuns:
             return
         self._looked_at.add(parent)
         try:
-            storage = self._storages.open(parent)
-            listing = storage.list(RUNS_DIRECTORY) if storage.exists(RUNS_DIRECTORY) else Listing()
+            with Supervised(parent):
+                storage = self._storages.open(parent)
+                listing = storage.list(RUNS_DIRECTORY) if storage.exists(RUNS_DIRECTORY) else Listing()
         except AcidError as error:
             log.warning("Run directories of dead operators are not looked for: %s", error)
             return

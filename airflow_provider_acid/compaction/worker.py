@@ -166,8 +166,8 @@ class Worker:
             finished = recovered
         transaction = self._transactions(due.entity, str(pool))
         transaction.start()
-        self._on_step(Step.TRANSACTION_OPENED, due.entity)
         try:
+            self._on_step(Step.TRANSACTION_OPENED, due.entity)
             return self._plan(due, claim, transaction, pool, finished)
         except BaseException:
             transaction.close()
