@@ -15,6 +15,7 @@ from airflow_provider_acid.compaction.run_directory import RUNS_DIRECTORY
 from airflow_provider_acid.metastore import row_store, structs
 from airflow_provider_acid.metastore.connection import MetastoreConnection
 from airflow_provider_acid.metastore.pools import RequestPool, owner_of
+from airflow_provider_acid.metastore.stored_rows import stored_rows
 from airflow_provider_acid.metastore.values import CompactionState
 from airflow_provider_acid.storages.local import LocalStorage
 from tests.integration.compaction_site import ON_BOTH_METASTORES, AcidTable, Site
@@ -40,7 +41,7 @@ class Costs:
 @pytest.fixture
 def costs(monkeypatch: pytest.MonkeyPatch) -> Costs:
     counted = Costs()
-    invoke, rows, read = MetastoreConnection._invoke, row_store.stored_rows, LocalStorage.read
+    invoke, rows, read = MetastoreConnection._invoke, stored_rows, LocalStorage.read
 
     def counting_invoke(
         self: MetastoreConnection, subject: str, method: structs.Method, *others: Any, **more: Any
@@ -60,7 +61,7 @@ def costs(monkeypatch: pytest.MonkeyPatch) -> Costs:
         return read(self, path, *more)
 
     monkeypatch.setattr(MetastoreConnection, "_invoke", counting_invoke)
-    monkeypatch.setattr(row_store, "stored_rows", counting_rows)
+    monkeypatch.setattr(row_store, stored_rows.__name__, counting_rows)
     monkeypatch.setattr(LocalStorage, "read", counting_read)
     return counted
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import BinaryIO, cast
 
 import pytest
 
@@ -37,11 +38,14 @@ def test_of_a_file_that_is_too_large_nothing_is_fetched() -> None:
         fetched.append((offset, length))
         return b"x" * length
 
+    def remote(size_bytes: int) -> BinaryIO:
+        return cast(BinaryIO, RangedReader(fetch, size_bytes))
+
     with pytest.raises(CorruptFileError):
-        read_whole(RangedReader(fetch, 2 << 30), "it", SIDE_FILE_BYTES)
+        read_whole(remote(2 << 30), "it", SIDE_FILE_BYTES)
     assert fetched == []
-    assert read_whole(RangedReader(fetch, 100), "it", SIDE_FILE_BYTES) == b"x" * 100
-    assert read_whole(RangedReader(fetch, 0), "it", SIDE_FILE_BYTES) == b""
+    assert read_whole(remote(100), "it", SIDE_FILE_BYTES) == b"x" * 100
+    assert read_whole(remote(0), "it", SIDE_FILE_BYTES) == b""
 
 
 def test_a_base_whose_metadata_file_has_two_gibibytes_is_refused_without_reading_it(tmp_path: Path) -> None:
