@@ -82,5 +82,9 @@ class SparkJobError(AcidError):
     """The Spark application ended without a usable result for a partition."""
 
 
+class UnexpectedError(AcidError):
+    """What nobody foresaw, while one item among many was worked on: odd input, or a mistake of this package."""
+
+
 class ConfigurationError(AcidError):
     """A parameter or setting that cannot be used."""

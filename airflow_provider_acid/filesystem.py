@@ -28,6 +28,7 @@ from airflow_provider_acid.storages.options import HdfsOptions
 from airflow_provider_acid.storages.paths import split_location
 from airflow_provider_acid.storages.s3_location import SCHEMES as S3_SCHEMES
 from airflow_provider_acid.storages.s3_options import S3Credentials, S3Options
+from airflow_provider_acid.storages.small_files import SIDE_FILE_BYTES
 from airflow_provider_acid.storages.webhdfs import WebHdfsStorage
 
 
@@ -51,8 +52,11 @@ class Storage(Protocol):
     def exists(self, path: str) -> bool:
         """Whether a file or directory of this name exists."""
 
-    def read(self, path: str) -> bytes:
-        """The bytes of a (small) file."""
+    def read(self, path: str, most_bytes: int = SIDE_FILE_BYTES) -> bytes:
+        """The bytes of a small file.
+
+        :raises CorruptFileError: it has more than ``most_bytes``; then nothing of it is read.
+        """
 
     def open_input(self, path: str) -> BinaryIO:
         """A seekable reader of a file; the caller closes it."""

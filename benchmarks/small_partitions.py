@@ -14,6 +14,7 @@ import pyspark
 import airflow_provider_acid.spark_jobs.compact
 from airflow_provider_acid.acid.plan import CompactionType
 from airflow_provider_acid.compaction.run_directory import RunDirectory
+from airflow_provider_acid.exceptions import AcidError
 from airflow_provider_acid.filesystem import Storages
 from benchmarks.acid_tables import Shape, write_table
 from benchmarks.measured import Findings, Measured, ratio
@@ -85,7 +86,11 @@ def _run_application(spark: SparkPlace, folder: Path, places: list[Path], meter:
             [submit, *spark.options, *application], env=environment, capture_output=True, text=True, check=False
         )
     results, _ = run.poll()
-    errors = [result.error for result in results.values() if result.error is not None]
+    errors = [
+        result if isinstance(result, AcidError) else result.error
+        for result in results.values()
+        if isinstance(result, AcidError) or result.error is not None
+    ]
     if done.returncode or errors or len(results) != len(places):
         raise RuntimeError(f"{errors[:1] or done.stdout[-2000:] + done.stderr[-2000:]}")
     run.remove()

@@ -14,8 +14,9 @@ from airflow_provider_acid.acid import exchange
 from airflow_provider_acid.acid import json_fields as fields
 from airflow_provider_acid.acid.plan import FORMAT_VERSION, BucketPlan, CompactionPlan
 from airflow_provider_acid.acid.result import CompactionResult
-from airflow_provider_acid.exceptions import ConfigurationError, NameTakenError
+from airflow_provider_acid.exceptions import NameTakenError
 from airflow_provider_acid.filesystem import Storage
+from airflow_provider_acid.storages.small_files import EXCHANGE_FILE_BYTES
 
 
 @dataclass(frozen=True)
@@ -64,19 +65,8 @@ class RunDirectory:
 
         :raises ConfigurationError: it is not of this version.
         """
-        document = self._storage.read(exchange.BATCH_FILE)
-        try:
-            data = fields.as_object(json.loads(document), exchange.BATCH_FILE)
-        except ValueError as error:
-            raise ConfigurationError(
-                exchange.BATCH_FILE, f"is not JSON ({error})", "start the operator again"
-            ) from error
-        if data.get("format_version") != FORMAT_VERSION:
-            raise ConfigurationError(
-                f"{self._storage.location}/{exchange.BATCH_FILE}",
-                f"has format version {data.get('format_version')!r}, this package reads {FORMAT_VERSION}",
-                "run operator and Spark job from the same release of airflow-provider-acid",
-            )
+        name = f"{self._storage.location}/{exchange.BATCH_FILE}"
+        data = fields.versioned(self._storage.read(exchange.BATCH_FILE), name, FORMAT_VERSION)
         return Batch(fields.integer(data, "partitions"), fields.number(data, "idle_timeout_seconds"))
 
     def write_application(self, id: str, ui_url: str | None) -> None:
@@ -112,7 +102,9 @@ class RunDirectory:
 
         :raises ConfigurationError: it is not a plan of this version.
         """
-        return CompactionPlan.from_json(self._storage.read(exchange.item_file(item, exchange.PLAN)).decode())
+        return CompactionPlan.from_json(
+            self._storage.read(exchange.item_file(item, exchange.PLAN), EXCHANGE_FILE_BYTES)
+        )
 
     def write_result(self, item: int, result: CompactionResult) -> None:
         """Report an item as finished; the first report stands."""

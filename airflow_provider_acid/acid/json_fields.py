@@ -1,8 +1,9 @@
-"""Typed access to fields of a decoded JSON object: a wrong document fails here, by name, and not later."""
+"""JSON that others may have written: a wrong document, or a wrong field of it, fails here, by name, and not later."""
 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from enum import Enum
@@ -18,6 +19,48 @@ W = TypeVar("W", bound=Enum)
 
 JsonObject = Mapping[str, object]
 
+MOST_NESTING = 100
+"""Most objects and lists inside each other; what this package writes has five."""
+
+LONG = range(-(2**63), 2**63)
+"""Integers that Hive's files and metastore can hold."""
+
+
+def decoded(document: str | bytes, what: str) -> JsonObject:
+    """A JSON object, whatever it may hold; the one reader of all JSON that comes from a storage or a metastore.
+
+    :param what: how errors call the document.
+    :raises ConfigurationError: it is no JSON object, no UTF-8, or nested too deep.
+    """
+    try:
+        value = json.loads(document if isinstance(document, str) else document.decode(), parse_constant=_refused)
+    except (ValueError, RecursionError) as error:
+        reason = "is nested too deep" if isinstance(error, RecursionError) else f"is not JSON ({error})"
+        raise ConfigurationError(what, reason, "find out what wrote it and remove it") from error
+    if _is_nested_too_deep(value):
+        raise ConfigurationError(what, "is nested too deep", "find out what wrote it and remove it")
+    return as_object(value, what)
+
+
+def _refused(constant: str) -> object:
+    """NaN and infinities are no JSON, and compare with nothing."""
+    raise ValueError(f"{constant} is no number")
+
+
+def _is_nested_too_deep(value: object) -> bool:
+    level = [value]
+    for _ in range(MOST_NESTING):
+        level = [child for item in level for child in _children(item)]
+        if not level:
+            return False
+    return True
+
+
+def _children(value: object) -> list[object]:
+    """The objects and lists of which an object or list is made."""
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [part for part in parts if isinstance(part, dict | list)]
+
 
 def _wrong(name: str, expected: str, value: object) -> ConfigurationError:
     return ConfigurationError(
@@ -32,6 +75,8 @@ def text(data: JsonObject, name: str) -> str:
     value = data.get(name)
     if not isinstance(value, str):
         raise _wrong(name, "a string", value)
+    if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
+        raise _wrong(name, "text that can be encoded", value)
     return value
 
 
@@ -58,6 +103,8 @@ def integer(data: JsonObject, name: str) -> int:
     value = data.get(name)
     if not isinstance(value, int) or isinstance(value, bool):
         raise _wrong(name, "an integer", value)
+    if value not in LONG:
+        raise _wrong(name, "an integer of 64 bits", value)
     return value
 
 
@@ -69,8 +116,8 @@ def optional_integer(data: JsonObject, name: str) -> int | None:
 def number(data: JsonObject, name: str) -> float:
     """The number at ``name``, as a float."""
     value = data.get(name)
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        raise _wrong(name, "a number", value)
+    if not isinstance(value, int | float) or isinstance(value, bool) or abs(value) > sys.float_info.max:
+        raise _wrong(name, "a finite number", value)
     return float(value)
 
 
@@ -114,17 +161,13 @@ def as_object(value: object, name: str) -> JsonObject:
     return value
 
 
-def versioned(document: str, what: str, version: int) -> JsonObject:
+def versioned(document: str | bytes, what: str, version: int) -> JsonObject:
     """A document that says which version of its format it has.
 
     :param what: how errors call it.
     :raises ConfigurationError: it is no JSON object of this version.
     """
-    try:
-        decoded = json.loads(document)
-    except ValueError as error:
-        raise ConfigurationError(what, f"is not JSON ({error})", "remove the run directory and start again") from error
-    data = as_object(decoded, what)
+    data = decoded(document, what)
     if data.get("format_version") != version:
         raise ConfigurationError(
             what,

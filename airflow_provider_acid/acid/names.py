@@ -6,12 +6,12 @@ are (unpadded numbers parse), printed names are always the ones Hive writes.
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from airflow_provider_acid.exceptions import CorruptFileError, UnknownNameError
+from airflow_provider_acid.acid.json_fields import decoded
+from airflow_provider_acid.exceptions import ConfigurationError, CorruptFileError, UnknownNameError
 
 NO_STATEMENT = -1
 """Statement id of a directory whose name has none; Hive sorts it before statement 0."""
@@ -206,10 +206,10 @@ def parse_data_format(content: bytes, path: str) -> str:
     :raises UnknownNameError: the content is not one that Hive 3 or 4 writes; Hive's readers fail on it, too.
     """
     try:
-        decoded = json.loads(content)
-    except ValueError:
-        decoded = None
-    value = decoded.get("dataFormat") if isinstance(decoded, dict) and decoded.get("thisFileVersion") == "0" else None
+        written = decoded(content, path)
+    except ConfigurationError:
+        written = {}
+    value = written.get("dataFormat") if written.get("thisFileVersion") == "0" else None
     if not isinstance(value, str) or value not in DATA_FORMATS:
         raise UnknownNameError(
             path,

@@ -311,7 +311,7 @@ class CompactionPlan:
         return fields.versioned_document(self, FORMAT_VERSION)
 
     @classmethod
-    def from_json(cls, document: str) -> CompactionPlan:
+    def from_json(cls, document: str | bytes) -> CompactionPlan:
         """Read a plan.
 
         :raises ConfigurationError: the document is not a plan of this version.

@@ -75,7 +75,7 @@ class CompactionResult:
         return fields.versioned_document(self, FORMAT_VERSION)
 
     @classmethod
-    def from_json(cls, document: str) -> CompactionResult:
+    def from_json(cls, document: str | bytes) -> CompactionResult:
         """Read a result.
 
         :raises ConfigurationError: the document is not a result of this version.

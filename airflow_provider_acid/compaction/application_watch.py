@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from airflow_provider_acid.acid import exchange
-from airflow_provider_acid.acid.json_fields import as_object, optional_text
+from airflow_provider_acid.acid.json_fields import decoded, optional_text
 from airflow_provider_acid.filesystem import Storages
 
 log = logging.getLogger(__name__)
@@ -35,7 +34,7 @@ def watch_application(
             while not storage.exists(exchange.APPLICATION_FILE):
                 if ended.wait(poll_seconds):
                     return
-            about = as_object(json.loads(storage.read(exchange.APPLICATION_FILE)), exchange.APPLICATION_FILE)
+            about = decoded(storage.read(exchange.APPLICATION_FILE), exchange.APPLICATION_FILE)
             url = optional_text(about, "ui_url")
             if url is not None:
                 found(url)

@@ -13,7 +13,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
+from typing import TypeVar
 
+from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.plan import CompactionType
 from airflow_provider_acid.acid.result import CompactionResult
 from airflow_provider_acid.compaction.active import ActiveCompaction, Waiting
@@ -22,10 +25,13 @@ from airflow_provider_acid.compaction.opening import Opening
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
 from airflow_provider_acid.compaction.progress import Progress
 from airflow_provider_acid.compaction.run_directory import RunDirectory
+from airflow_provider_acid.compaction.supervision import Supervised
 from airflow_provider_acid.compaction.worker import Worker
-from airflow_provider_acid.exceptions import AcidError, SparkJobError
+from airflow_provider_acid.exceptions import AcidError, SparkJobError, UnexpectedError
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 BEATS_IN_IDLE_TIMEOUT = 100
 """What takes long may begin one interval after the last sign of life; that must be next to nothing of the time-out."""
@@ -151,7 +157,8 @@ class CompactionBatch:
         while self._pending and self._in_transaction < self._max_active and not self._stopped.is_set():
             self._beat()
             item, due = self._pending.popleft()
-            begun = self._too_late(due) or worker.begin(due)
+            late = self._too_late(due)
+            begun = _guarded(due.entity, partial(worker.begin, due)) if late is None else late
             if isinstance(begun, Outcome):
                 self._end(item, begun)
             elif begun.adopted is not None:
@@ -174,15 +181,15 @@ class CompactionBatch:
     def _hand_over(self, worker: Worker, item: int, begun: ActiveCompaction) -> None:
         self._active[item] = begun
         try:
-            if self._run is None:
-                self._run = self._make_run_directory(begun, 2 * self._count)
-                for skipped in sorted(self._skipped):
-                    self._run.put_skip(skipped)
-            self._run.put_plan(item, begun.plan)
-            self._handed_over.add(item)
+            with Supervised(begun.entity):
+                if self._run is None:
+                    self._run = self._make_run_directory(begun, 2 * self._count)
+                    for skipped in sorted(self._skipped):
+                        self._run.put_skip(skipped)
+                self._run.put_plan(item, begun.plan)
+                self._handed_over.add(item)
         except AcidError as error:
-            del self._active[item]
-            self._end(item, worker.abandon(begun, str(error)))
+            self._abandon(worker, item, str(error))
             return
         self._progress.began(begun.plan)
         if begun.plan.type is CompactionType.MAJOR:
@@ -233,15 +240,23 @@ class CompactionBatch:
                 self._finish(worker, item, result)
         for item, active in list(self._active.items()):
             try:
-                self._check_time(active)
-                active.transaction.check()
-                worker.keep(active)
+                with Supervised(active.entity):
+                    self._check_time(active)
+                    active.transaction.check()
+                    worker.keep(active)
             except AcidError as error:
-                self._end(item, worker.abandon(self._active.pop(item), str(error)))
+                self._abandon(worker, item, str(error))
 
-    def _finish(self, worker: Worker, item: int, result: CompactionResult) -> None:
+    def _abandon(self, worker: Worker, item: int, message: str) -> None:
+        self._end(item, _abandoned(worker, self._active.pop(item), message))
+
+    def _finish(self, worker: Worker, item: int, result: CompactionResult | AcidError) -> None:
         self._beat()
-        self._settle(item, worker.finish(self._active.pop(item), result))
+        if isinstance(result, AcidError):
+            self._abandon(worker, item, str(result))
+            return
+        active = self._active.pop(item)
+        self._settle(item, _guarded(active.entity, partial(worker.finish, active, result)))
 
     def _beat(self) -> None:
         """Leave a sign of life, if one is due, before what may take minutes: a publication on S3, or a take-over.
@@ -261,7 +276,8 @@ class CompactionBatch:
     def _resume_waiting(self, worker: Worker) -> None:
         for item in list(self._waiting):
             self._beat()
-            self._settle(item, worker.resume(self._waiting.pop(item)))
+            waiting = self._waiting.pop(item)
+            self._settle(item, _guarded(waiting.active.entity, partial(worker.resume, waiting)))
 
     def _check_time(self, active: ActiveCompaction) -> None:
         seconds = time.monotonic() - active.begun_monotonic
@@ -276,12 +292,12 @@ class CompactionBatch:
         self._abandon_active(worker, message)
         while self._waiting:
             item, waiting = self._waiting.popitem()
-            self._keep(item, worker.abandon(waiting.active, message))
+            self._keep(item, _abandoned(worker, waiting.active, message))
 
     def _abandon_active(self, worker: Worker, message: str) -> None:
         while self._active:
             item, active = self._active.popitem()
-            self._keep(item, worker.abandon(active, message))
+            self._keep(item, _abandoned(worker, active, message))
 
     def _leave_pending(self, message: str) -> None:
         while self._pending:
@@ -297,3 +313,16 @@ class CompactionBatch:
             run.remove()
         except AcidError as error:
             log.warning("The run directory stays behind: %s", error)
+
+
+def _guarded(entity: Entity, work: Callable[[], T]) -> T | Outcome:
+    """What is done for one partition; what nobody foresaw of it ends this partition alone."""
+    try:
+        with Supervised(entity):
+            return work()
+    except UnexpectedError as error:
+        return Outcome(entity, OutcomeState.FAILED, str(error))
+
+
+def _abandoned(worker: Worker, active: ActiveCompaction, message: str) -> Outcome:
+    return _guarded(active.entity, partial(worker.abandon, active, message))

@@ -28,12 +28,14 @@ from airflow_provider_acid.compaction.deletion import Deleter
 from airflow_provider_acid.compaction.discard import Discard, discard_on, remove_discards
 from airflow_provider_acid.compaction.facts import EntityFacts, find_property, load_facts
 from airflow_provider_acid.compaction.neighbours import Neighbours
+from airflow_provider_acid.compaction.outcomes import OutcomeState
 from airflow_provider_acid.compaction.recovery import Recovery
 from airflow_provider_acid.compaction.replaced import read_replaced
 from airflow_provider_acid.compaction.settings import CleaningLockAction, CompactionSettings
 from airflow_provider_acid.compaction.snapshot import current_txns
 from airflow_provider_acid.compaction.staging import staging_name
 from airflow_provider_acid.compaction.steps import Step, StepListener, ignore_steps
+from airflow_provider_acid.compaction.supervision import Supervised
 from airflow_provider_acid.exceptions import (
     AcidError,
     MetastoreError,
@@ -42,6 +44,7 @@ from airflow_provider_acid.exceptions import (
     NotEnoughHistoryError,
     ObjectNotFoundError,
     OwnershipLostError,
+    UnexpectedError,
     UnsupportedTableError,
 )
 from airflow_provider_acid.filesystem import Storage
@@ -125,12 +128,16 @@ class Cleaner:
 
     def clean(self, entities: Collection[Entity]) -> tuple[Cleaning, ...]:
         """Clean what can be cleaned, older compactions first; rows that cannot yet are returned as waiting."""
-        self._recovery.settle_uncommitted(entities)
+        unsettled = tuple(
+            Cleaning(outcome.entity, outcome.request_id or 0, CleaningState.FAILED, outcome.message)
+            for outcome in self._recovery.settle_uncommitted(entities)
+            if outcome.state is OutcomeState.FAILED
+        )
         self._not_markable.clear()
         self._locked_out.clear()
         rows = self._rows(entities)
         if not rows:
-            return ()
+            return unsettled
         # A transaction that is just being opened has an id but is not listed yet: look twice.
         readers = self._readers()
         self._sleep(OPENING_SECONDS)
@@ -142,7 +149,7 @@ class Cleaner:
             if item.state is not CleaningState.CLEANED and item.entity in freed:
                 again = self._clean_if_ready(row, readers)
                 done[place] = replace(again, deleted=item.deleted + again.deleted)
-        return tuple(done)
+        return (*done, *unsettled)
 
     def _clean_if_ready(self, row: CompactionRow, readers: Readers) -> Cleaning:
         verdict = self._judge(row, readers)
@@ -167,6 +174,13 @@ class Cleaner:
         return action is CleaningLockAction.WAIT
 
     def _judge(self, row: CompactionRow, readers: Readers) -> Cleaning:
+        try:
+            with Supervised(row.entity):
+                return self._judged(row, readers)
+        except UnexpectedError as error:
+            return Cleaning(row.entity, row.id, CleaningState.FAILED, str(error))
+
+    def _judged(self, row: CompactionRow, readers: Readers) -> Cleaning:
         waiting = readers.waits_for(row)
         if waiting is not None:
             self._keep(row, readers)
@@ -180,14 +194,18 @@ class Cleaner:
         if row.start_ms is not None and readers.now_ms - row.start_ms < KEEP_SECONDS * 1000:
             return
         try:
-            self._queue.keep(row)
-        except OwnershipLostError as error:
+            with Supervised(row.entity):
+                self._queue.keep(row)
+        except MetastoreUnavailableError:
+            raise
+        except AcidError as error:
             # Somebody else cleaned it, or it was taken back; the next look tells.
             log.warning("%s", error)
 
     def _clean_guarded(self, row: CompactionRow, readers: Readers) -> Cleaning:
         try:
-            cleaning = self._clean(row, readers)
+            with Supervised(row.entity):
+                cleaning = self._clean(row, readers)
         except AcidError as error:
             return Cleaning(row.entity, row.id, CleaningState.FAILED, str(error))
         if cleaning.state is CleaningState.WAITING:
@@ -308,7 +326,8 @@ class Cleaner:
 
     def _remove_staging(self, row: CompactionRow, storage: Storage) -> None:
         try:
-            storage.delete(_own_staging(row))
+            with Supervised(row.entity):
+                storage.delete(_own_staging(row))
         except AcidError as error:
             log.warning("%s: cleaned, but the compaction's staging directory stays: %s", row.entity, error)
 

@@ -22,6 +22,7 @@ from airflow_provider_acid.compaction.publication import check_inputs, verify_ou
 from airflow_provider_acid.compaction.settings import LOCK_QUEUE_SECONDS, CompactionSettings, LockTimeoutAction
 from airflow_provider_acid.compaction.steps import Step, StepListener
 from airflow_provider_acid.compaction.store_rules import publication_on, staging_on
+from airflow_provider_acid.compaction.supervision import Supervised
 from airflow_provider_acid.exceptions import AcidError, HalfPublishedError, RefusedError
 from airflow_provider_acid.metastore.queue import ClaimedCompaction, CompactionQueue
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
@@ -49,16 +50,17 @@ class Finisher:
         if result.error is not None:
             return self.abandon(active, result.error)
         try:
-            verify_output(active.storage, active.plan, result)
-            self._on_step(Step.VERIFIED, active.entity)
-            deadline = time.monotonic() + self._settings.publish_lock_wait_seconds
-            if self._has_readers_without_a_base(active):
-                return AwaitsReaders(active, result, deadline)
-            self._fence(active)
-            self._on_step(Step.FENCED, active.entity)
-            if self._takes_the_lock(active, result):
-                return self.resume(AwaitsLock(active, result, deadline - LOCK_QUEUE_SECONDS, deadline))
-            self._publish(active, result)
+            with Supervised(active.entity):
+                verify_output(active.storage, active.plan, result)
+                self._on_step(Step.VERIFIED, active.entity)
+                deadline = time.monotonic() + self._settings.publish_lock_wait_seconds
+                if self._has_readers_without_a_base(active):
+                    return AwaitsReaders(active, result, deadline)
+                self._fence(active)
+                self._on_step(Step.FENCED, active.entity)
+                if self._takes_the_lock(active, result):
+                    return self.resume(AwaitsLock(active, result, deadline - LOCK_QUEUE_SECONDS, deadline))
+                self._publish(active, result)
         except HalfPublishedError as error:
             return self._settle(active, error)
         except AcidError as error:
@@ -69,11 +71,12 @@ class Finisher:
         """Publish what waited long enough; errors and results as of :meth:`finish`."""
         active = waiting.active
         try:
-            goes_on = self._wait(waiting)
-            if goes_on is not None:
-                return goes_on
-            self._fence(active)
-            self._publish(active, waiting.result)
+            with Supervised(active.entity):
+                goes_on = self._wait(waiting)
+                if goes_on is not None:
+                    return goes_on
+                self._fence(active)
+                self._publish(active, waiting.result)
         except HalfPublishedError as error:
             return self._settle(active, error)
         except AcidError as error:
@@ -122,7 +125,8 @@ class Finisher:
     def fail_row(self, claim: ClaimedCompaction, message: str) -> None:
         """Move the request to history as failed, if that can be done; recovery does it otherwise."""
         try:
-            self._queue.fail(claim, message)
+            with Supervised(claim.entity):
+                self._queue.fail(claim, message)
         except AcidError as error:
             log.warning("%s: the request could not be marked as failed: %s", claim.entity, error)
 
@@ -154,12 +158,15 @@ class Finisher:
         active.transaction.verify()
 
     def _publish(self, active: ActiveCompaction, result: CompactionResult) -> None:
-        publication_on(active.storage).publish(active, result, self._on_step)
+        # What nobody foresaw may have come between two renames: then only a look at the partition tells.
+        with Supervised(active.entity, HalfPublishedError):
+            publication_on(active.storage).publish(active, result, self._on_step)
         self._on_step(Step.PUBLISHED, active.entity)
 
     def _complete_or_settle(self, active: ActiveCompaction, result: CompactionResult) -> Outcome:
         try:
-            return self._complete(active, result)
+            with Supervised(active.entity):
+                return self._complete(active, result)
         except AcidError as error:
             return self._settle(active, error)
 
@@ -188,7 +195,8 @@ class Finisher:
         # Where the rename publishes, the cleaner needs what the directory says about what was replaced.
         parts = [f"{staging}/{name}" for name in (ATTEMPTS_DIRECTORY, OUTPUTS_DIRECTORY)]
         try:
-            active.storage.delete([staging] if self._queue.publishes_by_commit else parts)
+            with Supervised(active.entity):
+                active.storage.delete([staging] if self._queue.publishes_by_commit else parts)
         except AcidError as error:
             log.warning("%s: the compaction is committed, but its staging directory stays: %s", active.entity, error)
 
@@ -221,14 +229,16 @@ class Finisher:
 
     def _withdraw(self, active: ActiveCompaction) -> None:
         try:
-            staging_on(active.storage).give_up(active.plan)
+            with Supervised(active.entity):
+                staging_on(active.storage).give_up(active.plan)
         except AcidError as error:
             log.warning("%s: the staging directory stays: %s", active.entity, error)
         active.transaction.close()
 
     def _refuse_row(self, claim: ClaimedCompaction, message: str) -> None:
         try:
-            self._queue.refuse(claim, message)
+            with Supervised(claim.entity):
+                self._queue.refuse(claim, message)
         except AcidError as error:
             log.warning("%s: the request could not be marked as refused: %s", claim.entity, error)
 

@@ -7,19 +7,20 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.attempts import pool_of_worker
 from airflow_provider_acid.compaction.failures import FAILED_COMPACTIONS_THRESHOLD, failures_in_a_row
 from airflow_provider_acid.compaction.housekeeping_report import Chore, Deed, HousekeepingReport, Stuck, StuckKind
+from airflow_provider_acid.compaction.outcomes import OutcomeState
 from airflow_provider_acid.compaction.queue_figures import queue_figures
 from airflow_provider_acid.compaction.recovery import Recovery
-from airflow_provider_acid.compaction.run_directory import remove_dead_runs
 from airflow_provider_acid.compaction.selection import TableSelection
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.stuck import find_stuck
+from airflow_provider_acid.compaction.supervision import Supervised
 from airflow_provider_acid.compaction.table_listing import RowsByEntity, locations, matching_databases, rows_by_entity
 from airflow_provider_acid.exceptions import AcidError, MetastoreUnavailableError, ObjectNotFoundError
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
@@ -41,7 +42,8 @@ class _Findings:
     def going_on(self, subject: object) -> Iterator[None]:
         """One odd partition must not keep the others from being looked after; a silent metastore does."""
         try:
-            yield
+            with Supervised(subject):
+                yield
         except MetastoreUnavailableError:
             raise
         except AcidError as error:
@@ -97,7 +99,9 @@ class Housekeeper:
             if not before:
                 continue
             with findings.going_on(entity):
-                recovery.settle_uncommitted([entity])
+                for outcome in recovery.settle_uncommitted([entity]):
+                    if outcome.state is OutcomeState.FAILED:
+                        findings.stuck.append(Stuck(StuckKind.PROBLEM, str(entity), None, outcome.message))
                 for row in self._queue.rows(entity=entity):
                     if row.id in before and _standing(row) != _standing(before[row.id]):
                         message = f"request {row.id} was {before[row.id].state.value} and is {row.state.value}"
@@ -137,8 +141,7 @@ class Housekeeper:
         recovery = Recovery(self._client, self._queue, self._settings)
         for table in self._tables(selection, findings):
             with findings.going_on(table.full_table_name):
-                runs = self._settings.run_directory or table.location
-                remove_dead_runs(self._settings.storages, runs, recovery.look_for_living)
+                recovery.remove_dead_runs(table.location)
                 for entity, location, _ in locations(self._client, table):
                     with findings.going_on(entity):
                         self._remove_orphans_of(recovery, entity, location, findings)
@@ -156,12 +159,11 @@ class Housekeeper:
             for name in self._client.tables(database):
                 if not selection.matches(f"{database}.{name}"):
                     continue
-                try:
+                table = None
+                # What is not found was dropped since it was listed.
+                with findings.going_on(f"{database}.{name}"), suppress(ObjectNotFoundError):
                     table = self._client.get_table(database, name)
-                except ObjectNotFoundError:
-                    # Dropped since it was listed.
-                    continue
-                if table.is_transactional and not table.is_external:
+                if table is not None and table.is_transactional and not table.is_external:
                     yield table
 
     def _keep(self, ready: Iterable[CompactionRow], findings: _Findings) -> None:

@@ -35,6 +35,7 @@ from airflow_provider_acid.compaction.queue_figures import QueueFigures, queue_f
 from airflow_provider_acid.compaction.selection import TableSelection
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.snapshot import current_txns
+from airflow_provider_acid.compaction.supervision import Supervised
 from airflow_provider_acid.compaction.table_listing import (
     Locations,
     RowsByEntity,
@@ -43,7 +44,13 @@ from airflow_provider_acid.compaction.table_listing import (
     matching_databases,
     rows_by_entity,
 )
-from airflow_provider_acid.exceptions import AcidError, ConfigurationError, ObjectNotFoundError, RefusedError
+from airflow_provider_acid.exceptions import (
+    AcidError,
+    ConfigurationError,
+    ObjectNotFoundError,
+    RefusedError,
+    UnexpectedError,
+)
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.pools import RequestPool
 from airflow_provider_acid.metastore.queue import CompactionQueue
@@ -56,6 +63,9 @@ from airflow_provider_acid.metastore.values import (
 )
 
 log = logging.getLogger(__name__)
+
+_OF_ONE_TABLE = (ConfigurationError, ObjectNotFoundError, UnexpectedError)
+"""Errors that say nothing about other tables."""
 
 Places = Generator[Place | NotSeen, None, None]
 
@@ -186,8 +196,13 @@ class Initiator:
                 is_candidate = written is None or full_name in written
                 if not is_candidate and not selection.names_exactly(full_name):
                     continue
-                table = self._client.get_table(database, name)
-                reason = self._reason_to_skip(table, info, selection)
+                try:
+                    with Supervised(full_name):
+                        table = self._client.get_table(database, name)
+                        reason = self._reason_to_skip(table, info, selection)
+                except UnexpectedError as error:
+                    findings.refuse(_unless_named(error, full_name, selection))
+                    continue
                 if reason is not None:
                     findings.skipped.append(reason)
                 elif is_candidate:
@@ -229,10 +244,11 @@ class Initiator:
             self._progress.table(number, len(tables))
             of_table = compactor_list(write_ids[table.full_table_name])
             try:
-                thresholds = self._settings.thresholds.for_table(table.parameters)
-                kind = TableKind.of(table.parameters) or TableKind.FULL_ACID
+                with Supervised(table.full_table_name):
+                    thresholds = self._settings.thresholds.for_table(table.parameters)
+                    kind = TableKind.of(table.parameters) or TableKind.FULL_ACID
                 view = TableView(table, kind, thresholds, visible, of_table)
-                with closing(self._locations(table)) as found:
+                with Supervised(table.full_table_name), closing(self._locations(table)) as found:
                     for entity, location, partition in found:
                         if entity in requested:
                             self._pass_over(entity, "its request waits in the metastore's queue")
@@ -242,8 +258,8 @@ class Initiator:
                         if reason:
                             self._pass_over(entity, reason)
                         yield NotSeen(reason) if reason else Place(view, entity, location, partition)
-            except (ConfigurationError, ObjectNotFoundError) as error:
-                yield NotSeen(_unless_named(error, table, selection))
+            except _OF_ONE_TABLE as error:
+                yield NotSeen(_unless_named(error, table.full_table_name, selection))
 
     def _locations(self, table: TableInfo) -> Locations:
         if self._demand.partition is not None:
@@ -274,9 +290,12 @@ class Initiator:
                         log.warning("%s: not evaluated: %s", found.failed, found.reason)
                     continue
                 try:
-                    self._judge(found, ages, findings)
-                except (ConfigurationError, ObjectNotFoundError) as error:
-                    findings.skipped.append(_unless_named(error, found.place.view.table, selection))
+                    with Supervised(found.place.entity):
+                        self._judge(found, ages, findings)
+                except UnexpectedError as error:
+                    findings.refuse(str(error))
+                except _OF_ONE_TABLE as error:
+                    findings.skipped.append(_unless_named(error, found.place.entity.full_table_name, selection))
 
     def _look(self, place: Place | NotSeen) -> Seen | NotSeen:
         return place if isinstance(place, NotSeen) else look(place, self._settings.storages)
@@ -371,11 +390,11 @@ def _needed(writes: WriteRecords | None) -> WriteRecords:
     return writes
 
 
-def _unless_named(error: AcidError, table: TableInfo, selection: TableSelection) -> str:
+def _unless_named(error: AcidError, full_table_name: str, selection: TableSelection) -> str:
     """Why a table that a pattern matched is skipped.
 
     :raises AcidError: the error, where the table is named without wildcards.
     """
-    if selection.names_exactly(table.full_table_name):
+    if selection.names_exactly(full_table_name):
         raise error
     return str(error)

@@ -13,8 +13,9 @@ from airflow_provider_acid.acid import json_fields as fields
 from airflow_provider_acid.acid.exchange import JOURNAL_FILE
 from airflow_provider_acid.acid.listing import Listing
 from airflow_provider_acid.acid.plan import FORMAT_VERSION
-from airflow_provider_acid.exceptions import ConfigurationError, StorageError
+from airflow_provider_acid.exceptions import ConfigurationError, CorruptFileError, StorageError
 from airflow_provider_acid.filesystem import Storage
+from airflow_provider_acid.storages.small_files import EXCHANGE_FILE_BYTES
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class PublicationJournal:
         return fields.versioned_document(self, FORMAT_VERSION)
 
     @classmethod
-    def from_json(cls, document: str) -> PublicationJournal:
+    def from_json(cls, document: str | bytes) -> PublicationJournal:
         """Read a journal.
 
         :raises ConfigurationError: the document is not a journal of this version.
@@ -70,8 +71,8 @@ def write_journal(storage: Storage, staging: str, journal: PublicationJournal) -
 def read_journal(storage: Storage, staging: str) -> PublicationJournal | None:
     """The journal in a staging directory; None where there is none that can be read."""
     try:
-        return PublicationJournal.from_json(storage.read(f"{staging}/{JOURNAL_FILE}").decode())
-    except (StorageError, ConfigurationError, UnicodeDecodeError):
+        return PublicationJournal.from_json(storage.read(f"{staging}/{JOURNAL_FILE}", EXCHANGE_FILE_BYTES))
+    except (StorageError, ConfigurationError, CorruptFileError):
         return None
 
 

@@ -27,6 +27,7 @@ from airflow_provider_acid.acid.thresholds import TableKind, Thresholds
 from airflow_provider_acid.acid.write_ids import ValidTxnList, ValidWriteIdList
 from airflow_provider_acid.compaction.eligibility import file_format
 from airflow_provider_acid.compaction.snapshot import list_with_base_formats
+from airflow_provider_acid.compaction.supervision import Supervised
 from airflow_provider_acid.exceptions import AcidError
 from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.metastore.values import PartitionInfo, TableInfo
@@ -95,10 +96,11 @@ def look(place: Place, storages: Storages) -> Seen | NotSeen:
     """
     view = place.view
     try:
-        files = file_format(view.table, place.partition)
-        listing, formats = list_with_base_formats(storages.open(place.location))
-        insert_only = view.table.is_insert_only
-        directory = acid_directory(listing, view.write_ids, view.txns, formats, insert_only=insert_only)
+        with Supervised(place.entity):
+            files = file_format(view.table, place.partition)
+            listing, formats = list_with_base_formats(storages.open(place.location))
+            insert_only = view.table.is_insert_only
+            directory = acid_directory(listing, view.write_ids, view.txns, formats, insert_only=insert_only)
     except AcidError as error:
         return NotSeen(str(error), place.entity)
     return Seen(place, files, directory)

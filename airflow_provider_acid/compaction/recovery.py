@@ -11,16 +11,16 @@ or be found done.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.listing import Listing
 from airflow_provider_acid.compaction.attempts import Attempts, nobodys_pool, pool_of_worker, worker_id
 from airflow_provider_acid.compaction.dead_results import dead_results, kept_until
+from airflow_provider_acid.compaction.dead_runs import DeadRuns, IsAlive
 from airflow_provider_acid.compaction.discard import remove_discards
 from airflow_provider_acid.compaction.facts import EntityFacts, load_facts
-from airflow_provider_acid.compaction.outcomes import Outcome
-from airflow_provider_acid.compaction.run_directory import remove_dead_runs
+from airflow_provider_acid.compaction.outcomes import Outcome, OutcomeState
 from airflow_provider_acid.compaction.scene import DIED, EndRow, Scene, busy, end_row
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.staging import (
@@ -30,7 +30,8 @@ from airflow_provider_acid.compaction.staging import (
     staging_tokens,
 )
 from airflow_provider_acid.compaction.store_rules import staging_on
-from airflow_provider_acid.exceptions import ObjectNotFoundError
+from airflow_provider_acid.compaction.supervision import Supervised
+from airflow_provider_acid.exceptions import AcidError, MetastoreUnavailableError, ObjectNotFoundError
 from airflow_provider_acid.filesystem import Storage
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.pools import RequestPool
@@ -59,6 +60,7 @@ class Recovery:
         self._settings = settings
         self._results = dead_results(client, queue, settings)
         self._end_row = end
+        self._dead_runs = DeadRuns(settings.storages, self._look_for_living)
 
     def recover(self, facts: EntityFacts, own: RequestPool) -> Outcome | FinishedOutput | None:
         """Bury dead attempts of one partition, or say who is alive.
@@ -77,9 +79,12 @@ class Recovery:
                 return outcome
         finished = self._recover_staging(scene)
         self._results.withdraw_aborted(scene)
-        parent = self._settings.run_directory or facts.table.location
-        remove_dead_runs(self._settings.storages, parent, self.look_for_living)
+        self.remove_dead_runs(facts.table.location)
         return finished
+
+    def remove_dead_runs(self, table_location: str) -> None:
+        """Remove the run directories of dead operators where those of a table's batches lie; once in each place."""
+        self._dead_runs.remove(self._settings.run_directory or table_location)
 
     def recover_claim(self, row: CompactionRow) -> Outcome | None:
         """Bury the dead attempt that has claimed ``row``; for who compacts nothing himself.
@@ -122,7 +127,7 @@ class Recovery:
                 removed.append(staging_name(token))
         return tuple(removed)
 
-    def look_for_living(self) -> Callable[[str], bool]:
+    def _look_for_living(self) -> IsAlive:
         """Whose transactions are alive now, by the tokens of their attempts."""
         attempts = self._look()
 
@@ -137,15 +142,28 @@ class Recovery:
         return self._results.is_unsettled(row)
 
     def settle_uncommitted(self, entities: Collection[Entity]) -> tuple[Outcome, ...]:
-        """Settle rows whose workers had all but finished; see :class:`~.dead_results.DeadResults`."""
+        """Settle rows whose workers had all but finished; see :class:`~.dead_results.DeadResults`.
+
+        :returns: failed outcomes where that was not possible.
+        :raises MetastoreUnavailableError: the metastore does not answer.
+        """
         wanted = set(entities)
         found = (row for state in self._results.unsettled_states for row in self._queue.rows(state=state))
         rows = [row for row in found if row.entity in wanted and self._results.is_unsettled(row)]
         if not rows:
             return ()
         attempts = self._look()
-        settled = (self._results.settle(attempts, row, None, self._find_scene(row.entity, attempts)) for row in rows)
+        settled = (self._settle(attempts, row) for row in rows)
         return tuple(outcome for outcome in settled if outcome is not None)
+
+    def _settle(self, attempts: Attempts, row: CompactionRow) -> Outcome | None:
+        try:
+            with Supervised(row.entity):
+                return self._results.settle(attempts, row, None, self._find_scene(row.entity, attempts))
+        except MetastoreUnavailableError:
+            raise
+        except AcidError as error:
+            return Outcome(row.entity, OutcomeState.FAILED, str(error), row.id)
 
     def withdraw_aborted(self, entity: Entity) -> str | None:
         """Take back what compactions with aborted transactions left: a minor's directories go both or not at all.

@@ -13,8 +13,9 @@ from collections.abc import Iterable
 
 from airflow_provider_acid.acid import json_fields as fields
 from airflow_provider_acid.acid.exchange import REPLACED_FILE
-from airflow_provider_acid.exceptions import ConfigurationError, StorageError
+from airflow_provider_acid.exceptions import ConfigurationError, CorruptFileError, StorageError
 from airflow_provider_acid.filesystem import Storage, join
+from airflow_provider_acid.storages.small_files import EXCHANGE_FILE_BYTES
 
 log = logging.getLogger(__name__)
 
@@ -43,15 +44,14 @@ def read_replaced(storage: Storage, staging: str) -> frozenset[str] | None:
     """
     path = f"{staging}/{REPLACED_FILE}"
     try:
-        content = storage.read(path)
+        content = storage.read(path, EXCHANGE_FILE_BYTES)
+        data = fields.versioned(content, "list of replaced directories", _FORMAT_VERSION)
+        return frozenset(fields.texts(data, "names"))
     except StorageError:
         # Looked for afterwards: another cleaner may be through with it just now.
         if storage.exists(path):
             raise
         return None
-    try:
-        data = fields.versioned(content.decode(), "list of replaced directories", _FORMAT_VERSION)
-        return frozenset(fields.texts(data, "names"))
-    except (ConfigurationError, UnicodeDecodeError) as error:
+    except (ConfigurationError, CorruptFileError) as error:
         log.warning("%s is passed over: %s", join(storage.location, path), error)
         return None

@@ -7,14 +7,18 @@ It lies on the tables' storage, so that any worker and any deploy mode sees it. 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import logging
 
 from airflow_provider_acid.acid import exchange
-from airflow_provider_acid.acid.json_fields import as_object, integer
-from airflow_provider_acid.acid.listing import Listing
+from airflow_provider_acid.acid.json_fields import decoded, integer
 from airflow_provider_acid.acid.plan import FORMAT_VERSION, CompactionPlan
 from airflow_provider_acid.acid.result import CompactionResult
-from airflow_provider_acid.filesystem import Storage, Storages, join
+from airflow_provider_acid.compaction.supervision import Supervised
+from airflow_provider_acid.exceptions import AcidError, UnsupportedTableError
+from airflow_provider_acid.filesystem import Storages, join
+from airflow_provider_acid.storages.small_files import EXCHANGE_FILE_BYTES
+
+log = logging.getLogger(__name__)
 
 RUNS_DIRECTORY = "_acid_runs"
 """Must not begin like a staging directory: a later attempt removes those."""
@@ -51,8 +55,18 @@ class RunDirectory:
         self._storage.write_new(exchange.BATCH_FILE, json.dumps(batch).encode())
 
     def put_plan(self, index: int, plan: CompactionPlan) -> None:
-        """Hand item ``index`` to the application."""
-        self._storage.write_new(exchange.item_file(index, exchange.PLAN), plan.to_json().encode())
+        """Hand item ``index`` to the application.
+
+        :raises UnsupportedTableError: the partition has more files than a plan may name.
+        """
+        document = plan.to_json().encode()
+        if len(document) > EXCHANGE_FILE_BYTES:
+            raise UnsupportedTableError(
+                str(plan.entity),
+                f"its plan would have {len(document)} bytes, and {EXCHANGE_FILE_BYTES} are read at most",
+                "compact it by Hive, or merge its files in parts, by minors",
+            )
+        self._storage.write_new(exchange.item_file(index, exchange.PLAN), document)
 
     def put_skip(self, index: int) -> None:
         """Tell the application that there is nothing to merge for item ``index``."""
@@ -64,12 +78,9 @@ class RunDirectory:
         self._storage.write_new(exchange.alive_file(self._beats), b"")
         self._storage.delete([exchange.alive_file(self._beats - 2)])
 
-    def poll(self) -> tuple[dict[int, CompactionResult], dict[int, int]]:
-        """Results that came since the last call, and the bytes done per item.
-
-        :raises ConfigurationError: a result was written by another version of this package.
-        """
-        results: dict[int, CompactionResult] = {}
+    def poll(self) -> tuple[dict[int, CompactionResult | AcidError], dict[int, int]]:
+        """Results that came since the last call, or why they cannot be read, and the bytes done per item."""
+        results: dict[int, CompactionResult | AcidError] = {}
         bytes_done: dict[int, int] = {}
         for file in self._storage.list().files:
             named = exchange.parse_item_file(file.path)
@@ -78,11 +89,25 @@ class RunDirectory:
             self._seen.add(file.path)
             index, kind = named
             if kind == exchange.RESULT:
-                results[index] = CompactionResult.from_json(self._storage.read(file.path).decode())
+                results[index] = self._result(file.path)
             elif kind.startswith("progress."):
-                report = as_object(json.loads(self._storage.read(file.path)), file.path)
-                bytes_done[index] = max(integer(report, "bytes_done"), bytes_done.get(index, 0))
+                bytes_done[index] = max(self._bytes_done(file.path), bytes_done.get(index, 0))
         return results, bytes_done
+
+    def _result(self, path: str) -> CompactionResult | AcidError:
+        try:
+            with Supervised(join(self.location, path)):
+                return CompactionResult.from_json(self._storage.read(path, EXCHANGE_FILE_BYTES))
+        except AcidError as error:
+            return error
+
+    def _bytes_done(self, path: str) -> int:
+        """What a report says; 0 where it cannot be understood, for nothing depends on it."""
+        try:
+            return integer(decoded(self._storage.read(path), path), "bytes_done")
+        except AcidError as error:
+            log.warning("A report of progress is passed over: %s", error)
+            return 0
 
     def remove(self) -> None:
         """Remove the run's files; the directory of all runs goes too when this was the last."""
@@ -93,40 +118,3 @@ class RunDirectory:
         runs = self._parent.list(RUNS_DIRECTORY)
         if not runs.directories and not runs.files:
             self._parent.delete([RUNS_DIRECTORY])
-
-
-def remove_dead_runs(storages: Storages, parent: str, look: Callable[[], Callable[[str], bool]]) -> None:
-    """Remove run directories whose operator died in the middle of its work.
-
-    :param parent: the directory they were made in.
-    :param look: tells whether the attempt of a token has a living transaction; called after the listing, since
-        whoever handed out a plan had opened its transaction before.
-    """
-    storage = storages.open(parent)
-    if not storage.exists(RUNS_DIRECTORY):
-        return
-    listing = storage.list(RUNS_DIRECTORY)
-    is_alive = look()
-    for run in (name for name in listing.directories if "/" not in name):
-        place = f"{RUNS_DIRECTORY}/{run}"
-        plans, skips, results = _items(listing.below(run))
-        # With all plans done and more to come, the operator may be about to begin the next partition.
-        at_work = bool(plans - results) or len(plans | skips) == _partitions(storage, place)
-        if plans and at_work and not any(is_alive(_attempt(storage, place, item)) for item in plans):
-            storage.delete([place])
-
-
-def _items(listing: Listing) -> tuple[set[int], set[int], set[int]]:
-    named = [item for file in listing.files if (item := exchange.parse_item_file(file.path)) is not None]
-    plans, skips, results = (
-        {item for item, found in named if found == kind} for kind in (exchange.PLAN, exchange.SKIP, exchange.RESULT)
-    )
-    return plans, skips, results
-
-
-def _partitions(storage: Storage, run: str) -> int:
-    return integer(as_object(json.loads(storage.read(f"{run}/{exchange.BATCH_FILE}")), run), "partitions")
-
-
-def _attempt(storage: Storage, run: str, item: int) -> str:
-    return CompactionPlan.from_json(storage.read(f"{run}/{exchange.item_file(item, exchange.PLAN)}").decode()).attempt

@@ -14,9 +14,10 @@ from airflow_provider_acid.acid.exchange import (
 from airflow_provider_acid.acid.plan import CompactionPlan
 from airflow_provider_acid.acid.result import CompactionResult
 from airflow_provider_acid.compaction.staging import REMOVED_PREFIX, FinishedOutput, staging_name
-from airflow_provider_acid.exceptions import ConfigurationError, StorageError
+from airflow_provider_acid.exceptions import ConfigurationError, CorruptFileError, StorageError
 from airflow_provider_acid.filesystem import Storage
 from airflow_provider_acid.metastore.pools import new_token
+from airflow_provider_acid.storages.small_files import EXCHANGE_FILE_BYTES
 
 
 class StagingByRename:
@@ -64,9 +65,9 @@ class StagingByRename:
         """See :meth:`~.store_rules.Staging.sealed_output`."""
         storage = self._storage
         try:
-            plan = CompactionPlan.from_json(storage.read(f"{staging}/{PLAN_FILE}").decode())
-            result = CompactionResult.from_json(storage.read(f"{staging}/{RESULT_FILE}").decode())
-        except (StorageError, ConfigurationError, UnicodeDecodeError):
+            plan = CompactionPlan.from_json(storage.read(f"{staging}/{PLAN_FILE}", EXCHANGE_FILE_BYTES))
+            result = CompactionResult.from_json(storage.read(f"{staging}/{RESULT_FILE}", EXCHANGE_FILE_BYTES))
+        except (StorageError, ConfigurationError, CorruptFileError):
             return None
         if result.error is not None or result.attempt != plan.attempt:
             return None

@@ -32,6 +32,7 @@ from airflow_provider_acid.compaction.snapshot import Snapshot, take_snapshot
 from airflow_provider_acid.compaction.staging import FinishedOutput, open_staging, staging_name
 from airflow_provider_acid.compaction.steps import Step, StepListener, ignore_steps
 from airflow_provider_acid.compaction.store_rules import staging_on
+from airflow_provider_acid.compaction.supervision import Supervised
 from airflow_provider_acid.exceptions import (
     AcidError,
     MetastoreError,
@@ -89,7 +90,8 @@ class Worker:
         """
         pool = RequestPool.new(owner_of(self._identity, str(due.entity)))
         try:
-            return self._begin(due, pool)
+            with Supervised(due.entity):
+                return self._begin(due, pool)
         except RefusedError as error:
             return Outcome(due.entity, OutcomeState.REFUSED, str(error), due.request_id)
         except AcidError as error:
@@ -144,7 +146,8 @@ class Worker:
         self, due: DuePartition, claim: ClaimedCompaction, pool: RequestPool, finished: FinishedOutput | None
     ) -> ActiveCompaction | Outcome:
         try:
-            return self._prepare(due, claim, pool, finished)
+            with Supervised(claim.entity):
+                return self._prepare(due, claim, pool, finished)
         except RefusedError as error:
             self._queue.refuse(claim, str(error))
             return Outcome(claim.entity, OutcomeState.REFUSED, str(error), claim.id)
@@ -165,8 +168,8 @@ class Worker:
             finished = recovered
         transaction = self._transactions(due.entity, str(pool))
         transaction.start()
-        self._on_step(Step.TRANSACTION_OPENED, due.entity)
         try:
+            self._on_step(Step.TRANSACTION_OPENED, due.entity)
             return self._plan(due, claim, transaction, pool, finished)
         except BaseException:
             transaction.close()

@@ -163,8 +163,8 @@ def from_lines(data: bytes) -> list[HistoryRecord]:
     records = []
     for line in data.splitlines():
         try:
-            records.append(HistoryRecord.from_json(fields.as_object(json.loads(line), "record")))
-        except (ValueError, ConfigurationError):
+            records.append(HistoryRecord.from_json(fields.decoded(line, "record")))
+        except ConfigurationError:
             continue
     return records
 

@@ -30,6 +30,7 @@ from airflow_provider_acid.health.files import (
     now_ms,
 )
 from airflow_provider_acid.health.history import HistoryRecord, RecordKind, from_lines
+from airflow_provider_acid.storages.small_files import EXCHANGE_FILE_BYTES
 
 REFRESH_SECONDS = 5.0
 """Time between two listings of the location, however many people look at the page."""
@@ -143,7 +144,7 @@ class HealthReader:
                 continue
             known = self._records.get(path)
             try:
-                records[path] = from_lines(storage.read(path)) if known is None else known
+                records[path] = from_lines(storage.read(path, EXCHANGE_FILE_BYTES)) if known is None else known
             except AcidError:
                 continue  # merged into another file, which the next refresh finds
         return records

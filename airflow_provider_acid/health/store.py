@@ -27,6 +27,7 @@ from airflow_provider_acid.health.files import (
     table_file,
 )
 from airflow_provider_acid.health.history import HistoryRecord, from_lines, to_lines
+from airflow_provider_acid.storages.small_files import EXCHANGE_FILE_BYTES
 
 MILLISECONDS_PER_DAY = 86_400_000
 
@@ -95,9 +96,10 @@ class HealthStore:
 
     def _merge(self, day: date, paths: Sequence[str]) -> None:
         try:
-            records = {record.id: record for path in paths for record in from_lines(self._storage.read(path))}
+            contents = [self._storage.read(path, EXCHANGE_FILE_BYTES) for path in paths]
         except AcidError:
             return  # somebody else is merging the same day
+        records = {record.id: record for content in contents for record in from_lines(content)}
         self._write_history(day, sorted(records.values(), key=lambda record: record.ended_ms))
         self._storage.delete(paths)
 

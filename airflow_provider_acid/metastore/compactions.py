@@ -16,8 +16,15 @@ from airflow_provider_acid.metastore.values import CompactionInfo, CompactionRow
 HADOOP_JOB_ID_LENGTH = 32
 """Width of the column that keeps the job id."""
 
-_TYPE_NUMBERS = {CompactionType.MINOR.value: 1, CompactionType.MAJOR.value: 2, "rebalance": 3, "abort_txn_cleanup": 4}
+_TYPE_NUMBERS = {
+    CompactionType.MINOR.value: 1,
+    CompactionType.MAJOR.value: 2,
+    "rebalance": 3,
+    "abort_txn_cleanup": 4,
+    "smart_optimize": 5,
+}
 _TYPE_NAMES = {number: name for name, number in _TYPE_NUMBERS.items()}
+_UNKNOWN_TYPE = "type "
 
 _STATE_CODES = {
     CompactionState.INITIATED: "i",
@@ -157,7 +164,7 @@ class CompactionCalls(MetastoreConnection):
 
     def _send(self, method: structs.Method, info: CompactionInfo, *arguments: object) -> None:
         subject = f"compaction {info.id} of {info.entity}"
-        self._invoke(subject, method, _info_struct(info), *arguments, repeatable=False)
+        self._invoke(subject, method, info_struct(info), *arguments, repeatable=False)
 
 
 def _positive(value: int | None) -> int | None:
@@ -170,12 +177,23 @@ def _pool(name: str | None) -> str | None:
     return None if name == "default" else name or None
 
 
+def _type_name(number: int | None) -> str:
+    """A request's type; a newer server's own keeps its number, so that its row can be sent back as it came."""
+    return _TYPE_NAMES.get(number or 0, f"{_UNKNOWN_TYPE}{number}")
+
+
+def _type_number(name: str) -> int | None:
+    """The number behind :func:`_type_name`; None where the server sent none."""
+    number = name.removeprefix(_UNKNOWN_TYPE)
+    return _TYPE_NUMBERS.get(name) or (int(number) if number.isdecimal() else None)
+
+
 def row_of(element: structs.Struct) -> CompactionRow:
     """The row that SHOW COMPACTIONS describes."""
     return CompactionRow(
         id=element.id or 0,
         entity=Entity(element.database, element.table, element.partition or None),
-        type=_TYPE_NAMES.get(element.type, f"type {element.type}"),
+        type=_type_name(element.type),
         state=CompactionState.from_show_text(element.state),
         worker_id=element.worker_id or None,
         pool=_pool(element.pool),
@@ -197,7 +215,7 @@ def _info(info: structs.Struct) -> CompactionInfo:
     return CompactionInfo(
         id=info.id,
         entity=Entity(info.database, info.table, info.partition or None),
-        type=_TYPE_NAMES.get(info.type, f"type {info.type}"),
+        type=_type_name(info.type),
         worker_id=info.worker_id or None,
         pool=info.pool or None,
         properties=info.properties,
@@ -208,13 +226,14 @@ def _info(info: structs.Struct) -> CompactionInfo:
     )
 
 
-def _info_struct(info: CompactionInfo) -> structs.CompactionInfoStruct:
+def info_struct(info: CompactionInfo) -> structs.CompactionInfoStruct:
+    """A row in the form in which the server wants it back."""
     return structs.CompactionInfoStruct(
         id=info.id,
         database=info.entity.database,
         table=info.entity.table,
         partition=info.entity.partition,
-        type=_TYPE_NUMBERS[info.type],
+        type=_type_number(info.type),
         run_as=info.run_as,
         properties=info.properties,
         worker_id=info.worker_id,

@@ -6,6 +6,9 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from airflow_provider_acid.acid.json_fields import decoded
+from airflow_provider_acid.exceptions import ConfigurationError
+
 NOTES_BYTES = 2048
 """Width of CQ_META_INFO on MySQL; PostgreSQL has no limit of its own."""
 
@@ -50,10 +53,10 @@ class RowNotes:
     def parse(cls, stored: bytes | None) -> RowNotes:
         """The notes in a column; empty ones where it holds nothing, or nothing of ours."""
         try:
-            data = json.loads((stored or b"").decode())
-        except ValueError:
+            data = decoded(stored or b"", "notes")
+        except ConfigurationError:
             return cls()
-        if not isinstance(data, dict) or data.get(FORMAT) != FORMAT_NUMBER:
+        if data.get(FORMAT) != FORMAT_NUMBER:
             return cls()
         return cls(
             pool=_text(data, "pool"),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 
-from sqlalchemy import update
+from sqlalchemy import func, or_, update
 from sqlalchemy.engine import Connection
 from sqlalchemy.sql.elements import ColumnElement
 
-from airflow_provider_acid.metastore.database import MetastoreDatabase
+from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.metastore.database import HiveTable, MetastoreDatabase
 from airflow_provider_acid.metastore.row_notes import RowNotes
 from airflow_provider_acid.metastore.sql_history import move_to_history
 from airflow_provider_acid.metastore.stored_rows import FIELDS, INITIATED, StoredRow, stored_rows
@@ -64,16 +65,39 @@ class RowStore:
         found = self.rows(id)
         return found[0] if found else None
 
-    def rows(self, id: int | None = None) -> list[StoredRow]:
-        """Rows of queue and history, by id: all, or the one of that id."""
+    def rows(
+        self, id: int | None = None, entity: Entity | None = None, live_states: Collection[str] = ()
+    ) -> list[StoredRow]:
+        """Rows of queue and history, by id.
+
+        :param id: only the one of that id.
+        :param entity: only those of this table or partition.
+        :param live_states: only those of the queue, in one of these states; both sorts of rows where empty.
+        """
+        places = ((self._queue, "CQ_"), (self._history, "CC_"))
 
         def look(connection: Connection) -> dict[int, StoredRow]:
             found = {}
             # The queue first: a row that moves meanwhile is seen twice, and counts as history, but is never missed.
-            for table, prefix in ((self._queue, "CQ_"), (self._history, "CC_")):
-                conditions = [] if id is None else [table[prefix + "ID"] == id]
+            for table, prefix in places[:1] if live_states else places:
+                conditions = _conditions(table, prefix, id, entity, live_states)
                 found.update({row.id: row for row in stored_rows(connection, table, prefix, *conditions)})
             return found
 
         rows = self._database.read("compactions" if id is None else f"compaction {id}", look)
         return [rows[id] for id in sorted(rows)]
+
+
+def _conditions(
+    table: HiveTable, prefix: str, id: int | None, entity: Entity | None, states: Collection[str]
+) -> Iterator[ColumnElement[bool]]:
+    if id is not None:
+        yield table[prefix + "ID"] == id
+    if states:
+        yield table[prefix + "STATE"].in_(states)
+    if entity is not None:
+        partition = table[prefix + "PARTITION"]
+        yield func.lower(table[prefix + "DATABASE"]) == entity.database
+        yield func.lower(table[prefix + "TABLE"]) == entity.table
+        # A database that ignores case finds more, which the caller sorts out.
+        yield or_(partition.is_(None), partition == "") if entity.partition is None else partition == entity.partition

@@ -32,6 +32,7 @@ from airflow_provider_acid.metastore.stored_rows import (
     ENQUEUED_PROPERTY,
     FAILED,
     INITIATED,
+    LETTERS,
     POOL_PROPERTY,
     SUCCEEDED,
     WORKING,
@@ -183,7 +184,8 @@ class SqlCompactionQueue:
         self, entity: Entity | None = None, state: CompactionState | None = None, pool: str | None = None
     ) -> list[CompactionRow]:
         """See :meth:`~.queue.CompactionQueue.rows`."""
-        rows = [found.row() for found in self._store.rows()]
+        live_states = () if state is None else LETTERS.get(state, ())
+        rows = [found.row() for found in self._store.rows(entity=entity, live_states=live_states)]
         return [
             row
             for row in rows

@@ -50,6 +50,13 @@ _STATES = {
     FAILED: CompactionState.FAILED,
     "a": CompactionState.DID_NOT_INITIATE,
 }
+LETTERS = {
+    CompactionState.INITIATED: (INITIATED,),
+    CompactionState.WORKING: (WORKING,),
+    CompactionState.READY_FOR_CLEANING: (READY, WORKING),
+}
+"""Which stored states a row of the queue may be in that is in this one; see :meth:`StoredRow.row`."""
+
 _TYPES = {"a": "major", "i": "minor"}
 
 

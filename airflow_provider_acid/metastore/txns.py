@@ -94,7 +94,7 @@ class TransactionCalls(MetastoreConnection):
         """
         answer = self._open_txns_info()
         agents = {lock.txn_id: lock.agent_info for lock in self.show_locks()} if answer.open_txns else {}
-        return sorted((_txn(info, agents.get(info.id)) for info in answer.open_txns), key=lambda txn: txn.id)
+        return sorted((txn_of(info, agents.get(info.id)) for info in answer.open_txns), key=lambda txn: txn.id)
 
     def _open_txns_info(self) -> Any:
         """The server's answer, asked for again after a while where it breaks off.
@@ -234,7 +234,7 @@ class TransactionCalls(MetastoreConnection):
         request = ttypes.LockRequest(
             component=[component], txnid=txn_id, user=self.user, hostname=socket.gethostname(), agentInfo=agent_info
         )
-        return _lock_answer(self._invoke(f"lock on {entity}", structs.LOCK, request, repeatable=False))
+        return lock_answer(self._invoke(f"lock on {entity}", structs.LOCK, request, repeatable=False))
 
     def check_lock(self, lock_id: int, txn_id: int | None = None) -> LockAnswer:
         """Ask again for a lock that was waiting.
@@ -242,7 +242,7 @@ class TransactionCalls(MetastoreConnection):
         :raises OwnershipLostError: the lock or its transaction is gone.
         """
         request = ttypes.CheckLockRequest(lockid=lock_id, txnid=txn_id)
-        return _lock_answer(self._invoke(f"lock {lock_id}", structs.CHECK_LOCK, request, repeatable=True))
+        return lock_answer(self._invoke(f"lock {lock_id}", structs.CHECK_LOCK, request, repeatable=True))
 
     def show_locks(self, entity: Entity | None = None) -> list[LockInfo]:
         """Locks held or waited for: all, or those that touch ``entity``.
@@ -253,7 +253,7 @@ class TransactionCalls(MetastoreConnection):
         answer = self._call(
             f"locks on {entity or 'anything'}", lambda thrift: thrift.show_locks(request), repeatable=True
         )
-        locks = [_lock(lock) for lock in answer.locks or ()]
+        locks = [lock_of(lock) for lock in answer.locks or ()]
         return [lock for lock in locks if entity is None or lock.touches(entity)]
 
     def _open_txn(self, txn_type: int, agent_info: str = AGENT) -> int:
@@ -306,10 +306,12 @@ def _write_ids(table: structs.TableValidWriteIds) -> TableWriteIds:
     )
 
 
-def _txn(info: ttypes.TxnInfo, agent_of_lock: str | None) -> TxnInfo:
+def txn_of(info: ttypes.TxnInfo, agent_of_lock: str | None) -> TxnInfo:
+    """A transaction as the server lists it; a lock of it may tell more of its agent."""
     return TxnInfo(
         id=info.id,
-        state=_TXN_STATES[info.state],
+        # A state of a newer server: as long as it is listed, it may hold something.
+        state=_TXN_STATES.get(info.state, TxnState.OPEN),
         user=info.user,
         host=info.hostname,
         agent_info=agent_of_lock if info.agentInfo in (None, _UNKNOWN_AGENT) else info.agentInfo,
@@ -318,16 +320,19 @@ def _txn(info: ttypes.TxnInfo, agent_of_lock: str | None) -> TxnInfo:
     )
 
 
-def _lock_answer(answer: structs.LockResponse) -> LockAnswer:
-    return LockAnswer(answer.lock_id, _LOCK_STATES[answer.state], answer.error_message)
+def lock_answer(answer: structs.LockResponse) -> LockAnswer:
+    """The server's word on a lock that was asked for."""
+    return LockAnswer(answer.lock_id, _LOCK_STATES.get(answer.state, LockState.NOT_ACQUIRED), answer.error_message)
 
 
-def _lock(lock: ttypes.ShowLocksResponseElement) -> LockInfo:
+def lock_of(lock: ttypes.ShowLocksResponseElement) -> LockInfo:
+    """A lock as the server lists it."""
     return LockInfo(
         lock_id=lock.lockid,
         database=lock.dbname,
         entity=Entity(lock.dbname, lock.tablename, lock.partname) if lock.tablename else None,
-        state=_LOCK_STATES[lock.state],
+        # A state of a newer server: somebody else may well have it.
+        state=_LOCK_STATES.get(lock.state, LockState.ACQUIRED),
         type=_LOCK_TYPES.get(lock.type, f"type {lock.type}"),
         txn_id=lock.txnid or None,
         user=lock.user,

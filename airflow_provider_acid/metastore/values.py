@@ -252,7 +252,8 @@ class LockAnswer:
 class CompactionRow:
     """A row of the compaction queue or its history, as ``SHOW COMPACTIONS`` reports it.
 
-    :param type: ``major``, ``minor``, ``rebalance`` or ``abort_txn_cleanup``.
+    :param type: ``major``, ``minor``, ``rebalance``, ``abort_txn_cleanup``, ``smart_optimize``, or of a newer
+        server e.g. ``type 6``: a row that is left to whoever made it.
     :param highest_write_id: the compaction's high-water mark; None until recorded. Hive 4.0.1 reports it in the
         field meant for a transaction id while the row is live.
     :param next_txn_id: highest transaction id when the compaction committed, or on Hive 3.1, after it was

@@ -31,6 +31,7 @@ from airflow_provider_acid.storages.libhdfs import close_quietly, connection
 from airflow_provider_acid.storages.options import HdfsOptions
 from airflow_provider_acid.storages.paths import relative_parts
 from airflow_provider_acid.storages.ranged_reader import RangedReader
+from airflow_provider_acid.storages.small_files import SIDE_FILE_BYTES, read_whole
 from airflow_provider_acid.storages.webhdfs import WebHdfsStorage
 
 _LIST_ATTEMPTS = 5
@@ -87,10 +88,10 @@ class ArrowHdfsStorage:
         except UnicodeDecodeError:
             return self._over_http().exists(path)
 
-    def read(self, path: str) -> bytes:
-        """The bytes of a (small) file."""
+    def read(self, path: str, most_bytes: int = SIDE_FILE_BYTES) -> bytes:
+        """The bytes of a small file; see :meth:`~..filesystem.Storage.read`."""
         with self.open_input(path) as file:
-            return file.read()
+            return read_whole(file, f"{self.location}/{path}", most_bytes)
 
     def open_input(self, path: str) -> BinaryIO:
         """A seekable reader of a file; the caller closes it."""

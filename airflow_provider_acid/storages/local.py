@@ -17,6 +17,7 @@ from typing import BinaryIO
 from airflow_provider_acid.acid.listing import FileEntry, Listing
 from airflow_provider_acid.exceptions import NameTakenError, StorageError
 from airflow_provider_acid.storages.paths import relative_parts, split_location
+from airflow_provider_acid.storages.small_files import SIDE_FILE_BYTES, read_whole
 
 _NO_HARD_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EINVAL})
 
@@ -50,11 +51,11 @@ class LocalStorage:
         except OSError as error:
             raise _storage_error(place, "cannot be looked at", error) from error
 
-    def read(self, path: str) -> bytes:
-        """The bytes of a (small) file."""
+    def read(self, path: str, most_bytes: int = SIDE_FILE_BYTES) -> bytes:
+        """The bytes of a small file; see :meth:`~..filesystem.Storage.read`."""
         with self.open_input(path) as file:
             try:
-                return file.read()
+                return read_whole(file, f"{self.location}/{path}", most_bytes)
             except OSError as error:
                 raise _storage_error(self._root / path, "cannot be read", error) from error
 

@@ -27,6 +27,7 @@ from airflow_provider_acid.storages.s3_objects import S3Object, S3Objects
 from airflow_provider_acid.storages.s3_options import S3Credentials, S3Options
 from airflow_provider_acid.storages.s3_publication import S3Publication, Step, delete_while, ignore
 from airflow_provider_acid.storages.s3_writing import S3Writing, go_on
+from airflow_provider_acid.storages.small_files import SIDE_FILE_BYTES, read_whole
 
 
 class S3Storage:
@@ -90,10 +91,10 @@ class S3Storage:
             raise arrow_error(self._location.name(key), "cannot be looked at", error) from error
         return True
 
-    def read(self, path: str) -> bytes:
-        """The bytes of a (small) file."""
+    def read(self, path: str, most_bytes: int = SIDE_FILE_BYTES) -> bytes:
+        """The bytes of a small file; see :meth:`~..filesystem.Storage.read`."""
         with self.open_input(path) as file:
-            return file.read()
+            return read_whole(file, f"{self.location}/{path}", most_bytes)
 
     def open_input(self, path: str) -> BinaryIO:
         """A seekable reader of a file; the caller closes it."""

@@ -27,6 +27,7 @@ from airflow_provider_acid.storages.hdfs_location import HdfsLocation
 from airflow_provider_acid.storages.options import HdfsOptions
 from airflow_provider_acid.storages.paths import relative_parts
 from airflow_provider_acid.storages.ranged_reader import RangedReader
+from airflow_provider_acid.storages.small_files import SIDE_FILE_BYTES, read_whole
 from airflow_provider_acid.storages.streamed_file import StreamedFile
 from airflow_provider_acid.storages.webhdfs_calls import FileStatus, RemoteError, name_nodes
 from airflow_provider_acid.storages.webhdfs_session import NoAnswerError
@@ -79,10 +80,10 @@ class WebHdfsStorage:
         """Whether a file or directory of this name exists."""
         return self._status(path, "cannot be looked at") is not None
 
-    def read(self, path: str) -> bytes:
-        """The bytes of a (small) file."""
+    def read(self, path: str, most_bytes: int = SIDE_FILE_BYTES) -> bytes:
+        """The bytes of a small file; see :meth:`~..filesystem.Storage.read`."""
         with self.open_input(path) as file:
-            return file.read()
+            return read_whole(file, f"{self.location}/{path}", most_bytes)
 
     def open_input(self, path: str) -> BinaryIO:
         """A seekable reader of a file; the caller closes it."""

@@ -34,6 +34,7 @@ from airflow_provider_acid.metastore.values import (
     TableInfo,
     TxnInfo,
 )
+from airflow_provider_acid.storages.small_files import SIDE_FILE_BYTES
 from tests.unit.compaction.managed_tables import managed_table
 
 NO_DEMAND = Demand()
@@ -176,7 +177,7 @@ class FakeStorage:
         self._note()
         return self.site.listing(self.location)
 
-    def read(self, path: str) -> bytes:
+    def read(self, path: str, most_bytes: int = SIDE_FILE_BYTES) -> bytes:
         self._note()
         return self.site.content(self.location, path)
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from airflow_provider_acid.compaction.active import ActiveCompaction
 from airflow_provider_acid.compaction.batch import CompactionBatch
-from airflow_provider_acid.compaction.outcomes import OutcomeState
+from airflow_provider_acid.compaction.outcomes import Outcome, OutcomeState
 from airflow_provider_acid.exceptions import MetastoreUnavailableError
+from airflow_provider_acid.spark_jobs import run_directory as job
+from airflow_provider_acid.storages.local import LocalStorage
 from tests.unit.compaction.batch_setting import PATIENCE_SECONDS, Setting, Transaction, messages, result_of
 
 
@@ -188,3 +192,57 @@ def test_an_error_that_is_no_partitions_own_is_raised_after_everything_was_given
     with pytest.raises(MetastoreUnavailableError, match="does not answer"):
         batch.join()
     assert setting.worker.ended == ["a"]
+
+
+@pytest.mark.parametrize("step", ["begin", "finish", "resume", "keep"])
+def test_what_nobody_foresaw_at_one_step_of_one_partition_ends_that_partition_alone(
+    setting: Setting, step: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Seen: a RecursionError of one odd file ended a batch of fifty."""
+    setting.worker.looks_at_lock = {"odd": 3} if step == "resume" else {}
+    done = getattr(setting.worker, step)
+
+    def fail_at_odd(subject: Any, *others: Any) -> object:
+        if getattr(subject, "active", subject).entity.table == "odd":
+            raise RecursionError("maximum recursion depth exceeded")
+        return done(subject, *others)
+
+    monkeypatch.setattr(setting.worker, step, fail_at_odd)
+    batch = setting.batch("a", "odd", "b", max_active=2)
+    run = batch.wait_until_planned()
+    assert run is not None
+    setting.answer(run, result_of)
+    batch.application_ended()
+    assert states(batch) == {"a": "compacted", "odd": "failed", "b": "compacted"}
+    assert "maximum recursion depth exceeded" in messages(batch)["odd"]
+    assert any(record.exc_info for record in caplog.records)
+
+
+def test_a_result_that_cannot_be_understood_ends_its_partition_alone(setting: Setting) -> None:
+    batch = setting.batch("odd", "a", max_active=2)
+    run = batch.wait_until_planned()
+    assert run is not None
+    storage = LocalStorage(run.location)
+    storage.write_new("0000.result.json", b"[" * 200_000)
+    application = job.RunDirectory(storage)
+    application.write_result(1, result_of(application.plan(1)))
+    batch.application_ended()
+    assert states(batch) == {"odd": "failed", "a": "compacted"}
+    assert "is nested too deep" in messages(batch)["odd"]
+
+
+def test_the_error_of_giving_one_partition_up_is_its_own_too(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
+    abandon = setting.worker.abandon
+
+    def fail_at_a(active: ActiveCompaction, message: str) -> Outcome:
+        if active.entity.table == "a":
+            raise KeyError("type 5")
+        return abandon(active, message)
+
+    monkeypatch.setattr(setting.worker, "abandon", fail_at_a)
+    batch = setting.batch("a", "b", max_active=2)
+    batch.wait_until_planned()
+    batch.application_ended()
+    found = messages(batch)
+    assert "KeyError: 'type 5'" in found["a"]
+    assert found["b"] == "the Spark application ended without a result for this partition"

@@ -303,14 +303,35 @@ def test_a_table_with_a_threshold_that_is_no_number_is_skipped_unless_it_is_name
         site.evaluate("d.t")
 
 
-def test_a_defect_in_a_thread_is_not_taken_for_an_odd_partition() -> None:
+@pytest.mark.parametrize("error", [ZeroDivisionError("no"), KeyError("type 5"), RecursionError("deep"), MemoryError()])
+def test_what_nobody_foresaw_is_refused_at_its_partition_with_its_traceback_and_the_others_are_evaluated(
+    error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
     def fail(location: str) -> Listing:
-        raise ZeroDivisionError
+        if number_of(location) == 7:
+            raise error
+        return deltas(3)
 
-    site = EvaluatedTables({"t": 50}, FakeStorages(listing=fail))
-    with pytest.raises(ZeroDivisionError):
-        site.evaluate()
+    found = EvaluatedTables({"t": 50}, FakeStorages(listing=fail)).evaluate()
+    assert [item.entity for item in found.evaluated] == [entity("t", number) for number in range(50) if number != 7]
+    assert [type(error).__name__ in reason for reason in found.refused] == [True]
+    assert [record.exc_info[1] for record in caplog.records if record.exc_info] == [error]
     assert looking_threads() == []
+
+
+@pytest.mark.parametrize("call", ["get_table", "get_partition_names", "get_partitions"])
+def test_what_nobody_foresaw_of_one_table_keeps_no_other_from_being_evaluated(call: str) -> None:
+    site = EvaluatedTables({"odd": 5, "t": 5}, FakeStorages())
+    odd = iter([KeyError("type 5")])
+
+    def fail_once(name: str) -> None:
+        if name == call and (error := next(odd, None)) is not None:
+            raise error
+
+    site.client.on_call = fail_once
+    found = site.evaluate()
+    assert [item.entity for item in found.evaluated] == [entity("t", number) for number in range(5)]
+    assert [reason for reason in found.skipped if "KeyError" in reason]
 
 
 def test_what_was_asked_for_or_failed_twice_or_waits_is_not_looked_at(caplog: pytest.LogCaptureFixture) -> None:

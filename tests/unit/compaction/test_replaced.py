@@ -50,9 +50,9 @@ def test_a_list_that_another_cleaner_removes_just_now_is_none(
 ) -> None:
     read = LocalStorage.read
 
-    def read_too_late(self: LocalStorage, path: str) -> bytes:
+    def read_too_late(self: LocalStorage, path: str, most_bytes: int) -> bytes:
         shutil.rmtree(tmp_path / STAGING)
-        return read(self, path)
+        return read(self, path, most_bytes)
 
     write_replaced(storage, STAGING, ["delta_0000001_0000001"])
     monkeypatch.setattr(LocalStorage, "read", read_too_late)

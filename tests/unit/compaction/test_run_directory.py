@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.result import CompactionResult
-from airflow_provider_acid.compaction.run_directory import RUNS_DIRECTORY, RunDirectory, remove_dead_runs
+from airflow_provider_acid.compaction.run_directory import RUNS_DIRECTORY, RunDirectory
 from airflow_provider_acid.compaction.staging import staging_tokens
 from airflow_provider_acid.exceptions import ConfigurationError, NameTakenError
 from airflow_provider_acid.filesystem import Storages
@@ -70,10 +69,29 @@ def test_a_word_is_given_once(run: RunDirectory) -> None:
         run.put_skip(1)
 
 
-def test_a_result_of_another_version_is_refused(run: RunDirectory) -> None:
-    (Path(run.location) / "0000.result.json").write_text(json.dumps({"format_version": 99}))
-    with pytest.raises(ConfigurationError, match="format version 99"):
-        run.poll()
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (json.dumps({"format_version": 99}).encode(), "format version 99"),
+        (b"\xff\xfe", "is not JSON"),
+        (b"[" * 200_000, "is nested too deep"),
+        (b"[]", "expected an object, found list"),
+    ],
+)
+def test_a_result_that_cannot_be_understood_is_its_items_error_and_the_others_come(
+    run: RunDirectory, application: job.RunDirectory, content: bytes, reason: str
+) -> None:
+    (Path(run.location) / "0000.result.json").write_bytes(content)
+    application.write_result(1, RESULT)
+    results, _ = run.poll()
+    assert results[1] == RESULT
+    assert isinstance(results[0], ConfigurationError)
+    assert reason in str(results[0])
+
+
+def test_a_report_of_progress_that_cannot_be_understood_is_passed_over(run: RunDirectory) -> None:
+    (Path(run.location) / "0000.progress.1").write_bytes(b"{")
+    assert run.poll() == ({}, {0: 0})
 
 
 def test_the_last_run_takes_the_directory_of_all_runs_away(tmp_path: Path) -> None:
@@ -105,49 +123,3 @@ def test_where_the_directory_of_all_runs_went_with_the_last_nothing_is_deleted_b
 def test_a_run_directory_is_hidden_and_never_taken_for_staging(run: RunDirectory, tmp_path: Path) -> None:
     assert RUNS_DIRECTORY.startswith("_")
     assert staging_tokens(LocalStorage(str(tmp_path)).list()) == ()
-
-
-def runs_of(tmp_path: Path) -> list[str]:
-    folder = tmp_path / RUNS_DIRECTORY
-    return sorted(path.name for path in folder.iterdir()) if folder.exists() else []
-
-
-@pytest.mark.parametrize(
-    ("plans", "results", "alive", "left"),
-    [
-        (["a"], [], set(), []),
-        (["a"], [], {"a"}, ["run-1"]),
-        (["a", "b"], [], {"b"}, ["run-1"]),
-        (["a", "b"], [1], {"b"}, ["run-1"]),
-        (["a"], [0], set(), ["run-1"]),
-        (["a", "b", "c"], [0, 1, 2], set(), []),
-        (["a", "b", "c"], [0, 1, 2], {"c"}, ["run-1"]),
-        ([], [], set(), ["run-1"]),
-    ],
-    ids=[
-        "its only attempt is dead",
-        "its only attempt lives",
-        "one of its attempts lives",
-        "the one that lives has its result already",
-        "all plans have results: the operator may be about to begin the next partition",
-        "all partitions have results, and the operator died before it published them",
-        "all partitions have results, and the operator is about to publish the last",
-        "nothing is handed out yet",
-    ],
-)
-def test_a_run_is_removed_when_it_has_unfinished_plans_and_none_of_their_attempts_lives(
-    run: RunDirectory, tmp_path: Path, plans: list[str], results: list[int], alive: set[str], left: list[str]
-) -> None:
-    partition = Partition(tmp_path / "t")
-    partition.write("delta_0000001_0000001", [insert(1, 0, 1)])
-    for item, token in enumerate(plans):
-        run.put_plan(item, replace(partition.plan(), attempt=token))
-    for item in results:
-        job.RunDirectory(LocalStorage(run.location)).write_result(item, RESULT)
-    remove_dead_runs(Storages(), str(tmp_path), lambda: alive.__contains__)
-    assert runs_of(tmp_path) == left
-
-
-def test_where_no_run_ever_was_nothing_is_removed_and_nothing_fails(tmp_path: Path) -> None:
-    remove_dead_runs(Storages(), str(tmp_path), lambda: lambda token: False)
-    assert runs_of(tmp_path) == []

@@ -12,7 +12,7 @@ import pytest
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.listing import FileEntry, Listing
-from airflow_provider_acid.exceptions import StorageError
+from airflow_provider_acid.exceptions import MetastoreUnavailableError, StorageError
 from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.health import recorder, recording
 from airflow_provider_acid.health.files import newest_files
@@ -223,7 +223,8 @@ def test_a_silent_store_is_waited_for_no_longer_than_said(
 
 def test_an_evaluation_that_fails_publishes_nothing(tmp_path: Path) -> None:
     site = EvaluatedTables({"t": 5}, FakeStorages())
-    site.client.on_call = lambda name: (_ for _ in ()).throw(KeyError("x")) if name == "get_partitions" else None
-    with pytest.raises(KeyError):
+    silent = MetastoreUnavailableError("metastore", "does not answer", "start it")
+    site.client.on_call = lambda name: (_ for _ in ()).throw(silent) if name == "get_partitions" else None
+    with pytest.raises(MetastoreUnavailableError):
         evaluate(site, tmp_path)
     assert not (tmp_path / "health").exists()

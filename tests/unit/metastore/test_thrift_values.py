@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from hmsclient.genthrift.hive_metastore import ttypes
 from thrift.protocol.TBinaryProtocol import TBinaryProtocol
 from thrift.transport.TTransport import TMemoryBuffer
 
@@ -10,8 +11,9 @@ from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.exceptions import MetastoreError
 from airflow_provider_acid.metastore import structs
 from airflow_provider_acid.metastore.catalog import partition_values
-from airflow_provider_acid.metastore.compactions import row_of
-from airflow_provider_acid.metastore.txns import duration_seconds, split_by_bits
+from airflow_provider_acid.metastore.compactions import info_struct, row_of
+from airflow_provider_acid.metastore.txns import duration_seconds, lock_answer, lock_of, split_by_bits, txn_of
+from airflow_provider_acid.metastore.values import CompactionInfo, CompactionState, LockState, TxnState
 
 
 @pytest.mark.parametrize(
@@ -69,6 +71,36 @@ def test_a_time_setting_that_is_none(text: str) -> None:
 def test_the_high_water_mark_is_field_24_else_field_9(fields: dict[str, int], highest_write_id: int | None) -> None:
     element = structs.ShowCompactResponseElement(id=1, database="d", table="t", type=2, state="working", **fields)
     assert row_of(element).highest_write_id == highest_write_id
+
+
+@pytest.mark.parametrize(
+    ("number", "name"), [(1, "minor"), (2, "major"), (3, "rebalance"), (5, "smart_optimize"), (77, "type 77")]
+)
+def test_a_request_of_any_type_is_read_and_sent_back_as_it_came(number: int, name: str) -> None:
+    """Hive 4.1 knows a fifth type; seen: KeyError: 'type 5'."""
+    element = structs.ShowCompactResponseElement(id=1, database="d", table="t", type=number, state="working")
+    row = row_of(element)
+    assert row.type == name
+    assert info_struct(CompactionInfo.of_row(row)).type == number
+
+
+@pytest.mark.parametrize("state", [None, "", "dancing"])
+def test_a_request_in_a_state_that_nobody_knows_is_neither_history_nor_anybodys_to_change(state: str | None) -> None:
+    row = row_of(structs.ShowCompactResponseElement(id=1, database="d", table="t", type=2, state=state))
+    assert row.state is CompactionState.UNKNOWN
+    assert not row.state.is_terminal
+    assert not row.waits_to_be_cleaned
+
+
+def test_a_transaction_or_lock_in_a_state_that_nobody_knows_counts_as_held_by_somebody() -> None:
+    """Where not, a cleaner would delete what it reads."""
+    txn = txn_of(ttypes.TxnInfo(id=7, state=99, user="u", hostname="h"), None)
+    lock = lock_of(ttypes.ShowLocksResponseElement(lockid=1, dbname="d", tablename="t", state=99, type=99, txnid=7))
+    assert (txn.state, lock.state) == (TxnState.OPEN, LockState.ACQUIRED)
+
+
+def test_a_lock_that_was_granted_in_a_way_that_nobody_knows_is_not_ours() -> None:
+    assert lock_answer(structs.LockResponse(lock_id=1, state=99)).state is LockState.NOT_ACQUIRED
 
 
 def test_what_the_database_holds_no_value_for_is_none() -> None:

@@ -1,0 +1,123 @@
+"""What one partition of a batch costs the metastore and the storage does not grow with the batch or the site's past."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.plan import FORMAT_VERSION, CompactionType
+from airflow_provider_acid.compaction.outcomes import OutcomeState
+from airflow_provider_acid.compaction.run_directory import RUNS_DIRECTORY
+from airflow_provider_acid.metastore import row_store, structs
+from airflow_provider_acid.metastore.connection import MetastoreConnection
+from airflow_provider_acid.metastore.pools import RequestPool, owner_of
+from airflow_provider_acid.metastore.stored_rows import stored_rows
+from airflow_provider_acid.metastore.values import CompactionState
+from airflow_provider_acid.storages.local import LocalStorage
+from tests.integration.compaction_site import ON_BOTH_METASTORES, AcidTable, Site
+from tests.integration.played_batch import play
+
+PAST = 20
+"""Compactions of other partitions on record."""
+
+
+class Costs:
+    """Counts what the queue answers, and which files are read."""
+
+    def __init__(self) -> None:
+        self.answers: list[int] = []
+        self.read: list[str] = []
+
+    def taken(self) -> tuple[list[int], list[str]]:
+        taken = (self.answers, self.read)
+        self.answers, self.read = [], []
+        return taken
+
+
+@pytest.fixture
+def costs(monkeypatch: pytest.MonkeyPatch) -> Costs:
+    counted = Costs()
+    invoke, rows, read = MetastoreConnection._invoke, stored_rows, LocalStorage.read
+
+    def counting_invoke(
+        self: MetastoreConnection, subject: str, method: structs.Method, *others: Any, **more: Any
+    ) -> Any:
+        answer = invoke(self, subject, method, *others, **more)
+        if method is structs.SHOW_COMPACT:
+            counted.answers.append(len(answer.compactions))
+        return answer
+
+    def counting_rows(*arguments: Any) -> Any:
+        found = rows(*arguments)
+        counted.answers.append(len(found))
+        return found
+
+    def counting_read(self: LocalStorage, path: str, *more: Any) -> bytes:
+        counted.read.append(path)
+        return read(self, path, *more)
+
+    monkeypatch.setattr(MetastoreConnection, "_invoke", counting_invoke)
+    monkeypatch.setattr(row_store, stored_rows.__name__, counting_rows)
+    monkeypatch.setattr(LocalStorage, "read", counting_read)
+    return counted
+
+
+def dead_run(table: AcidTable, plans: int) -> Path:
+    """The run directory of an operator that died: as many plans of attempts that nobody knows any more."""
+    run = table.folder() / RUNS_DIRECTORY / "dead"
+    run.mkdir(parents=True)
+    (run / "batch.json").write_text(json.dumps({"format_version": FORMAT_VERSION, "partitions": 2 * plans}))
+    for item in range(plans):
+        plan = {"format_version": FORMAT_VERSION, "attempt": f"{item:016x}"}
+        (run / f"{item:04d}.plan.json").write_text(json.dumps(plan))
+    return run
+
+
+@ON_BOTH_METASTORES
+def test_a_batch_looks_for_dead_runs_once_and_reads_no_plan_of_its_own(site: Site, costs: Costs) -> None:
+    """Seen: 15,509 plans were read for 200 partitions."""
+    partitions = [f"p={number}" for number in range(4)]
+    table = site.table(partitions=partitions)
+    for partition in partitions:
+        for value in range(2):
+            table.insert(value, partition=partition)
+    run = dead_run(table, plans=3)
+    begun: list[str] = []
+    found = play(site, [table.entity(name) for name in partitions], when_planned=lambda: begun.extend(costs.taken()[1]))
+    assert not run.exists()
+    assert sorted(Path(path).name for path in begun if path.startswith(RUNS_DIRECTORY)) == [
+        "0000.plan.json",
+        "0001.plan.json",
+        "0002.plan.json",
+    ]
+    assert {outcome.state for outcome in found.values()} == {OutcomeState.COMPACTED}
+
+
+@ON_BOTH_METASTORES
+def test_the_queues_answers_for_one_partition_do_not_grow_with_other_partitions_past(site: Site, costs: Costs) -> None:
+    table = site.table(partitions=["p=a", "p=b"])
+    for partition in ("p=a", "p=b"):
+        for value in range(2):
+            table.insert(value, partition=partition)
+
+    def compact_and_clean(partition: str) -> list[int]:
+        costs.taken()
+        assert site.compact(table.entity(partition)).state is OutcomeState.COMPACTED
+        site.look(table.entity(partition))
+        site.clean(table.entity(partition))
+        return costs.taken()[0]
+
+    before = compact_and_clean("p=a")
+    for number in range(PAST):
+        other = Entity(site.database, "other", f"p={number}")
+        pool = str(RequestPool.new(owner_of("other")))
+        site.queue.enqueue(other, CompactionType.MAJOR, pool)
+        claim = site.queue.claim(pool, f"{pool}@there")
+        assert claim is not None
+        site.queue.fail(claim, "for the history")
+    assert len(site.queue.rows(state=CompactionState.FAILED)) >= PAST
+    assert compact_and_clean("p=b") == before

@@ -1,0 +1,84 @@
+"""Files that no writer of Hive makes, beside good partitions: each costs its own partition alone."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_acid.compaction.outcomes import OutcomeState
+from airflow_provider_acid.compaction.run_directory import RUNS_DIRECTORY
+from airflow_provider_acid.compaction.staging import staging_name
+from airflow_provider_acid.metastore.pools import new_token
+from tests.integration.compaction_site import AcidTable, Site
+from tests.integration.played_batch import play
+
+DEEP = b"[" * 200_000
+
+
+def inserts(site: Site, name: str) -> AcidTable:
+    table = site.table(name)
+    for value in range(2):
+        table.insert(value)
+    return table
+
+
+def base_of_nobody(table: AcidTable, metadata: bytes) -> Path:
+    base = table.folder() / "base_0000000"
+    base.mkdir()
+    (base / "_metadata_acid").write_bytes(metadata)
+    return base
+
+
+def test_a_side_file_that_nobody_can_read_refuses_its_partition_and_the_batch_goes_on(site: Site) -> None:
+    good, odd, last = (inserts(site, name) for name in ("good", "odd", "last"))
+    base_of_nobody(odd, DEEP)
+    before = odd.fingerprint()
+    found = play(site, [table.entity() for table in (good, odd, last)], max_active=1)
+    states = {name: outcome.state for name, outcome in found.items()}
+    compacted, refused = OutcomeState.COMPACTED, OutcomeState.REFUSED
+    assert states == {"good": compacted, "odd": refused, "last": compacted}
+    assert "odd/base_0000000/_metadata_acid: holds" in found["odd"].message
+    assert odd.fingerprint() == before
+
+
+def test_a_side_file_of_two_gibibytes_refuses_its_partition_and_the_evaluation_goes_on(site: Site) -> None:
+    good, odd = (inserts(site, name) for name in ("good", "odd"))
+    with (base_of_nobody(odd, b"") / "_metadata_acid").open("wb") as file:
+        file.truncate(2 << 30)
+    found = site.evaluate()
+    assert [item.entity for item in found.due] == [good.entity()]
+    assert ["has 2147483648 bytes" in reason for reason in found.refused] == [True]
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [(b"\xff\xfe", "is not JSON"), (DEEP, "is nested too deep"), (b'{"format_version": 1}', "has format version 1")],
+    ids=["garbage", "deep", "another release's"],
+)
+def test_a_plan_that_a_dead_run_left_and_nobody_understands_is_told_once_and_left_alone(
+    site: Site, caplog: pytest.LogCaptureFixture, content: bytes, reason: str
+) -> None:
+    """Seen: the batch ended with a UnicodeDecodeError; the table failed for ever."""
+    table, other = inserts(site, "t"), inserts(site, "other")
+    run = table.folder() / RUNS_DIRECTORY / "old"
+    run.mkdir(parents=True)
+    (run / "0000.plan.json").write_bytes(content)
+    with caplog.at_level(logging.WARNING):
+        found = play(site, [other.entity(), table.entity()], max_active=1)
+    assert {outcome.state for outcome in found.values()} == {OutcomeState.COMPACTED}
+    told = [record.getMessage() for record in caplog.records if "old/0000.plan.json" in record.getMessage()]
+    assert [reason in message for message in told] == [True]
+    assert (run / "0000.plan.json").read_bytes() == content
+
+
+def test_what_a_dead_attempt_left_and_nobody_understands_is_merged_anew(site: Site) -> None:
+    table = inserts(site, "t")
+    staging = table.folder() / staging_name(new_token())
+    staging.mkdir()
+    for name in ("plan.json", "result.json", "journal.json"):
+        (staging / name).write_bytes(DEEP)
+    assert play(site, [table.entity()])["t"].state is OutcomeState.COMPACTED
+    assert not staging.exists()
+    assert table.values() == [0, 1]

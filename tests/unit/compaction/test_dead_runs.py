@@ -1,0 +1,186 @@
+"""Run directories of operators that died are removed; a look at them costs next to nothing, and never a living run."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.plan import FORMAT_VERSION
+from airflow_provider_acid.acid.result import CompactionResult
+from airflow_provider_acid.compaction.dead_runs import DeadRuns
+from airflow_provider_acid.compaction.run_directory import RUNS_DIRECTORY, RunDirectory
+from airflow_provider_acid.exceptions import StorageError
+from airflow_provider_acid.filesystem import Storages
+from airflow_provider_acid.spark_jobs import run_directory as job
+from airflow_provider_acid.storages.local import LocalStorage
+from tests.unit.spark_jobs.acid_files import Partition, insert
+
+RESULT = CompactionResult("attempt", Entity("db", "t"), "no luck", (), 1.5)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDirectory:
+    return RunDirectory(Storages(), str(tmp_path), "run-1", 3, 42.0)
+
+
+def runs_of(tmp_path: Path) -> list[str]:
+    folder = tmp_path / RUNS_DIRECTORY
+    return sorted(path.name for path in folder.iterdir()) if folder.exists() else []
+
+
+@pytest.mark.parametrize(
+    ("plans", "results", "alive", "left"),
+    [
+        (["a"], [], set(), []),
+        (["a"], [], {"a"}, ["run-1"]),
+        (["a", "b"], [], {"b"}, ["run-1"]),
+        (["a", "b"], [1], {"b"}, ["run-1"]),
+        (["a"], [0], set(), ["run-1"]),
+        (["a", "b", "c"], [0, 1, 2], set(), []),
+        (["a", "b", "c"], [0, 1, 2], {"c"}, ["run-1"]),
+        ([], [], set(), ["run-1"]),
+    ],
+    ids=[
+        "its only attempt is dead",
+        "its only attempt lives",
+        "one of its attempts lives",
+        "the one that lives has its result already",
+        "all plans have results: the operator may be about to begin the next partition",
+        "all partitions have results, and the operator died before it published them",
+        "all partitions have results, and the operator is about to publish the last",
+        "nothing is handed out yet",
+    ],
+)
+def test_a_run_is_removed_when_it_has_unfinished_plans_and_none_of_their_attempts_lives(
+    run: RunDirectory, tmp_path: Path, plans: list[str], results: list[int], alive: set[str], left: list[str]
+) -> None:
+    partition = Partition(tmp_path / "t")
+    partition.write("delta_0000001_0000001", [insert(1, 0, 1)])
+    for item, token in enumerate(plans):
+        run.put_plan(item, replace(partition.plan(), attempt=token))
+    for item in results:
+        job.RunDirectory(LocalStorage(run.location)).write_result(item, RESULT)
+    DeadRuns(Storages(), lambda: alive.__contains__).remove(str(tmp_path))
+    assert runs_of(tmp_path) == left
+
+
+def test_where_no_run_ever_was_nothing_is_removed_and_nothing_fails(tmp_path: Path) -> None:
+    DeadRuns(Storages(), lambda: lambda token: False).remove(str(tmp_path))
+    assert runs_of(tmp_path) == []
+
+
+def others_run(parent: Path, name: str, plans: int, *, partitions: int | None = None, results: int = 0) -> Path:
+    """Plans of attempts that are called by the run and the item."""
+    folder = parent / RUNS_DIRECTORY / name
+    folder.mkdir(parents=True)
+    batch = {"format_version": FORMAT_VERSION, "partitions": 2 * plans if partitions is None else partitions}
+    (folder / "batch.json").write_text(json.dumps(batch))
+    for item in range(plans):
+        plan = {"format_version": FORMAT_VERSION, "attempt": f"{name}-{item}"}
+        (folder / f"{item:04d}.plan.json").write_text(json.dumps(plan))
+    for item in range(results):
+        (folder / f"{item:04d}.result.json").write_text("{}")
+    return folder
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Paths of the files that are read."""
+    found: list[str] = []
+    real = LocalStorage.read
+
+    def reading(storage: LocalStorage, path: str, *most_bytes: int) -> bytes:
+        found.append(path)
+        return real(storage, path, *most_bytes)
+
+    monkeypatch.setattr(LocalStorage, "read", reading)
+    return found
+
+
+def nobody() -> Callable[[str], bool]:
+    return lambda token: False
+
+
+@pytest.mark.parametrize("plans", [10, 100, 1000])
+def test_of_a_living_run_one_plan_is_read_whatever_its_number_and_it_stays(
+    tmp_path: Path, read: list[str], plans: int
+) -> None:
+    """What is merged just now is alive; all before it has its result."""
+    folder = others_run(tmp_path, "living", plans, results=plans - 1)
+    DeadRuns(Storages(), lambda: f"living-{plans - 1}".__eq__).remove(str(tmp_path))
+    assert [Path(path).name for path in read] == [f"{plans - 1:04d}.plan.json"]
+    assert folder.exists()
+
+
+@pytest.mark.parametrize("partitions", [10, 1000])
+def test_a_batch_looks_once_in_each_place_whatever_the_number_of_its_partitions(
+    tmp_path: Path, read: list[str], partitions: int
+) -> None:
+    """Seen: each of its own plans was read at each of its beginnings."""
+    looks: list[int] = []
+
+    def look() -> Callable[[str], bool]:
+        looks.append(1)
+        return lambda token: token.startswith("living")
+
+    dead_runs = DeadRuns(Storages(), look)
+    for place in ("a", "b"):
+        others_run(tmp_path / place, "dead", 5)
+        others_run(tmp_path / place, "living", 5)
+    for number in range(partitions):
+        dead_runs.remove(str(tmp_path / "ab"[number % 2]))
+        others_run(tmp_path / "a", f"own-{number}", 1)
+    assert len(looks) == 2
+    assert len(read) == 2 * (5 + 1)
+    assert not [path for path in read if "own" in path]
+    assert runs_of(tmp_path / "b") == ["living"]
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"\xff\xfe", "is not JSON"),
+        (b"[" * 200_000, "is nested too deep"),
+        (b"", "is not JSON"),
+        (b'{"format_version": 1, "attempt": "a"}', "has format version 1"),
+        (b'{"format_version": 99, "attempt": "a"}', "has format version 99"),
+        (json.dumps({"format_version": FORMAT_VERSION, "attempt": 5}).encode(), "expected a string, found int"),
+    ],
+)
+@pytest.mark.parametrize("file", ["0000.plan.json", "batch.json"])
+def test_a_run_that_nobody_understands_is_left_alone_with_one_warning_that_names_it(
+    tmp_path: Path, file: str, content: bytes, reason: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    odd = others_run(tmp_path, "odd", 1, results=1 if file == "batch.json" else 0)
+    (odd / file).write_bytes(content)
+    others_run(tmp_path, "dead", 1)
+    if b"attempt" in content and file == "batch.json" and b"5" in content:
+        reason = "'partitions': expected an integer"
+    with caplog.at_level(logging.WARNING):
+        DeadRuns(Storages(), nobody).remove(str(tmp_path))
+    assert runs_of(tmp_path) == ["odd"]
+    told = [record.getMessage() for record in caplog.records]
+    assert [reason in message and f"{RUNS_DIRECTORY}/odd" in message for message in told] == [True]
+
+
+@pytest.mark.parametrize("error", [StorageError("x", "permission denied", "ask"), OSError("gone"), KeyError("x")])
+@pytest.mark.parametrize("call", ["list", "read", "delete"])
+def test_a_place_that_cannot_be_looked_at_is_nobodys_failure(
+    tmp_path: Path, call: str, error: Exception, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Another batch may be removing the same run just now."""
+
+    def fail(*arguments: object) -> bytes:
+        raise error
+
+    others_run(tmp_path, "dead", 1)
+    monkeypatch.setattr(LocalStorage, call, fail)
+    DeadRuns(Storages(), nobody).remove(str(tmp_path))
+    assert runs_of(tmp_path) == ["dead"]
+    assert [record.levelname for record in caplog.records if record.exc_info is None] == ["WARNING"]
