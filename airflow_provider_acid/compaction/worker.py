@@ -146,7 +146,7 @@ class Worker:
             self._queue.refuse(claim, str(error))
             return Outcome(claim.entity, OutcomeState.REFUSED, str(error), claim.id)
         except AcidError as error:
-            self._finisher.fail_row(claim, str(error))
+            self._finisher.end_row(claim, error)
             return Outcome(claim.entity, OutcomeState.FAILED, str(error), claim.id)
 
     def _prepare(
