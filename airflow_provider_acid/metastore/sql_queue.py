@@ -94,9 +94,13 @@ class SqlCompactionQueue:
         """
         return self._claim(worker_id, lambda row: row.notes.pool == pool)
 
-    def claim_foreign(self, worker_id: str) -> ClaimedCompaction | None:
-        """See :meth:`~.queue.CompactionQueue.claim_foreign`; a request of a pool is never handed out."""
-        return self._claim(worker_id, lambda row: row.notes.pool is None)
+    def line(self, rows: Iterable[CompactionRow]) -> list[CompactionRow]:
+        """See :meth:`~.queue.CompactionQueue.line`; each is claimed by its id."""
+        return []
+
+    def claim_foreign(self, row: CompactionRow, worker_id: str) -> ClaimedCompaction | None:
+        """See :meth:`~.queue.CompactionQueue.claim_foreign`; a request of a pool is never claimed."""
+        return self._claim(worker_id, lambda waiting: waiting.id == row.id and waiting.notes.pool is None)
 
     def record(self, claim: ClaimedCompaction, highest_write_id: int, txn_id: int, run_as: str) -> ClaimedCompaction:
         """See :meth:`~.queue.CompactionQueue.record`."""

@@ -147,7 +147,7 @@ class FakeRecords:
 
 
 class FakeQueue:
-    """A queue with rows and nothing else."""
+    """A queue with rows and nothing else; on Hive 4 they are handed out one after the other."""
 
     def __init__(self, publishes_by_commit: bool, rows: Iterable[CompactionRow]) -> None:
         self.publishes_by_commit = publishes_by_commit
@@ -155,6 +155,9 @@ class FakeQueue:
 
     def rows(self) -> list[CompactionRow]:
         return self._rows
+
+    def line(self, rows: Iterable[CompactionRow]) -> list[CompactionRow]:
+        return [row for row in rows if row.pool is None] if self.publishes_by_commit else []
 
 
 @dataclass
