@@ -12,7 +12,6 @@ from airflow_provider_acid.compaction.figures import human_bytes
 from airflow_provider_acid.compaction.initiator import Evaluated, Evaluation
 from airflow_provider_acid.compaction.outcomes import DuePartition
 from airflow_provider_acid.compaction.text_table import LINES, text_table
-from airflow_provider_acid.metastore.values import CompactionRow
 
 Line = tuple[int, str]
 """A level of :mod:`logging` and a message."""
@@ -60,7 +59,7 @@ class RunShare:
         )
         if self.left:
             yield logging.INFO, f"{len(self.left)} of those due are left to the next run (budget)"
-        yield from _limited((logging.WARNING, _foreign(row)) for row in found.foreign)
+        yield from _limited((logging.WARNING, str(request)) for request in found.foreign)
         if found.due or all_partitions:
             title = "partitions" if all_partitions else "due"
             for line in text_table(title, HEADER, list(self._rows(all_partitions)), right=NUMBERS):
@@ -112,10 +111,3 @@ def _limited(lines: Iterable[Line]) -> Iterator[Line]:
 
 def _counted(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
-
-
-def _foreign(row: CompactionRow) -> str:
-    return (
-        f"request {row.id} for {row.entity} ({row.type}) was made by somebody else and is not served; "
-        "set serve_foreign_requests to have it carried out"
-    )

@@ -23,7 +23,7 @@ from airflow_provider_acid.compaction.settings import LOCK_QUEUE_SECONDS, Compac
 from airflow_provider_acid.compaction.steps import Step, StepListener
 from airflow_provider_acid.compaction.store_rules import publication_on, staging_on
 from airflow_provider_acid.compaction.supervision import Supervised
-from airflow_provider_acid.exceptions import AcidError, HalfPublishedError, RefusedError
+from airflow_provider_acid.exceptions import AcidError, HalfPublishedError, OwnershipLostError, RefusedError
 from airflow_provider_acid.metastore.queue import ClaimedCompaction, CompactionQueue
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
 
@@ -64,7 +64,7 @@ class Finisher:
         except HalfPublishedError as error:
             return self._settle(active, error)
         except AcidError as error:
-            return self.abandon(active, str(error))
+            return self._give_up(active, error)
         return self._complete_or_settle(active, result)
 
     def resume(self, waiting: Waiting) -> Finished:
@@ -80,7 +80,7 @@ class Finisher:
         except HalfPublishedError as error:
             return self._settle(active, error)
         except AcidError as error:
-            return self.abandon(active, str(error))
+            return self._give_up(active, error)
         return self._complete_or_settle(active, waiting.result)
 
     def _wait(self, waiting: Waiting) -> Finished | None:
@@ -119,11 +119,26 @@ class Finisher:
     def abandon(self, active: ActiveCompaction, message: str) -> Outcome:
         """Give up an unpublished compaction: no source for a rename, no transaction, the row failed."""
         self._withdraw(active)
-        self.fail_row(active.claim, message)
+        self._fail_row(active.claim, message)
         return Outcome(active.entity, OutcomeState.FAILED, message, active.claim.id)
 
-    def fail_row(self, claim: ClaimedCompaction, message: str) -> None:
-        """Move the request to history as failed, if that can be done; recovery does it otherwise."""
+    def _give_up(self, active: ActiveCompaction, error: AcidError) -> Outcome:
+        self._withdraw(active)
+        self.end_row(active.claim, error)
+        return Outcome(active.entity, OutcomeState.FAILED, str(error), active.claim.id)
+
+    def end_row(self, claim: ClaimedCompaction, error: AcidError) -> None:
+        """Move the request to history, if that can be done; recovery does it otherwise.
+
+        As refused where the partition was lost to somebody else, and as failed for every other error: Hive's Initiator
+        gives up a partition that failed twice, and this one did not.
+        """
+        if isinstance(error, OwnershipLostError):
+            self._refuse_row(claim, str(error))
+        else:
+            self._fail_row(claim, str(error))
+
+    def _fail_row(self, claim: ClaimedCompaction, message: str) -> None:
         try:
             with Supervised(claim.entity):
                 self._queue.fail(claim, message)

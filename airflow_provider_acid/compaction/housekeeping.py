@@ -80,11 +80,11 @@ class Housekeeper:
         :raises MetastoreUnavailableError: the metastore does not answer (any more).
         """
         findings = _Findings()
-        rows = rows_by_entity(self._queue, selection)
+        rows = rows_by_entity(self._queue.rows(), selection)
         self._settle(rows, findings)
         self._end_stale_claims(rows, findings)
         self._remove_orphans(selection, findings)
-        rows = rows_by_entity(self._queue, selection)
+        rows = rows_by_entity(self._queue.rows(), selection)
         ready = [row for of_entity in rows.values() for row in of_entity if row.waits_to_be_cleaned]
         self._keep(ready, findings)
         stuck = find_stuck(self._client, self._queue, self._settings, rows)

@@ -32,6 +32,7 @@ from airflow_provider_acid.compaction.looking import NotSeen, Place, Seen, Table
 from airflow_provider_acid.compaction.neighbours import Neighbours
 from airflow_provider_acid.compaction.outcomes import DuePartition
 from airflow_provider_acid.compaction.queue_figures import QueueFigures, queue_figures
+from airflow_provider_acid.compaction.requests_of_others import LeftRequest, MetRequests, meet_requests
 from airflow_provider_acid.compaction.selection import TableSelection
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.snapshot import current_txns
@@ -52,7 +53,6 @@ from airflow_provider_acid.exceptions import (
     UnexpectedError,
 )
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
-from airflow_provider_acid.metastore.pools import RequestPool
 from airflow_provider_acid.metastore.queue import CompactionQueue
 from airflow_provider_acid.metastore.sql_written import WriteRecords
 from airflow_provider_acid.metastore.values import (
@@ -88,7 +88,8 @@ class Evaluated:
 class Evaluation:
     """What one look at a selection of tables gave.
 
-    :param due: partitions to compact now: requests of others, then by what their deltas cost readers, worst first.
+    :param due: partitions to compact now: requests of others by age, then by what their deltas cost readers, worst
+        first.
     :param evaluated: every partition that was looked at, with its figures.
     :param skipped: tables and partitions that were not evaluated or not asked for, each with the reason.
     :param refused: those of them that somebody has to look at: they cannot be compacted, or not be looked at.
@@ -99,7 +100,7 @@ class Evaluation:
     due: tuple[DuePartition, ...] = ()
     evaluated: tuple[Evaluated, ...] = ()
     skipped: tuple[str, ...] = ()
-    foreign: tuple[CompactionRow, ...] = ()
+    foreign: tuple[LeftRequest, ...] = ()
     refused: tuple[str, ...] = ()
     queue: QueueFigures = field(default_factory=QueueFigures)
 
@@ -123,8 +124,6 @@ class _Findings:
     evaluated: list[Evaluated] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
-    foreign: list[CompactionRow] = field(default_factory=list)
-    requested: set[Entity] = field(default_factory=set)
 
     def refuse(self, reason: str) -> None:
         self.skipped.append(reason)
@@ -167,18 +166,20 @@ class Initiator:
             reason instead, and so is every partition that cannot be looked at, also where its storage does not answer.
         """
         findings = _Findings()
-        rows = rows_by_entity(self._queue, selection)
-        self._meet_foreign_requests(rows, findings)
+        every_row = self._queue.rows()
+        rows = rows_by_entity(every_row, selection)
+        others = self._meet_requests(every_row, selection)
+        findings.due += [(math.inf, due) for due in others.due]
         tables = list(self._tables(selection, findings))
         if tables:
-            places = self._places(tables, selection, rows, findings.requested)
+            places = self._places(tables, selection, rows, others.entities)
             self._look_at(places, selection, findings)
-        worst_first = sorted(findings.due, key=lambda item: (-item[0], item[1].entity))
+        worst_first = sorted(findings.due, key=lambda item: (-item[0], item[1].request_id or 0, item[1].entity))
         return Evaluation(
             tuple(due for _, due in worst_first),
             tuple(findings.evaluated),
             tuple(findings.skipped),
-            tuple(findings.foreign),
+            others.left,
             tuple(findings.refused),
             queue_figures(rows, self._client.server_now_ms),
         )
@@ -339,24 +340,15 @@ class Initiator:
             return f"{entity}: request {waiting[0].id} waits to be cleaned, and Hive 3 takes no other meanwhile"
         return None
 
-    def _meet_foreign_requests(self, rows: RowsByEntity, findings: _Findings) -> None:
+    def _meet_requests(self, rows: Sequence[CompactionRow], selection: TableSelection) -> MetRequests:
         """Serve or report every waiting request of others, also for tables that are not evaluated."""
-        for entity, of_entity in rows.items():
-            if self._demand.partition not in (None, entity.partition):
-                continue
-            for row in of_entity:
-                if row.state is CompactionState.INITIATED and RequestPool.parse(row.pool) is None:
-                    findings.requested.add(entity)
-                    self._meet_foreign(row, findings)
 
-    def _meet_foreign(self, row: CompactionRow, findings: _Findings) -> None:
-        servable = row.type in (CompactionType.MAJOR.value, CompactionType.MINOR.value) and row.pool is None
-        if not self._settings.serve_foreign_requests or not servable:
-            findings.foreign.append(row)
-            return
-        reason = f"request {row.id} ({row.type}) made by somebody else"
-        due = DuePartition(row.entity, CompactionType(row.type), reason, row.id)
-        findings.due.append((math.inf, due))
+        def concerns(entity: Entity) -> bool:
+            is_demanded = self._demand.partition in (None, entity.partition)
+            return is_demanded and selection.matches(entity.full_table_name)
+
+        serves = self._settings.serve_foreign_requests
+        return meet_requests(self._client, self._queue, rows, concerns=concerns, serves=serves)
 
     def _possible(
         self, seen: Seen, type: CompactionType, findings: _Findings

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Set
+from collections.abc import Callable, Generator, Iterable, Iterator, Set
 from contextlib import closing
 from fnmatch import fnmatchcase
 
@@ -13,20 +13,22 @@ from airflow_provider_acid.compaction.selection import TableSelection
 from airflow_provider_acid.exceptions import ObjectNotFoundError
 from airflow_provider_acid.metastore.catalog import PARTITIONS_PER_CALL
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
-from airflow_provider_acid.metastore.queue import CompactionQueue
 from airflow_provider_acid.metastore.values import CompactionRow, PartitionInfo, TableInfo
 
 Locations = Generator[tuple[Entity, str, PartitionInfo | None], None, None]
 RowsByEntity = dict[Entity, list[CompactionRow]]
 
 
-def rows_by_entity(queue: CompactionQueue, selection: TableSelection) -> RowsByEntity:
-    """Rows of the queue and its history that belong to tables of a selection, by id within each partition."""
-    rows: RowsByEntity = {}
-    for row in queue.rows():
+def rows_by_entity(rows: Iterable[CompactionRow], selection: TableSelection) -> RowsByEntity:
+    """Those of the queue's rows that belong to tables of a selection, by id within each partition.
+
+    :param rows: by id.
+    """
+    found: RowsByEntity = {}
+    for row in rows:
         if selection.matches(row.entity.full_table_name):
-            rows.setdefault(row.entity, []).append(row)
-    return rows
+            found.setdefault(row.entity, []).append(row)
+    return found
 
 
 def matching_databases(client: AcidMetastoreClient, selection: TableSelection) -> list[str]:

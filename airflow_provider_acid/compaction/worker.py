@@ -27,6 +27,7 @@ from airflow_provider_acid.compaction.neighbours import Neighbours
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
 from airflow_provider_acid.compaction.recovery import Recovery
 from airflow_provider_acid.compaction.replaced import write_replaced
+from airflow_provider_acid.compaction.requests_of_others import in_the_way, servable_facts
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.snapshot import Snapshot, take_snapshot
 from airflow_provider_acid.compaction.staging import FinishedOutput, open_staging, staging_name
@@ -36,6 +37,7 @@ from airflow_provider_acid.compaction.supervision import Supervised
 from airflow_provider_acid.exceptions import (
     AcidError,
     MetastoreError,
+    ObjectNotFoundError,
     OwnershipLostError,
     RefusedError,
     UnsupportedTableError,
@@ -45,6 +47,7 @@ from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.pools import RequestPool, owner_of
 from airflow_provider_acid.metastore.queue import KEEP_SECONDS, ClaimedCompaction, CompactionQueue, NotEnqueued
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
+from airflow_provider_acid.metastore.values import CompactionRow, CompactionState
 
 log = logging.getLogger(__name__)
 
@@ -99,7 +102,7 @@ class Worker:
 
     def _begin(self, due: DuePartition, pool: RequestPool) -> ActiveCompaction | Outcome:
         if due.request_id is not None:
-            return self._begin_foreign(due, pool)
+            return self._begin_foreign(due, due.request_id, pool)
         facts = load_facts(self._client, due.entity)
         if not facts.table.is_transactional or facts.table.is_external:
             check_entity(facts)
@@ -123,24 +126,31 @@ class Worker:
         self._on_step(Step.CLAIMED, due.entity)
         return self._prepare_or_close(due, claim, pool, recovered)
 
-    def _begin_foreign(self, due: DuePartition, pool: RequestPool) -> ActiveCompaction | Outcome:
-        """Serve the oldest request that others made; the queue decides which, and that one is looked at in full."""
-        claim = self._queue.claim_foreign(worker_id(pool, self._host))
-        if claim is None:
-            return self._begin_taken(due, pool)
-        self._on_step(Step.CLAIMED, claim.entity)
-        if claim.id == due.request_id:
-            return self._prepare_or_close(replace(due, entity=claim.entity), claim, pool, None)
-        log.info("Serving request %s (%s) before request %s", claim.id, claim.entity, due.request_id)
-        served = DuePartition(claim.entity, due.type, f"request {claim.id} made by somebody else", claim.id)
-        return self._prepare_or_close(served, claim, pool, None)
-
-    def _begin_taken(self, due: DuePartition, pool: RequestPool) -> ActiveCompaction | Outcome:
-        """The request is taken: by a dead attempt of ours perhaps, which nobody else would put in order."""
-        row = self._queue.row(due.request_id or 0)
+    def _begin_foreign(self, due: DuePartition, request_id: int, pool: RequestPool) -> ActiveCompaction | Outcome:
+        """Serve a request that others made; one that is not ours to do is left as it is."""
+        row = self._queue.row(request_id)
         if row is None or row.state.is_terminal or row.commit_ms is not None:
-            return Outcome(due.entity, OutcomeState.SKIPPED, "the request is no longer waiting", due.request_id)
-        return self._begin(replace(due, request_id=None), pool)
+            return Outcome(due.entity, OutcomeState.SKIPPED, "the request is no longer waiting", request_id)
+        if row.state is not CompactionState.INITIATED:
+            # By a dead attempt of ours perhaps, which nobody else would put in order.
+            return self._begin(replace(due, request_id=None), pool)
+        try:
+            facts = servable_facts(self._client, row)
+            self._neighbours.check(facts.table, facts.partition)
+        except (RefusedError, ObjectNotFoundError) as error:
+            return _left(row, str(error))
+        # Before the claim: where somebody else is in the way, the request stays.
+        recovered = self._recovery.recover(facts, pool)
+        self._on_step(Step.RECOVERED, row.entity)
+        if isinstance(recovered, Outcome):
+            return recovered
+        claim = self._queue.claim_foreign(row, worker_id(pool, self._host))
+        if not isinstance(claim, ClaimedCompaction):
+            _drop(self._settings.storages.open(facts.location), recovered)
+            return _left(row, "it is no longer waiting" if claim is None else in_the_way(claim))
+        self._on_step(Step.CLAIMED, row.entity)
+        served = replace(due, entity=row.entity, type=CompactionType(row.type))
+        return self._prepare_or_close(served, claim, pool, recovered)
 
     def _prepare_or_close(
         self, due: DuePartition, claim: ClaimedCompaction, pool: RequestPool, finished: FinishedOutput | None
@@ -152,20 +162,13 @@ class Worker:
             self._queue.refuse(claim, str(error))
             return Outcome(claim.entity, OutcomeState.REFUSED, str(error), claim.id)
         except AcidError as error:
-            self._finisher.fail_row(claim, str(error))
+            self._finisher.end_row(claim, error)
             return Outcome(claim.entity, OutcomeState.FAILED, str(error), claim.id)
 
     def _prepare(
         self, due: DuePartition, claim: ClaimedCompaction, pool: RequestPool, finished: FinishedOutput | None
     ) -> ActiveCompaction | Outcome:
-        if due.request_id is not None:
-            due = replace(due, type=_servable_type(claim))
-        facts = self._checked_facts(due.entity)
-        if due.request_id is not None:
-            recovered = self._recovery.recover(facts, pool)
-            if isinstance(recovered, Outcome):
-                raise OwnershipLostError(str(due.entity), recovered.message, "try again when that has ended")
-            finished = recovered
+        self._checked_facts(due.entity)
         transaction = self._transactions(due.entity, str(pool))
         transaction.start()
         try:
@@ -356,12 +359,5 @@ def _partition_state(facts: EntityFacts, snapshot: Snapshot) -> PartitionState:
     )
 
 
-def _servable_type(claim: ClaimedCompaction) -> CompactionType:
-    """What the request itself asks for, whatever the sensor saw."""
-    if claim.info.type not in {kind.value for kind in CompactionType}:
-        raise UnsupportedTableError(
-            f"compaction request {claim.id} of {claim.entity}",
-            f"asks for {claim.info.type}, which this release does not do",
-            "ask for a major compaction, or let Hive's own workers carry the request out",
-        )
-    return CompactionType(claim.info.type)
+def _left(row: CompactionRow, reason: str) -> Outcome:
+    return Outcome(row.entity, OutcomeState.SKIPPED, f"request {row.id} is left as it is: {reason}", row.id)

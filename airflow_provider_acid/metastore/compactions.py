@@ -11,6 +11,7 @@ from airflow_provider_acid.acid.plan import CompactionType
 from airflow_provider_acid.exceptions import ConfigurationError
 from airflow_provider_acid.metastore import structs
 from airflow_provider_acid.metastore.connection import MetastoreConnection
+from airflow_provider_acid.metastore.stringable_map import parse_stringable_map
 from airflow_provider_acid.metastore.values import CompactionInfo, CompactionRow, CompactionState
 
 HADOOP_JOB_ID_LENGTH = 32
@@ -103,6 +104,27 @@ class CompactionCalls(MetastoreConnection):
             pool=pool,
         )
         answer = self._invoke(str(entity), structs.COMPACT2, request, repeatable=False)
+        return CompactAnswer(answer.id, answer.state, answer.accepted, answer.error_message)
+
+    def compact_again(self, info: CompactionInfo, initiator_id: str | None) -> CompactAnswer:
+        """Make a request anew that was claimed and ended.
+
+        :param initiator_id: who made it.
+        """
+        claimed = info_struct(info)
+        request = structs.CompactionRequest(
+            database=claimed.database,
+            table=claimed.table,
+            partition=claimed.partition,
+            type=claimed.type,
+            run_as=claimed.run_as,
+            properties=parse_stringable_map(claimed.properties) or None,
+            initiator_id=initiator_id,
+            pool=claimed.pool,
+            bucket_count=claimed.bucket_count,
+            order_by=claimed.order_by,
+        )
+        answer = self._invoke(str(info.entity), structs.COMPACT2, request, repeatable=False)
         return CompactAnswer(answer.id, answer.state, answer.accepted, answer.error_message)
 
     def find_next_compaction(self, worker_id: str, pool: str | None, worker_version: str) -> CompactionInfo | None:
@@ -223,6 +245,8 @@ def _info(info: structs.Struct) -> CompactionInfo:
         highest_write_id=_positive(info.highest_write_id),
         start_ms=_positive(info.start_ms),
         enqueue_ms=_positive(info.enqueue_ms),
+        bucket_count=_positive(info.bucket_count),
+        order_by=info.order_by or None,
     )
 
 
@@ -242,4 +266,6 @@ def info_struct(info: CompactionInfo) -> structs.CompactionInfoStruct:
         error_message=info.error_message,
         enqueue_ms=info.enqueue_ms,
         pool=info.pool,
+        bucket_count=info.bucket_count,
+        order_by=info.order_by,
     )

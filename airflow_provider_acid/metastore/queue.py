@@ -87,10 +87,20 @@ class CompactionQueue(Protocol):
     def claim(self, pool: str, worker_id: str) -> ClaimedCompaction | None:
         """Claim the initiated request of ``pool``; None where there is none."""
 
-    def claim_foreign(self, worker_id: str) -> ClaimedCompaction | None:
-        """Claim the oldest initiated request that a user or Hive's Initiator made without naming a pool.
+    def line(self, rows: Iterable[CompactionRow]) -> list[CompactionRow]:
+        """The requests among these rows that are handed out one after the other to whoever names no pool.
 
-        The server also hands out requests of any pool that nobody claimed for its pool time-out (12 h).
+        On Hive 4 those without a pool, and those of any pool that nobody claimed for its pool time-out (12 h). None
+        where each may be claimed by itself.
+
+        :param rows: by id.
+        """
+
+    def claim_foreign(self, row: CompactionRow, worker_id: str) -> ClaimedCompaction | CompactionRow | None:
+        """Claim a waiting request that a user or Hive's Initiator made without naming a pool, and no other.
+
+        :returns: the request that stands before it in the line instead of a claim, and was left as it is; None
+            where the request is no longer waiting.
         """
 
     def record(self, claim: ClaimedCompaction, highest_write_id: int, txn_id: int, run_as: str) -> ClaimedCompaction:

@@ -40,7 +40,7 @@ class RowNotes:
     :param pool: the request's pool.
     :param txn_id: the recorded transaction.
     :param message: why the row failed, was refused or given back.
-    :param is_refused: whether a failed row is a refused one, for which Hive 3.1 has no state.
+    :param is_refused: whether an attempted row is a refused one, for which Hive 3.1 has no state.
     """
 
     pool: str | None = None

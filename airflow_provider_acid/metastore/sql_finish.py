@@ -1,18 +1,35 @@
-"""Finishing what a Hive 4 metastore on PostgreSQL fails to do: marking an unpartitioned table's compaction cleaned."""
+"""What no call of a Hive 4 metastore does: give a claim back, and on PostgreSQL mark an unpartitioned table cleaned."""
 
 from __future__ import annotations
 
-from sqlalchemy import delete
+from sqlalchemy import delete, update
 from sqlalchemy.engine import Connection
 
 from airflow_provider_acid.metastore.database import MetastoreDatabase
 from airflow_provider_acid.metastore.sql_cleaning import WriteIdBookkeeping
 from airflow_provider_acid.metastore.sql_history import move_to_history
-from airflow_provider_acid.metastore.stored_rows import READY, SUCCEEDED
+from airflow_provider_acid.metastore.stored_rows import INITIATED, READY, SUCCEEDED, WORKING
 from airflow_provider_acid.metastore.values import CompactionRow
 
 _ABORT_CLEANUP = "c"
 """CQ_TYPE of the marks that Hive 4's Cleaner leaves for a cleaning of aborted writes that failed."""
+
+
+def give_back(database: MetastoreDatabase, id: int, worker_id: str) -> None:
+    """Make a claim the waiting request again that it was, as Hive's ``revokeTimedoutWorkers`` does.
+
+    Nothing happens where the row is not claimed by that worker.
+    """
+    changes = {"CQ_STATE": INITIATED, "CQ_WORKER_ID": None, "CQ_WORKER_VERSION": None, "CQ_START": None}
+    queue = database.table("COMPACTION_QUEUE", ("CQ_ID", *changes))
+    is_claimed = (
+        queue["CQ_ID"] == id,
+        queue["CQ_STATE"] == WORKING,
+        database.equals(queue["CQ_WORKER_ID"], worker_id),
+    )
+    values = {queue[name].name: value for name, value in changes.items()}
+    statement = update(queue.table).where(*is_claimed).values(values)
+    database.write(f"compaction {id}", lambda connection: connection.execute(statement))
 
 
 def mark_cleaned(database: MetastoreDatabase, row: CompactionRow, highest_write_id: int) -> None:

@@ -29,6 +29,7 @@ from airflow_provider_acid.metastore.row_store import RowStore
 from airflow_provider_acid.metastore.sql_cleaning import WriteIdBookkeeping, has_twin
 from airflow_provider_acid.metastore.sql_mutex import InitiatorMutex
 from airflow_provider_acid.metastore.stored_rows import (
+    ATTEMPTED,
     ENQUEUED_PROPERTY,
     FAILED,
     INITIATED,
@@ -94,9 +95,13 @@ class SqlCompactionQueue:
         """
         return self._claim(worker_id, lambda row: row.notes.pool == pool)
 
-    def claim_foreign(self, worker_id: str) -> ClaimedCompaction | None:
-        """See :meth:`~.queue.CompactionQueue.claim_foreign`; a request of a pool is never handed out."""
-        return self._claim(worker_id, lambda row: row.notes.pool is None)
+    def line(self, rows: Iterable[CompactionRow]) -> list[CompactionRow]:
+        """See :meth:`~.queue.CompactionQueue.line`; each is claimed by its id."""
+        return []
+
+    def claim_foreign(self, row: CompactionRow, worker_id: str) -> ClaimedCompaction | None:
+        """See :meth:`~.queue.CompactionQueue.claim_foreign`; a request of a pool is never claimed."""
+        return self._claim(worker_id, lambda waiting: waiting.id == row.id and waiting.notes.pool is None)
 
     def record(self, claim: ClaimedCompaction, highest_write_id: int, txn_id: int, run_as: str) -> ClaimedCompaction:
         """See :meth:`~.queue.CompactionQueue.record`."""
@@ -169,11 +174,15 @@ class SqlCompactionQueue:
 
     def fail(self, row: Belief, message: str) -> None:
         """See :meth:`~.queue.CompactionQueue.fail`."""
-        self._end(row, lambda notes: replace(notes, message=message), CompactionState.FAILED)
+        self._end(row, FAILED, lambda notes: replace(notes, message=message), CompactionState.FAILED)
 
     def refuse(self, row: Belief, message: str) -> None:
-        """See :meth:`~.queue.CompactionQueue.refuse`; Hive 3.1 itself shows the row as failed."""
-        self._end(row, lambda notes: replace(notes, message=message, is_refused=True), CompactionState.REFUSED)
+        """See :meth:`~.queue.CompactionQueue.refuse`; Hive 3.1, which has no such state, shows it as attempted.
+
+        Its Initiator passes such rows over where it counts failures, and its purge removes them as any other.
+        """
+        refused = CompactionState.REFUSED
+        self._end(row, ATTEMPTED, lambda notes: replace(notes, message=message, is_refused=True), refused)
 
     def row(self, id: int) -> CompactionRow | None:
         """See :meth:`~.queue.CompactionQueue.row`."""
@@ -261,11 +270,11 @@ class SqlCompactionQueue:
             raise lost_answer
         return None
 
-    def _end(self, belief: Belief, noted: Callable[[RowNotes], RowNotes], state: CompactionState) -> None:
-        """Move a row to history as failed."""
+    def _end(self, belief: Belief, letter: str, noted: Callable[[RowNotes], RowNotes], state: CompactionState) -> None:
+        """Move a row to history, for good."""
 
         def end(connection: Connection, row: StoredRow) -> bool:
-            return self._store.move(connection, row, FAILED, noted(row.notes))
+            return self._store.move(connection, row, letter, noted(row.notes))
 
         self._change(belief, end, lambda now: now is not None and now.row().state is state, may_be_published=False)
 

@@ -40,7 +40,7 @@ FIELDS = (
 )
 """What queue and history have in common, after ``CQ_`` and ``CC_``."""
 
-INITIATED, WORKING, READY, SUCCEEDED, FAILED = "i", "w", "r", "s", "f"
+INITIATED, WORKING, READY, SUCCEEDED, FAILED, ATTEMPTED = "i", "w", "r", "s", "f", "a"
 
 _STATES = {
     INITIATED: CompactionState.INITIATED,
@@ -48,7 +48,7 @@ _STATES = {
     READY: CompactionState.READY_FOR_CLEANING,
     SUCCEEDED: CompactionState.SUCCEEDED,
     FAILED: CompactionState.FAILED,
-    "a": CompactionState.DID_NOT_INITIATE,
+    ATTEMPTED: CompactionState.DID_NOT_INITIATE,
 }
 LETTERS = {
     CompactionState.INITIATED: (INITIATED,),
@@ -114,14 +114,14 @@ class StoredRow:
     def row(self) -> CompactionRow:
         """What the row means.
 
-        A claim of ours whose result is published is ready for cleaning, although the database says 'working'; a
-        failed row with our note on it is a refused one.
+        A claim of ours whose result is published is ready for cleaning, although the database says 'working'; an
+        attempted row with our note on it is a refused one, and so is a failed one, as release 0.1 wrote them.
         """
         notes, state = self.notes, _STATES.get(self.state, CompactionState.UNKNOWN)
         published = notes.published
         if state is CompactionState.WORKING and published is not None:
             state = CompactionState.READY_FOR_CLEANING
-        if state is CompactionState.FAILED and notes.is_refused:
+        if notes.is_refused and self.state in (ATTEMPTED, FAILED):
             state = CompactionState.REFUSED
         enqueued = self.properties.get(ENQUEUED_PROPERTY, "")
         return CompactionRow(

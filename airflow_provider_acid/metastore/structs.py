@@ -134,7 +134,7 @@ class LockResponse(Struct):
 
 
 class CompactionRequest(Struct):
-    """Fields 7 to 9 are new in Hive 4."""
+    """Fields 7 to 11 are new in Hive 4."""
 
     thrift_spec = spec(
         (1, "database", TEXT),
@@ -146,6 +146,8 @@ class CompactionRequest(Struct):
         (7, "initiator_id", TEXT),
         (8, "initiator_version", TEXT),
         (9, "pool", TEXT),
+        (10, "bucket_count", I32),
+        (11, "order_by", TEXT),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
@@ -24,8 +25,10 @@ from airflow_provider_acid.metastore.queue_rules import (
     recorded_txn_id,
     was_cleaned,
 )
-from airflow_provider_acid.metastore.sql_finish import mark_cleaned
+from airflow_provider_acid.metastore.sql_finish import give_back, mark_cleaned
 from airflow_provider_acid.metastore.values import CompactionInfo, CompactionRow, CompactionState
+
+log = logging.getLogger(__name__)
 
 WORKER_VERSION = "airflow-provider-acid"
 
@@ -79,16 +82,65 @@ class ThriftCompactionQueue:
             )
         return None if info is None else ClaimedCompaction(info, worker_id)
 
-    def claim_foreign(self, worker_id: str) -> ClaimedCompaction | None:
-        """See :meth:`~.queue.CompactionQueue.claim_foreign`."""
+    def line(self, rows: Iterable[CompactionRow]) -> list[CompactionRow]:
+        """See :meth:`~.queue.CompactionQueue.line`."""
+        waiting = [row for row in rows if row.state is CompactionState.INITIATED]
+        if all(row.pool is None for row in waiting):
+            return waiting
+        overdue_ms = self._client.server_now_ms() - 1000 * self._client.pool_timeout_seconds()
+        return [row for row in waiting if row.pool is None or (row.enqueue_ms or 0) < overdue_ms]
+
+    def claim_foreign(self, row: CompactionRow, worker_id: str) -> ClaimedCompaction | CompactionRow | None:
+        """See :meth:`~.queue.CompactionQueue.claim_foreign`.
+
+        The server hands out what stands first, whatever is wanted. Where somebody else took that one since it was
+        looked at, what was handed out instead is given back; see :meth:`_return`.
+        """
+        line = self.line(self.rows(state=CompactionState.INITIATED))
+        if row.id not in {waiting.id for waiting in line}:
+            return None
+        if line[0].id != row.id:
+            return line[0]
+        info = self._next_in_line(worker_id)
+        if info is None or info.id == row.id:
+            return None if info is None else ClaimedCompaction(info, worker_id)
+        return self._return(ClaimedCompaction(info, worker_id))
+
+    def _next_in_line(self, worker_id: str) -> CompactionInfo | None:
         try:
-            info = self._client.find_next_compaction(worker_id, None, WORKER_VERSION)
+            return self._client.find_next_compaction(worker_id, None, WORKER_VERSION)
         except MetastoreUnavailableError:
             mine = [row for row in self.rows() if _is_worked_on_by(row, worker_id)]
             if len(mine) != 1:
                 raise
-            info = CompactionInfo.of_row(mine[0])
-        return None if info is None else ClaimedCompaction(info, worker_id)
+            return CompactionInfo.of_row(mine[0])
+
+    def _return(self, claim: ClaimedCompaction) -> CompactionRow | None:
+        """Give back what was handed out and is not ours to do; the request that waits in its place.
+
+        In the database the row becomes what it was. The metastore has no call for that: without the database the same
+        request is made again, under a new id.
+        """
+        if self._database is not None:
+            try:
+                give_back(self._database, claim.id, claim.worker_id)
+                return self.row(claim.id)
+            except MetastoreError as error:
+                log.warning("compaction request %s could not be given back in the database: %s", claim.id, error)
+        return self._make_again(claim)
+
+    def _make_again(self, claim: ClaimedCompaction) -> CompactionRow | None:
+        initiator_id = next((row.initiator_id for row in self._client.compactions(id=claim.id)), None)
+        self.refuse(claim, "was handed out in place of another request, and is made again under a new id")
+        again = self._client.compact_again(claim.info, initiator_id)
+        log.warning(
+            "compaction request %s of %s (%s) was handed out in place of another, and made again as request %s",
+            claim.id,
+            claim.entity,
+            claim.info.type,
+            again.id,
+        )
+        return self.row(again.id)
 
     def record(self, claim: ClaimedCompaction, highest_write_id: int, txn_id: int, run_as: str) -> ClaimedCompaction:
         """See :meth:`~.queue.CompactionQueue.record`."""

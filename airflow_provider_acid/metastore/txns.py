@@ -47,6 +47,9 @@ _DURATION_SECONDS = {
 DEFAULT_TXN_TIMEOUT_SECONDS = 300.0
 """Hive's default of ``metastore.txn.timeout``."""
 
+DEFAULT_POOL_TIMEOUT_SECONDS = 43_200.0
+"""Hive's default of ``hive.compactor.worker.pool.timeout``."""
+
 _TXN_STATES = {
     ttypes.TxnState.OPEN: TxnState.OPEN,
     ttypes.TxnState.ABORTED: TxnState.ABORTED,
@@ -181,6 +184,11 @@ class TransactionCalls(MetastoreConnection):
             if text:
                 return duration_seconds(text)
         return DEFAULT_TXN_TIMEOUT_SECONDS
+
+    def pool_timeout_seconds(self) -> float:
+        """After how long a request of any pool is handed out to whoever names none (Hive 4)."""
+        text = self.config_value("hive.compactor.worker.pool.timeout")
+        return duration_seconds(text) if text else DEFAULT_POOL_TIMEOUT_SECONDS
 
     def server_now_ms(self) -> int:
         """The metastore database's clock, in milliseconds since 1970.

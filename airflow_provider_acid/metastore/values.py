@@ -308,6 +308,7 @@ class CompactionInfo:
     """A queue row in the form in which the server hands it out and wants it back.
 
     :param properties: the request's properties in the server's own text form; echoed, never interpreted.
+    :param bucket_count: number of buckets that a rebalance asks for; so ``order_by``.
     """
 
     id: int
@@ -321,6 +322,8 @@ class CompactionInfo:
     error_message: str | None = None
     start_ms: int | None = None
     enqueue_ms: int | None = None
+    bucket_count: int | None = None
+    order_by: str | None = None
 
     @classmethod
     def of_row(cls, row: CompactionRow) -> CompactionInfo:

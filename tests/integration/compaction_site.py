@@ -29,7 +29,7 @@ from airflow_provider_acid.metastore.queue import CompactionQueue
 from airflow_provider_acid.metastore.queues import open_queue
 from airflow_provider_acid.metastore.sql_written import WriteRecords
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
-from airflow_provider_acid.metastore.values import CompactionRow
+from airflow_provider_acid.metastore.values import CompactionRow, CompactionState
 from tests.harness.acid_reader import Row, read_table
 from tests.harness.compaction_chain import Job, compact_with
 from tests.harness.current_rows import snapshot_now
@@ -243,6 +243,14 @@ class Site:
     def end(self, txn: int, how: Callable[[int], None]) -> None:
         how(txn)
         self.open_txns.discard(txn)
+
+    def withdraw_requests(self) -> None:
+        """Requests without a pool are handed out by age, whatever their database: those of other tests have to go."""
+        waiting = [row.id for row in self.queue.rows(state=CompactionState.INITIATED) if row.pool is None]
+        if waiting and self.renames_publish:
+            self.server.server_database.query("DELETE FROM COMPACTION_QUEUE WHERE cq_state = 'i'")
+        elif waiting:
+            self.client.abort_compactions(waiting)
 
     def close(self) -> None:
         for txn in list(self.open_txns):

@@ -17,6 +17,7 @@ from airflow_provider_acid.compaction.run_directory import RUNS_DIRECTORY, RunDi
 from airflow_provider_acid.compaction.selection import TableSelection
 from airflow_provider_acid.compaction.staging import REMOVED_PREFIX, STAGING_PREFIX
 from airflow_provider_acid.filesystem import Storages
+from airflow_provider_acid.metastore.queue import ClaimedCompaction
 from airflow_provider_acid.metastore.values import CompactionRow, CompactionState
 from tests.harness.compaction_chain import Chain, ChainProcess, run_until_killed
 from tests.integration.compaction_site import AcidTable, Site
@@ -130,9 +131,9 @@ def test_a_claim_of_somebody_else_is_only_reported(site: Site) -> None:
     """On Hive 3 nothing at all is done while other workers are about."""
     table = site.table()
     table.insert(1)
-    site.client.compact(table.entity(), CompactionType.MAJOR)
-    claim = site.queue.claim_foreign("worker-7")
-    assert claim is not None
+    request = site.client.compact(table.entity(), CompactionType.MAJOR)
+    claim = site.queue.claim_foreign(site.row(request.id), "worker-7")
+    assert isinstance(claim, ClaimedCompaction)
     report = sweep(table)
     assert report.deeds == ()
     (stuck,) = [item for item in report.stuck if item.kind is StuckKind.CLAIM]

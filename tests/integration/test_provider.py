@@ -125,6 +125,7 @@ def test_a_request_of_a_user_is_reported_or_handed_on(
     site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(AcidCompactionSensor, "log", logging.getLogger("sensor"), raising=False)
+    site.withdraw_requests()
     table = due_table(site)
     request = site.client.compact(table.entity(), CompactionType.MAJOR).id
     assert not sensor(site).poke({}).is_done

@@ -37,11 +37,11 @@ def test_k02_a_published_row_is_working_for_everybody_else(
     assert [row.state for row in client.compactions(id=ready.id)] == [CompactionState.WORKING]
 
 
-def test_a_refused_row_is_a_failed_one_for_everybody_else(
+def test_a_refused_row_is_an_attempted_one_for_everybody_else(
     client: AcidMetastoreClient, queue: CompactionQueue, claim: ClaimedCompaction
 ) -> None:
     queue.refuse(claim, "table is sorted")
-    assert [row.state for row in client.compactions(id=claim.id)] == [CompactionState.FAILED]
+    assert [row.state for row in client.compactions(id=claim.id)] == [CompactionState.DID_NOT_INITIATE]
 
 
 def test_who_may_still_read_is_recorded_when_the_result_is_published(

@@ -209,13 +209,14 @@ def test_k14_a_table_named_in_upper_case_is_the_lower_case_one(queue: Compaction
 def test_a_claim_without_a_pool_takes_a_users_request_and_no_pools(
     client: AcidMetastoreClient, queue: CompactionQueue, entity: Entity, pool: str
 ) -> None:
-    while queue.claim_foreign(WORKER) is not None:
-        pass
-    assert isinstance(queue.enqueue(replace(entity, partition="ds=1"), CompactionType.MAJOR, pool), Enqueued)
-    assert queue.claim_foreign(WORKER) is None
+    for waiting in queue.line(queue.rows()):
+        assert isinstance(queue.claim_foreign(waiting, WORKER), ClaimedCompaction)
+    made = queue.enqueue(replace(entity, partition="ds=1"), CompactionType.MAJOR, pool)
+    assert isinstance(made, Enqueued)
+    assert queue.claim_foreign(the_row(queue, made.id), WORKER) is None
     request = client.compact(entity, CompactionType.MAJOR)
-    claim = queue.claim_foreign(WORKER)
-    assert claim is not None
+    claim = queue.claim_foreign(the_row(queue, request.id), WORKER)
+    assert isinstance(claim, ClaimedCompaction)
     assert (claim.id, claim.info.pool) == (request.id, None)
     assert the_row(queue, claim.id).pool is None, "Hive shows it as pool 'default'"
     queue.refuse(claim, "done")

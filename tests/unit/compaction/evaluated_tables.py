@@ -152,7 +152,7 @@ class FakeRecords:
 
 
 class FakeQueue:
-    """A queue with rows and nothing else."""
+    """A queue with rows and nothing else; on Hive 4 they are handed out one after the other."""
 
     database = None
 
@@ -162,6 +162,9 @@ class FakeQueue:
 
     def rows(self) -> list[CompactionRow]:
         return self._rows
+
+    def line(self, rows: Iterable[CompactionRow]) -> list[CompactionRow]:
+        return [row for row in rows if row.pool is None] if self.publishes_by_commit else []
 
 
 @dataclass

@@ -15,8 +15,8 @@ from airflow_provider_acid.compaction.decision_report import RunShare
 from airflow_provider_acid.compaction.demand import Demand
 from airflow_provider_acid.compaction.initiator import Evaluated, Evaluation
 from airflow_provider_acid.compaction.outcomes import DuePartition
+from airflow_provider_acid.compaction.requests_of_others import NOT_SERVED, LeftRequest
 from airflow_provider_acid.compaction.text_table import LINES, text_table
-from airflow_provider_acid.metastore.values import CompactionRow, CompactionState
 from tests.unit.compaction.evaluated_tables import EvaluatedTables, FakeStorages, deltas, entity
 
 MINOR, MAJOR = CompactionType.MINOR, CompactionType.MAJOR
@@ -38,7 +38,7 @@ def evaluation() -> Evaluation:
             if each.decision.type
         ),
     )
-    foreign = (CompactionRow(8, entity("v"), "minor", CompactionState.INITIATED),)
+    foreign = (LeftRequest(8, entity("v"), "minor", NOT_SERVED),)
     return Evaluation(due, evaluated, ("table d.w: no",), foreign)
 
 
@@ -91,7 +91,7 @@ def test_where_nothing_is_due_there_is_no_table_but_in_a_dry_run() -> None:
 
 def test_a_great_sweep_does_not_fill_the_log() -> None:
     due = tuple(DuePartition(entity("t", number), MAJOR, "12 deltas") for number in range(300))
-    foreign = tuple(CompactionRow(id, entity("v"), "minor", CompactionState.INITIATED) for id in range(300))
+    foreign = tuple(LeftRequest(id, entity("v"), "minor", NOT_SERVED) for id in range(300))
     skipped = tuple(f"table d.t{number}: no" for number in range(300))
     lines = [line for _, line in RunShare.within(RunBudget(200), Evaluation(due, (), skipped, foreign)).lines()]
     assert len(lines) == 2 + (LINES + 1) + (LINES + 3) + (LINES + 1)

@@ -40,6 +40,7 @@ def row(state: str = "w", notes: RowNotes | None = None, end_ms: int | None = No
         (row("r"), CompactionState.READY_FOR_CLEANING),
         (row("s", RowNotes(published=PUBLISHED), 9), CompactionState.SUCCEEDED),
         (row("f", end_ms=9), CompactionState.FAILED),
+        (row("a", RowNotes(is_refused=True), 9), CompactionState.REFUSED),
         (row("f", RowNotes(is_refused=True), 9), CompactionState.REFUSED),
         (row("a", end_ms=9), CompactionState.DID_NOT_INITIATE),
         (row("?"), CompactionState.UNKNOWN),

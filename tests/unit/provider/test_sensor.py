@@ -19,11 +19,11 @@ from airflow_provider_acid.acid.plan import CompactionType
 from airflow_provider_acid.acid.thresholds import CompactionDecision
 from airflow_provider_acid.compaction.initiator import Evaluated, Evaluation, Initiator
 from airflow_provider_acid.compaction.outcomes import DuePartition
+from airflow_provider_acid.compaction.requests_of_others import NOT_SERVED, LeftRequest
 from airflow_provider_acid.compaction.selection import TableSelection
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.exceptions import ConfigurationError
 from airflow_provider_acid.metastore.sql_written import WriteRecords
-from airflow_provider_acid.metastore.values import CompactionRow, CompactionState
 from airflow_provider_acid.sensors import compaction
 from airflow_provider_acid.sensors.compaction import AcidCompactionSensor
 
@@ -218,8 +218,8 @@ def test_the_authors_of_a_dag_decide_otherwise() -> None:
     assert (sensor.mode, sensor.poke_interval, other.poke_interval) == ("poke", 5, 9)
 
 
-def foreign(*ids: int) -> tuple[CompactionRow, ...]:
-    return tuple(CompactionRow(id, Entity("d", "t"), "minor", CompactionState.INITIATED) for id in ids)
+def foreign(*ids: int) -> tuple[LeftRequest, ...]:
+    return tuple(LeftRequest(id, Entity("d", "t"), "minor", NOT_SERVED) for id in ids)
 
 
 def messages(caplog: pytest.LogCaptureFixture, level: int) -> Sequence[str]:

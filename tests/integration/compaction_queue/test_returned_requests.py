@@ -1,0 +1,111 @@
+"""A request of somebody else that Hive 4 hands out in place of the wanted one waits again, as it was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+
+from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.plan import CompactionType
+from airflow_provider_acid.metastore import structs
+from airflow_provider_acid.metastore.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.database import MetastoreDatabase
+from airflow_provider_acid.metastore.queue import CompactionQueue
+from airflow_provider_acid.metastore.thrift_queue import ThriftCompactionQueue
+from airflow_provider_acid.metastore.transport import MetastoreAddress
+from airflow_provider_acid.metastore.values import CompactionRow, CompactionState
+from tests.harness.metastore_server import MetastoreServer
+from tests.integration.compaction_queue.rows import WORKER, the_row
+
+INITIATED = CompactionState.INITIATED
+OTHERS = "a worker of Hive's"
+
+
+class Overtaken:
+    """A client before whose claim another worker takes what stands first."""
+
+    def __init__(self, client: AcidMetastoreClient) -> None:
+        self._client = client
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    def find_next_compaction(self, worker_id: str, pool: str | None, worker_version: str) -> object:
+        self._client.find_next_compaction(OTHERS, pool, worker_version)
+        return self._client.find_next_compaction(worker_id, pool, worker_version)
+
+
+@pytest.fixture
+def client(hive_4_metastore_on_postgres: MetastoreServer) -> Iterator[AcidMetastoreClient]:
+    server = hive_4_metastore_on_postgres
+    with AcidMetastoreClient([MetastoreAddress(server.host, server.port)], user="tester") as client:
+        waiting = [row.id for row in client.compactions(state=INITIATED)]
+        if waiting:
+            client.abort_compactions(waiting)
+        yield client
+
+
+def overtaken(client: AcidMetastoreClient, database: MetastoreDatabase | None) -> CompactionQueue:
+    return ThriftCompactionQueue(cast(AcidMetastoreClient, Overtaken(client)), database)
+
+
+def ask_to_rebalance(client: AcidMetastoreClient, entity: Entity) -> CompactionRow:
+    request = structs.CompactionRequest(
+        database=entity.database,
+        table=entity.table,
+        partition=entity.partition,
+        type=3,
+        properties={"compactor.x": "y"},
+        initiator_id="eve",
+        bucket_count=4,
+        order_by="order by v desc",
+    )
+    answer = client._invoke("rebalance", structs.COMPACT2, request, repeatable=False)
+    (row,) = client.compactions(id=answer.id)
+    return row
+
+
+def stored(server: MetastoreServer, id: int) -> dict[str, object]:
+    """The whole row."""
+    columns = "SELECT column_name FROM information_schema.columns WHERE table_name = 'COMPACTION_QUEUE' ORDER BY 1"
+    names = [str(row[0]) for row in server.server_database.query(columns)]
+    listed = ", ".join(f'"{name}"' for name in names)
+    (row,) = server.server_database.query(f'SELECT {listed} FROM "COMPACTION_QUEUE" WHERE "CQ_ID" = {id}')
+    return dict(zip(names, row, strict=True))
+
+
+def test_with_the_database_it_becomes_what_it_was(
+    hive_4_metastore_on_postgres: MetastoreServer, client: AcidMetastoreClient, entity: Entity
+) -> None:
+    server = hive_4_metastore_on_postgres
+    wanted = client.compact(replace(entity, partition="ds=1"), CompactionType.MAJOR)
+    rebalance = ask_to_rebalance(client, entity)
+    before = stored(server, rebalance.id)
+    queue = overtaken(client, MetastoreDatabase(server.server_database.url))
+    assert queue.claim_foreign(the_row(queue, wanted.id), WORKER) == rebalance
+    assert stored(server, rebalance.id) == before
+    assert the_row(queue, wanted.id).worker_id == OTHERS
+
+
+def test_without_it_the_same_is_asked_for_again(
+    hive_4_metastore_on_postgres: MetastoreServer, client: AcidMetastoreClient, entity: Entity
+) -> None:
+    server = hive_4_metastore_on_postgres
+    wanted = client.compact(replace(entity, partition="ds=1"), CompactionType.MAJOR)
+    rebalance = ask_to_rebalance(client, entity)
+    before = stored(server, rebalance.id)
+    queue = overtaken(client, None)
+    again = queue.claim_foreign(the_row(queue, wanted.id), WORKER)
+    assert isinstance(again, CompactionRow)
+    ended = the_row(queue, rebalance.id)
+    assert ended.state is CompactionState.REFUSED
+    assert ended.error_message == "was handed out in place of another request, and is made again under a new id"
+    after = stored(server, again.id)
+    assert {name for name in before if before[name] != after[name]} == {"CQ_ID", "CQ_ENQUEUE_TIME"}
+
+
+def test_the_server_says_how_long_a_pool_keeps_its_requests(client: AcidMetastoreClient) -> None:
+    assert client.pool_timeout_seconds() == 43_200
