@@ -14,12 +14,8 @@ from airflow_provider_acid.acid.plan import CompactionType
 from airflow_provider_acid.compaction.eligibility import check_entity
 from airflow_provider_acid.compaction.facts import EntityFacts, load_facts
 from airflow_provider_acid.compaction.outcomes import DuePartition
-from airflow_provider_acid.exceptions import (
-    MetastoreError,
-    MetastoreUnavailableError,
-    RefusedError,
-    UnsupportedTableError,
-)
+from airflow_provider_acid.compaction.supervision import Supervised
+from airflow_provider_acid.exceptions import AcidError, MetastoreUnavailableError, UnsupportedTableError
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.pools import RequestPool
 from airflow_provider_acid.metastore.queue import CompactionQueue
@@ -140,9 +136,10 @@ def _why_left(client: AcidMetastoreClient, row: CompactionRow, first_left: Compa
     if first_left is not None:
         return in_the_way(first_left)
     try:
-        servable_facts(client, row)
+        with Supervised(row.entity):
+            servable_facts(client, row)
     except MetastoreUnavailableError:
         raise
-    except (RefusedError, MetastoreError) as error:
+    except AcidError as error:
         return str(error)
     return None
