@@ -69,7 +69,8 @@ def record_renewed(
         look(recorder)
         recorder.publish(HealthStore.at(location, storages))
 
-    try_within(RENEWAL_SECONDS, "the figures of partitions are not renewed for the page", write)
+    asked = "metastore, storage or [hive_acid] health_location"
+    try_within(RENEWAL_SECONDS, "the figures of partitions are not renewed for the page", write, asked)
 
 
 def record_history(

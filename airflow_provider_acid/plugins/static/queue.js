@@ -9,11 +9,24 @@ export function requestColumns(partitionAddress) {
     { title: "Request", number: true, cell: (row) => String(row.id) },
     ...(partitionAddress ? [{ title: "Partition", cell: (row) => name(row, partitionAddress) }] : []),
     { title: "Type", cell: (row) => row.type },
-    { title: "State", cell: (row) => h("span", { class: `badge ${row.state.replaceAll(" ", "_")}` }, row.state) },
+    { title: "State", cell: requestBadge },
     { title: "Requested", number: true, cell: (row) => time(row.enqueue_ms ?? row.start_ms) },
     { title: "Since", number: true, hint: "Time in this state", cell: since },
     { title: "Worker", class: "wide", cell: (row) => h("span", { class: "clamp quiet", title: row.worker }, row.worker ?? "–") },
   ];
+}
+
+export function requestBadge(row) {
+  return h("span", { class: `badge ${row.state.replaceAll(" ", "_")}`, title: `Request ${row.id}, ${row.type}` }, row.state);
+}
+
+// What was asked for and is not done: one more request would only be told so.
+export function isInWork(row) {
+  return row.state === "initiated" || row.state === "working";
+}
+
+export function isWaiting(row) {
+  return isInWork(row) || row.state === "ready for cleaning";
 }
 
 export function name(row, partitionAddress) {
