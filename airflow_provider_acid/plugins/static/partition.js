@@ -8,7 +8,8 @@ import { empty, failure, h, loading, show, table } from "./dom.js";
 import { age, ago, bytes, count, entityName, moment, plural, ratio } from "./format.js";
 import { historyColumns } from "./history.js";
 import { badge } from "./overview.js";
-import { isInWork, isWaiting, requestBadge, requestColumns } from "./queue.js";
+import { requestColumns } from "./queue.js";
+import { isInWork, isWaiting, requestBadge, runBadge, startedRuns } from "./work.js";
 
 export async function partitionView(parent, context) {
   const [database, table_, partition = ""] = context.here.path;
@@ -19,9 +20,11 @@ export async function partitionView(parent, context) {
   const cleaning = h("section", { class: "panel", id: "cleaning" }, h("h3", null, "Queue and cleaning"), loading());
   const work = h("span");
   const start = h("span");
-  fillCleaning(cleaning, asked, context, (rows) => {
-    show(work, [...new Map(rows.filter(isWaiting).map((row) => [row.state, requestBadge(row)])).values()]);
-    start.hidden = rows.some(isInWork);
+  fillCleaning(cleaning, asked, context, async (rows) => {
+    const badges = new Map(rows.filter(isWaiting).map((row) => [row.state, requestBadge(row)]));
+    const run = badges.size ? undefined : (await startedRuns(context)).get(entityName(asked));
+    show(work, [...badges.values()], run && runBadge(run));
+    start.hidden = run !== undefined || rows.some(isInWork);
   });
   let found;
   try {

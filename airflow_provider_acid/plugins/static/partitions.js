@@ -5,7 +5,7 @@ import { openCompact } from "./compact.js";
 import { empty, failure, h, show } from "./dom.js";
 import { ago, bytes, count, entityName, moment, ratio } from "./format.js";
 import { STATES, badge } from "./overview.js";
-import { isInWork, requestBadge } from "./queue.js";
+import { isInWork, requestBadge, runBadge, startedRuns } from "./work.js";
 
 const LIMIT = 50;
 const TYPING_MILLISECONDS = 250;
@@ -108,20 +108,26 @@ async function list(results, context, asked) {
   return sayWhatIsInWork(places, parameters, context);
 }
 
-// Rows say what the metastore's queue holds for them; who is waited for already is not asked for again.
+// Rows say what is under way for them; what was asked for already is not asked for again.
 async function sayWhatIsInWork(places, parameters, context) {
-  let found;
+  const runs = startedRuns(context);
+  const requests = await requestsOf(parameters);
+  for (const [name, run] of await runs) if (!requests.has(name)) say(places.get(name), runBadge(run), true);
+  for (const [name, request] of requests) say(places.get(name), requestBadge(request), isInWork(request));
+}
+
+async function requestsOf(parameters) {
   try {
-    found = await get("requests", parameters);
+    const { requests } = await get("requests", parameters);
+    return new Map(requests.map((request) => [entityName(request), request]));
   } catch {
-    return; // The card "Queue" says why.
+    return new Map(); // The card "Queue" says why.
   }
-  if (context.stale()) return;
-  for (const request of found.requests) {
-    const place = places.get(entityName(request));
-    place?.health.append(" ", requestBadge(request));
-    if (isInWork(request)) place?.compact.remove();
-  }
+}
+
+function say(place, what, isAskedFor) {
+  place?.health.append(" ", what);
+  if (isAskedFor) place?.compact.remove();
 }
 
 function nothing(context, asked) {

@@ -3,6 +3,7 @@
 import { get } from "./api.js";
 import { empty, failure, h, loading, show, table } from "./dom.js";
 import { age, ago, moment } from "./format.js";
+import { requestBadge } from "./work.js";
 
 export function requestColumns(partitionAddress) {
   return [
@@ -14,19 +15,6 @@ export function requestColumns(partitionAddress) {
     { title: "Since", number: true, hint: "Time in this state", cell: since },
     { title: "Worker", class: "wide", cell: (row) => h("span", { class: "clamp quiet", title: row.worker }, row.worker ?? "–") },
   ];
-}
-
-export function requestBadge(row) {
-  return h("span", { class: `badge ${row.state.replaceAll(" ", "_")}`, title: `Request ${row.id}, ${row.type}` }, row.state);
-}
-
-// What was asked for and is not done: one more request would only be told so.
-export function isInWork(row) {
-  return row.state === "initiated" || row.state === "working";
-}
-
-export function isWaiting(row) {
-  return isInWork(row) || row.state === "ready for cleaning";
 }
 
 export function name(row, partitionAddress) {
