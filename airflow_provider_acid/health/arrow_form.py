@@ -76,13 +76,12 @@ def texts_in(rows: pa.Table, column: str) -> list[str]:
     return [str(value) for value in rows[column].to_pylist()]
 
 
-def rows_of(rows: pa.Table, key: Sequence[str]) -> pa.Table:
-    """The rows of one partition.
+def has_key(key: Sequence[str]) -> pc.Expression:
+    """Which rows are those of one partition.
 
     :param key: from :func:`key_of`.
     """
-    conditions = [pc.field(name) == value for name, value in zip(KEYS, key, strict=True)]
-    return rows.filter(reduce(and_, conditions))
+    return reduce(and_, (pc.field(name) == value for name, value in zip(KEYS, key, strict=True)))
 
 
 def newest_rows(rows: pa.Table) -> pa.Table:

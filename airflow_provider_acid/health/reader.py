@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.exceptions import AcidError
 from airflow_provider_acid.filesystem import Storage
-from airflow_provider_acid.health.arrow_form import FIGURES, KEYS, SCHEMA, key_of, newest_rows, rows_of
+from airflow_provider_acid.health.arrow_form import FIGURES, KEYS, SCHEMA, has_key, key_of, newest_rows
 from airflow_provider_acid.health.files import (
     HISTORY,
     PARTITIONS,
@@ -99,15 +99,15 @@ class HealthReader:
             return self._directories(metastore, entity)
 
     def _directories(self, metastore: str, entity: Entity) -> list[dict[str, object]]:
-        key = key_of(metastore, entity)
+        wanted = has_key(key_of(metastore, entity))
         file = self._files.get(TableName(metastore, entity.database, entity.table))
-        holding = [path for path, rows in self._tables.items() if renewed_file(path) and rows_of(rows, key).num_rows]
+        holding = [path for path, rows in self._tables.items() if renewed_file(path) and rows.filter(wanted).num_rows]
         paths = holding if file is None else [file.path, *holding]
-        filters = [(name, "==", value) for name, value in zip(KEYS, key, strict=True)]
+        storage = self._open_storage()
         found: list[dict[str, Any]] = []
         for path in paths:
-            with self._open_storage().open_input(path) as source:
-                rows = pq.read_table(source, columns=[*KEYS, "evaluated_ms", "directories"], filters=filters)
+            with storage.open_input(path) as source:
+                rows = pq.read_table(source, columns=["evaluated_ms", "directories"], filters=wanted)
             found.extend(rows.to_pylist())
         newest = max(found, key=lambda row: row["evaluated_ms"] or 0, default=None)
         return [] if newest is None else newest["directories"]

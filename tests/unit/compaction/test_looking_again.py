@@ -70,13 +70,15 @@ def test_fifty_partitions_of_two_tables_cost_a_few_calls_and_one_listing_each() 
 
 
 def test_transactions_are_asked_for_before_write_ids_and_these_before_any_directory() -> None:
-    opened: list[int] = []
-    site = EvaluatedTables(
-        {"t": None}, FakeStorages(listing=lambda _: opened.append(len(site.client.calls)) or deltas(3))
-    )  # type: ignore[func-returns-value]  # noqa: E501
+    calls: list[list[str]] = []
+
+    def listing(location: str) -> Listing:
+        calls.append(list(site.client.calls))
+        return deltas(3)
+
+    site = EvaluatedTables({"t": None}, FakeStorages(listing=listing))
     look(site, [entity("t")])
-    assert site.client.calls == ["get_table", "open_transactions", "valid_write_ids"]
-    assert opened == [3]
+    assert calls == [["get_table", "open_transactions", "valid_write_ids"]]
 
 
 def test_a_partition_that_cannot_be_listed_keeps_no_other_from_being_looked_at() -> None:

@@ -176,7 +176,7 @@ def test_the_partitions_of_a_page_that_are_in_work_are_named_with_what_the_queue
         yield None, FakeQueue(True, rows)
 
     monkeypatch.setattr(FakeQueueSources, "metastore", metastore)
-    asked = {"table": "t", "sort": "partition", "descending": False, "limit": 5}
+    asked: dict[str, Any] = {"table": "t", "sort": "partition", "descending": False, "limit": 5}
     found = get(client, "api/requests", **asked).json()["requests"]
     assert {request["partition"]: (request["id"], request["state"]) for request in found} == {
         "p=00001": (2, "working"),
