@@ -111,7 +111,7 @@ def get_partition(
     """One of them: its figures, its directories, and what was done to it."""
     figures = one_of(known.partitions, key_of(metastore, entity))
     if figures is None:
-        message = f"nothing is known of {entity} yet; it is shown after the next evaluation that looks at it"
+        message = f"nothing is known of {entity} yet; it is shown after its next evaluation or compaction"
         raise _error(status.HTTP_404_NOT_FOUND, "unknown_partition", message)
     of_it = [record for record in known.history if (record.metastore, record.entity) == (metastore, entity)]
     with _readable_errors("The health location cannot be read"):

@@ -17,6 +17,7 @@ from airflow_provider_acid.compaction.looking_again import look_again
 from airflow_provider_acid.exceptions import StorageError
 from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.health import recording, renewal
+from airflow_provider_acid.health.files import now_ms
 from airflow_provider_acid.health.reader import HealthReader
 from airflow_provider_acid.health.recording import record_renewed, recording_evaluation
 from airflow_provider_acid.health.store import HealthStore
@@ -52,6 +53,10 @@ class Site:
         for each in entities:
             self.listings["/".join(filter(None, (self.tables.client.warehouse, each.table, each.partition)))] = listing
         self.renew(entities)
+        # Times are kept in milliseconds; what follows is later.
+        then = now_ms()
+        while now_ms() == then:
+            pass
 
     def renew(self, entities: Collection[Entity], metastore: str = METASTORE) -> None:
         record_renewed(

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from airflow.providers.common.compat.sdk import AirflowException
 
+from airflow_provider_acid.compaction.cleaner import Cleaning, CleaningState
 from airflow_provider_acid.compaction.outcomes import OutcomeState
 from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.health.reader import HealthReader
@@ -18,7 +19,7 @@ from airflow_provider_acid.hooks.health import renew_figures
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook, MetastoreEndpoint
 from tests.unit.compaction.evaluated_tables import EvaluatedTables, entity
 from tests.unit.provider import test_cleaning, test_compaction_operator
-from tests.unit.provider.test_cleaning import CLEANED, FAILED, WAITING, FakeCleaner, clock, finds
+from tests.unit.provider.test_cleaning import CLEANED, FAILED, KEPT, WAITING, FakeCleaner, clock, finds
 from tests.unit.provider.test_compaction_operator import FakeSpark, end_with, spark
 from tests.unit.provider.test_history_records import location
 
@@ -83,6 +84,24 @@ def test_what_was_cleaned_is_looked_at_again_and_what_waits_is_not(
     finds(monkeypatch, (CLEANED, WAITING), (CLEANED, CLEANED))
     test_cleaning.operator().execute({})
     assert set(figures(location)) == {("t", "p=1"), ("u", "")}
+
+
+@pytest.mark.parametrize(
+    ("state", "deleted", "has_changed"),
+    [
+        (CLEANED, (), True),
+        (CLEANED, ("delta_1_1",), True),
+        (WAITING, ("delta_1_1",), True),
+        (KEPT, ("delta_1_1",), True),
+        (WAITING, (), False),
+        (KEPT, (), False),
+        (FAILED, (), False),
+    ],
+)
+def test_a_cleaning_changes_a_partition_where_it_deleted_or_completed_something(
+    state: CleaningState, deleted: tuple[str, ...], has_changed: bool
+) -> None:
+    assert Cleaning(entity("t", 1), 1, state, "", deleted).has_changed == has_changed
 
 
 def test_a_metastore_that_is_gone_by_then_fails_no_task(
