@@ -80,6 +80,11 @@ class Cleaning:
     message: str
     deleted: tuple[str, ...] = ()
 
+    @property
+    def has_changed(self) -> bool:
+        """Whether the partition, or what the metastore keeps of it, is other than before."""
+        return self.state is CleaningState.CLEANED or bool(self.deleted)
+
     def to_json(self) -> dict[str, object]:
         """The value as a small JSON object."""
         return {

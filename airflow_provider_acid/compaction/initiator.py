@@ -13,23 +13,20 @@ from airflow_provider_acid.acid.candidates import Candidates
 from airflow_provider_acid.acid.directory import AcidDirectory
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.plan import CompactionType
-from airflow_provider_acid.acid.planning import Choice, choose
+from airflow_provider_acid.acid.planning import Choice
 from airflow_provider_acid.acid.read_cost import read_cost_bytes
 from airflow_provider_acid.acid.thresholds import (
     CompactionDecision,
     TableKind,
     auto_compaction,
-    decide,
-    demanded,
 )
 from airflow_provider_acid.acid.write_ids import compactor_list
-from airflow_provider_acid.compaction.aborts import AbortAges, aborted_write_ids
 from airflow_provider_acid.compaction.demand import Demand
 from airflow_provider_acid.compaction.eligibility import table_refusal
 from airflow_provider_acid.compaction.evaluation_progress import EvaluationProgress
 from airflow_provider_acid.compaction.failures import FAILED_COMPACTIONS_THRESHOLD, failures_in_a_row
+from airflow_provider_acid.compaction.judging import Judge
 from airflow_provider_acid.compaction.looking import NotSeen, Place, Seen, TableView, in_order, look
-from airflow_provider_acid.compaction.neighbours import Neighbours
 from airflow_provider_acid.compaction.outcomes import DuePartition
 from airflow_provider_acid.compaction.queue_figures import QueueFigures, queue_figures
 from airflow_provider_acid.compaction.requests_of_others import LeftRequest, MetRequests, meet_requests
@@ -45,13 +42,7 @@ from airflow_provider_acid.compaction.table_listing import (
     matching_databases,
     rows_by_entity,
 )
-from airflow_provider_acid.exceptions import (
-    AcidError,
-    ConfigurationError,
-    ObjectNotFoundError,
-    RefusedError,
-    UnexpectedError,
-)
+from airflow_provider_acid.exceptions import AcidError, ConfigurationError, ObjectNotFoundError, UnexpectedError
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.queue import CompactionQueue
 from airflow_provider_acid.metastore.sql_written import WriteRecords
@@ -151,9 +142,7 @@ class Initiator:
         self._client = client
         self._queue = queue
         self._settings = settings
-        self._policy = settings.policy(queue.publishes_by_commit)
         self._observer = observer
-        self._neighbours = Neighbours(client, queue.database)
         self._writes = None if settings.candidates is Candidates.ALL else _needed(writes)
         self._demand = demand
         self._progress = EvaluationProgress()
@@ -278,7 +267,7 @@ class Initiator:
         return recorded
 
     def _look_at(self, places: Places, selection: TableSelection, findings: _Findings) -> None:
-        ages = AbortAges(self._client)
+        judge = Judge(self._client, self._queue, self._settings, self._demand)
         with closing(places), closing(in_order(self._look, places, self._settings.listing_threads)) as looks:
             for found in looks:
                 self._progress.looked_at()
@@ -292,7 +281,7 @@ class Initiator:
                     continue
                 try:
                     with Supervised(found.place.entity):
-                        self._judge(found, ages, findings)
+                        self._judge(found, judge, findings)
                 except UnexpectedError as error:
                     findings.refuse(str(error))
                 except _OF_ONE_TABLE as error:
@@ -301,32 +290,25 @@ class Initiator:
     def _look(self, place: Place | NotSeen) -> Seen | NotSeen:
         return place if isinstance(place, NotSeen) else look(place, self._settings.storages)
 
-    def _judge(self, seen: Seen, ages: AbortAges, findings: _Findings) -> None:
-        entity, view = seen.place.entity, seen.place.view
-        aborted = ages.figures(view.table.full_table_name, aborted_write_ids(seen.directory, view.write_ids))
-        decision = decide(
-            seen.directory, view.thresholds, hive_version=self._hive_version, kind=view.kind, aborted=aborted
-        )
-        if self._demand.type is not None:
-            decision = demanded(decision, self._demand.type)
-        cost_bytes = read_cost_bytes(seen.directory)
-        choice, hindrance = None, None
-        if decision.type is not None:
-            choice, hindrance = self._possible(seen, decision.type, findings)
-        input_bytes = 0 if choice is None else _input_bytes(choice, seen.directory)
+    def _judge(self, seen: Seen, judge: Judge, findings: _Findings) -> None:
+        entity, directory = seen.place.entity, seen.directory
+        judged = judge.judge(seen)
+        decision, choice = judged.decision, judged.choice
+        if judged.refused:
+            findings.refuse(str(judged.hindrance))
+        elif judged.hindrance is not None:
+            findings.skipped.append(f"{entity}: {judged.hindrance}")
+        cost_bytes = read_cost_bytes(directory)
+        input_bytes = 0 if choice is None else _input_bytes(choice, directory)
         findings.evaluated.append(Evaluated(entity, decision, cost_bytes, input_bytes))
         if decision.type is not None and choice is not None:
             findings.due.append((cost_bytes, DuePartition(entity, decision.type, decision.reason)))
         if self._observer is not None:
-            self._observer.saw(seen, decision, hindrance)
+            self._observer.saw(seen, decision, judged.hindrance)
 
     def _pass_over(self, entity: Entity, reason: str) -> None:
         if self._observer is not None:
             self._observer.passed_over(entity, reason)
-
-    @property
-    def _hive_version(self) -> int:
-        return 4 if self._queue.publishes_by_commit else 3
 
     def _reason_to_leave_alone(self, entity: Entity, rows: list[CompactionRow]) -> str | None:
         failures = failures_in_a_row(rows, count_deaths=False)
@@ -349,22 +331,6 @@ class Initiator:
 
         serves = self._settings.serve_foreign_requests
         return meet_requests(self._client, self._queue, rows, concerns=concerns, serves=serves)
-
-    def _possible(
-        self, seen: Seen, type: CompactionType, findings: _Findings
-    ) -> tuple[Choice, None] | tuple[None, str]:
-        """What a compaction of this type would do; or why it is refused, or has nothing to do."""
-        entity, directory = seen.place.entity, seen.directory
-        try:
-            self._neighbours.check(seen.place.view.table, seen.place.partition)
-            choice = choose(entity, directory, seen.files, type, self._policy)
-        except RefusedError as error:
-            findings.refuse(str(error))
-            return None, str(error)
-        if choice.nothing is not None and not directory.obsolete and not directory.aborted:
-            findings.skipped.append(f"{entity}: {choice.nothing}")
-            return None, choice.nothing
-        return choice, None
 
 
 def _input_bytes(choice: Choice, directory: AcidDirectory) -> int:

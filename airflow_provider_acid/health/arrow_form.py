@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import reduce
+from operator import and_
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.health.values import PartitionHealth
@@ -52,6 +55,9 @@ SCHEMA = pa.schema(_COLUMNS)
 FIGURES = [name for name in SCHEMA.names if name != "directories"]
 """The columns that lists of partitions need; directories are most of a file's bytes."""
 
+ROW_GROUP = 1000
+"""Partitions that an evaluation holds in memory, and the unit in which a reader finds one of them in a file."""
+
 KEYS = ["metastore", "database", "table", "partition"]
 
 
@@ -68,6 +74,23 @@ def key_of(metastore: str, entity: Entity) -> tuple[str, str, str, str]:
 def texts_in(rows: pa.Table, column: str) -> list[str]:
     """The values of a column of texts without nulls."""
     return [str(value) for value in rows[column].to_pylist()]
+
+
+def has_key(key: Sequence[str]) -> pc.Expression:
+    """Which rows are those of one partition.
+
+    :param key: from :func:`key_of`.
+    """
+    return reduce(and_, (pc.field(name) == value for name, value in zip(KEYS, key, strict=True)))
+
+
+def newest_rows(rows: pa.Table) -> pa.Table:
+    """Of each partition the row that was evaluated last, and of such as are equally old the first."""
+    places = pa.array(range(rows.num_rows), pa.int64())
+    numbered = rows.select([*KEYS, "evaluated_ms"]).append_column("place", places)
+    newest_first = numbered.sort_by([("evaluated_ms", "descending"), ("place", "ascending")])
+    firsts = newest_first.group_by(KEYS, use_threads=False).aggregate([("place", "first")])
+    return rows.take(firsts["place_first"])
 
 
 def _row(health: PartitionHealth) -> dict[str, object]:

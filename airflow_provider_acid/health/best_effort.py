@@ -9,10 +9,13 @@ from collections.abc import Callable
 log = logging.getLogger(__name__)
 
 
-def try_within(seconds: float, what: str, action: Callable[[], None]) -> bool:
+def try_within(
+    seconds: float, what: str, action: Callable[[], None], asked: str = "[hive_acid] health_location"
+) -> bool:
     """Run an action in a thread and wait for it at most so long; whether it succeeded in that time.
 
     :param what: for the warning where it does not, e.g. ``the history of compactions is not written``.
+    :param asked: who is waited for.
     """
     errors: list[Exception] = []
 
@@ -26,7 +29,7 @@ def try_within(seconds: float, what: str, action: Callable[[], None]) -> bool:
     thread.start()
     thread.join(seconds)
     if thread.is_alive():
-        log.warning("%s: [hive_acid] health_location does not answer within %g s", what, seconds)
+        log.warning("%s: %s does not answer within %g s", what, asked, seconds)
         return False
     if errors:
         log.warning("%s: %s", what, errors[0])

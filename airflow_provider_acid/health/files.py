@@ -1,6 +1,8 @@
 """Names of the files below ``[hive_acid] health_location``.
 
 ``partitions/<metastore>/<database>.<table>/<time>-<token>.parquet``: a table's partitions; the newest file counts.
+``renewed/<metastore>/<time>-<token>.parquet``: partitions of any tables, as one task left them; all files count, and of
+each partition the newest row, in whatever file.
 ``history/<day>/<time>-<token>.jsonl``: what one task's compactions or cleanings came to; all files count.
 """
 
@@ -15,12 +17,14 @@ from datetime import date, datetime, timezone
 from urllib.parse import quote, unquote
 
 PARTITIONS = "partitions"
+RENEWED = "renewed"
 HISTORY = "history"
 
 KEPT_DAYS = 90
 """Days of history that are kept, and after which a table that nobody evaluates any more is forgotten."""
 
 _TABLE_FILE = re.compile(rf"{PARTITIONS}/([^/]+)/([^/]+)\.([^/.]+)/(\d{{13}})-[0-9a-f]+\.parquet")
+_RENEWED_FILE = re.compile(rf"{RENEWED}/([^/]+)/(\d{{13}})-[0-9a-f]+\.parquet")
 _HISTORY_FILE = re.compile(rf"{HISTORY}/(\d{{4}}-\d\d-\d\d)/(\d{{13}})-[0-9a-f]+\.jsonl")
 
 
@@ -45,6 +49,15 @@ class TableFile:
 
     path: str
     table: TableName
+    written_ms: int
+
+
+@dataclass(frozen=True)
+class RenewedFile:
+    """A file with partitions of one metastore that were looked at again."""
+
+    path: str
+    metastore: str
     written_ms: int
 
 
@@ -75,6 +88,12 @@ def newest_files(paths: Iterable[str]) -> dict[TableName, TableFile]:
     return newest
 
 
+def renewed_file(path: str) -> RenewedFile | None:
+    """What a path names; None where it is no file of partitions that were looked at again."""
+    match = _RENEWED_FILE.fullmatch(path)
+    return None if match is None else RenewedFile(path, _plain(match[1]), int(match[2]))
+
+
 def history_file(path: str) -> HistoryFile | None:
     """What a path names; None where it is no file of history."""
     match = _HISTORY_FILE.fullmatch(path)
@@ -89,6 +108,11 @@ def history_file(path: str) -> HistoryFile | None:
 def new_table_file(table: TableName) -> str:
     """A path for what is now known of a table."""
     return f"{table.folder}/{_unique(now_ms())}.parquet"
+
+
+def new_renewed_file(metastore: str) -> str:
+    """A path for partitions that were looked at again."""
+    return f"{RENEWED}/{_quoted(metastore)}/{_unique(now_ms())}.parquet"
 
 
 def new_history_file(day: date) -> str:

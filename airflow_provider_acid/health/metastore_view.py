@@ -7,7 +7,7 @@ database's would cost a transaction for each look.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from airflow_provider_acid.acid.entity import Entity
@@ -19,6 +19,9 @@ MAX_ROWS = 100
 """Most rows of the queue, or of failures, that are shown."""
 
 _WAITING = (CompactionState.INITIATED, CompactionState.WORKING, CompactionState.READY_FOR_CLEANING)
+
+_FIRST_SAID = (CompactionState.WORKING, CompactionState.INITIATED, CompactionState.READY_FOR_CLEANING)
+"""Of several requests of one partition, whose state is said of it."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,16 @@ def queue_view(queue: CompactionQueue) -> QueueView:
         oldest_initiated_ms=min(initiated, default=None),
         oldest_cleaning_ms=min(cleaning, default=None),
     )
+
+
+def requests_of(queue: CompactionQueue, entities: Collection[Entity]) -> list[dict[str, object]]:
+    """Of each of these partitions that waits, is in work or waits to be cleaned, the request that says so."""
+    wanted = frozenset(entities)
+    rows = [row for row in queue.rows() if row.state in _FIRST_SAID and row.entity in wanted]
+    said: dict[Entity, CompactionRow] = {}
+    for row in sorted(rows, key=lambda row: _FIRST_SAID.index(row.state)):
+        said.setdefault(row.entity, row)
+    return [describe_row(row) for row in said.values()]
 
 
 def cleaning_view(client: AcidMetastoreClient, queue: CompactionQueue, entity: Entity) -> CleaningView:

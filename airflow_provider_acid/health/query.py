@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_acid.exceptions import ConfigurationError
-from airflow_provider_acid.health.arrow_form import FIGURES, KEYS, texts_in
+from airflow_provider_acid.health.arrow_form import FIGURES, KEYS, has_key, texts_in
 from airflow_provider_acid.health.reader import LAST_COMPACTION
 from airflow_provider_acid.health.values import HealthState
 
@@ -86,8 +86,7 @@ def page_of(partitions: pa.Table, query: PartitionQuery) -> PartitionPage:
 
 def one_of(partitions: pa.Table, key: Sequence[str]) -> dict[str, object] | None:
     """The figures of one partition; None where they are not known."""
-    conditions = [pc.field(name) == value for name, value in zip(KEYS, key, strict=True)]
-    found = partitions.filter(reduce(and_, conditions)).slice(0, 1).to_pylist()
+    found = partitions.filter(has_key(key)).slice(0, 1).to_pylist()
     return found[0] if found else None
 
 

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,16 +19,18 @@ import pyarrow.parquet as pq
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.exceptions import AcidError
 from airflow_provider_acid.filesystem import Storage
-from airflow_provider_acid.health.arrow_form import FIGURES, KEYS, SCHEMA, key_of
+from airflow_provider_acid.health.arrow_form import FIGURES, KEYS, SCHEMA, has_key, key_of, newest_rows
 from airflow_provider_acid.health.files import (
     HISTORY,
     PARTITIONS,
+    RENEWED,
     TableFile,
     TableName,
     day_of,
     history_file,
     newest_files,
     now_ms,
+    renewed_file,
 )
 from airflow_provider_acid.health.history import HistoryRecord, RecordKind, from_lines
 from airflow_provider_acid.storages.small_files import EXCHANGE_FILE_BYTES
@@ -67,7 +70,7 @@ class HealthReader:
         self._files: Mapping[TableName, TableFile] = {}
         self._tables: dict[str, pa.Table] = {}
         self._records: dict[str, list[HistoryRecord]] = {}
-        self._health = Health(_with_last_compactions(_figures([]), ()), ())
+        self._health = Health(_with_last_compactions(_figures({}), ()), ())
 
     def health(self) -> Health:
         """What is known, at most :data:`REFRESH_SECONDS` old.
@@ -97,13 +100,18 @@ class HealthReader:
             return self._directories(metastore, entity)
 
     def _directories(self, metastore: str, entity: Entity) -> list[dict[str, object]]:
+        wanted = has_key(key_of(metastore, entity))
         file = self._files.get(TableName(metastore, entity.database, entity.table))
-        if file is None:
-            return []
-        wanted = key_of(metastore, entity)[-1]
-        with self._open_storage().open_input(file.path) as source:
-            rows = pq.read_table(source, columns=["directories"], filters=[("partition", "==", wanted)])
-        return next(filter(None, rows["directories"].to_pylist()), [])
+        holding = [path for path, rows in self._tables.items() if renewed_file(path) and rows.filter(wanted).num_rows]
+        paths = holding if file is None else [file.path, *holding]
+        storage = self._open_storage()
+        found: list[dict[str, Any]] = []
+        for path in paths:
+            with storage.open_input(path) as source:
+                rows = pq.read_table(source, columns=["evaluated_ms", "directories"], filters=wanted)
+            found.extend(rows.to_pylist())
+        newest = max(found, key=lambda row: row["evaluated_ms"] or 0, default=None)
+        return [] if newest is None else newest["directories"]
 
     def _refresh(self, storage: Storage) -> None:
         files, tables = self._read_tables(storage)
@@ -113,14 +121,17 @@ class HealthReader:
         unique = {record.id: record for of_file in records.values() for record in of_file}
         history = tuple(sorted(unique.values(), key=lambda record: record.ended_ms, reverse=True))
         self._files, self._tables, self._records = files, tables, records
-        self._health = Health(_with_last_compactions(_figures(list(tables.values())), history), history)
+        self._health = Health(_with_last_compactions(_figures(tables), history), history)
 
     def _read_tables(self, storage: Storage) -> tuple[Mapping[TableName, TableFile], dict[str, pa.Table]]:
-        """The files that count, and their figures; one may go meanwhile, when a newer one is there."""
+        """The tables' files that count, and the figures of all; one may go meanwhile, when a newer one is there."""
         for attempts_left in (2, 1, 0):
+            # These first: an evaluation takes them away when its own files are there.
+            renewed = [path for path in _paths(storage, RENEWED) if renewed_file(path)]
             files = newest_files(_paths(storage, PARTITIONS))
+            paths = [*(file.path for file in files.values()), *renewed]
             try:
-                tables = {file.path: self._figures_in(storage, file.path) for file in files.values()}
+                tables = {path: self._figures_in(storage, path) for path in paths}
             except AcidError:
                 if not attempts_left:
                     raise
@@ -156,9 +167,11 @@ def _paths(storage: Storage, folder: str) -> list[str]:
     return [f"{folder}/{entry.path}" for entry in storage.list(folder).files]
 
 
-def _figures(tables: Sequence[pa.Table]) -> pa.Table:
+def _figures(tables: Mapping[str, pa.Table]) -> pa.Table:
     fields = [SCHEMA.field(name) for name in FIGURES]
-    return pa.concat_tables([pa.schema(fields).empty_table(), *tables]).combine_chunks()
+    rows = pa.concat_tables([pa.schema(fields).empty_table(), *tables.values()])
+    # A table's own file has each partition once.
+    return (newest_rows(rows) if any(map(renewed_file, tables)) else rows).combine_chunks()
 
 
 def _with_last_compactions(partitions: pa.Table, history: Sequence[HistoryRecord]) -> pa.Table:

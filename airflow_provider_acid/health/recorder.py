@@ -7,8 +7,9 @@ the evaluation. Partitions that it left alone keep the figures of the last time 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import BinaryIO
 
 import pyarrow as pa
@@ -18,13 +19,11 @@ import pyarrow.parquet as pq
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.thresholds import CompactionDecision
 from airflow_provider_acid.compaction.looking import Seen
-from airflow_provider_acid.health.arrow_form import SCHEMA, table_of, texts_in
+from airflow_provider_acid.health.arrow_form import ROW_GROUP, SCHEMA, newest_rows, table_of, texts_in
 from airflow_provider_acid.health.files import TableFile, TableName, day_of, newest_files, now_ms
+from airflow_provider_acid.health.renewal import Renewed
 from airflow_provider_acid.health.store import MILLISECONDS_PER_DAY, HealthStore
 from airflow_provider_acid.health.values import HealthState, PartitionHealth, held, partition_health
-
-ROW_GROUP = 1000
-"""Partitions that are held in memory, and the unit in which a reader finds one of them."""
 
 UNSEEN_DAYS = 7
 """How long a partition is shown that evaluations of written partitions do not look at: it may be dropped."""
@@ -92,11 +91,15 @@ class EvaluationRecorder:
         """
         known = store.table_files()
         newest = newest_files(file.path for file in known)
+        renewed = self._renewed(store)
         for table, spool in self._spools.items():
-            self._finish(spool, table, store, newest.get(table))
+            again = SCHEMA.empty_table() if renewed is None else renewed.of(table)
+            self._finish(spool, table, partial(_known_before, store, newest.get(table), again))
             spool.file.seek(0)
             older = [file for file in known if file.written_ms < self._began_ms]
             store.replace_table(table, spool.file, older)
+        if renewed is not None:
+            renewed.merge_without(self._spools)
         store.forget_old_tables(known)
         store.merge_history(day_of(self._began_ms))
 
@@ -111,9 +114,15 @@ class EvaluationRecorder:
             spool = self._spools[name] = _Spool(file, pq.ParquetWriter(file, SCHEMA, compression="zstd"))
         return spool
 
-    def _finish(self, spool: _Spool, table: TableName, store: HealthStore, before: TableFile | None) -> None:
+    def _renewed(self, store: HealthStore) -> Renewed | None:
+        """What was looked at again before this evaluation began; None where nothing was."""
+        files = [file for file in store.renewed_files() if file.metastore == self._metastore]
+        older = [file for file in files if file.written_ms < self._began_ms]
+        return Renewed(store, self._metastore, older) if older else None
+
+    def _finish(self, spool: _Spool, table: TableName, before: Callable[[], pa.Table]) -> None:
         spool.flush()
-        known = self._kept(spool, store, before)
+        known = self._kept(spool, before)
         if known.num_rows:
             spool.writer.write_table(known, row_group_size=ROW_GROUP)
         names = {*texts_in(known, "partition"), *spool.seen}
@@ -126,18 +135,26 @@ class EvaluationRecorder:
             spool.writer.write_table(table_of(new), row_group_size=ROW_GROUP)
         spool.writer.close()
 
-    def _kept(self, spool: _Spool, store: HealthStore, before: TableFile | None) -> pa.Table:
-        """Rows of the file before, of partitions that this evaluation did not look at but that exist."""
-        if before is None or (self._looks_at_all and not spool.held):
+    def _kept(self, spool: _Spool, before: Callable[[], pa.Table]) -> pa.Table:
+        """Rows of before, of partitions that this evaluation did not look at but that exist."""
+        if self._looks_at_all and not spool.held:
             return SCHEMA.empty_table()
-        with store.open(before) as file:
-            rows = pq.read_table(file, schema=SCHEMA)
+        rows = before()
         rows = rows.filter(~_is_one_of(sorted(spool.seen)))
         exists = _is_one_of(sorted(spool.held))
         if not self._looks_at_all:
             oldest_ms = self._began_ms - UNSEEN_DAYS * MILLISECONDS_PER_DAY
             exists = exists | (pc.field("evaluated_ms") >= oldest_ms)
         return _with_reasons(rows.filter(exists), spool.held)
+
+
+def _known_before(store: HealthStore, file: TableFile | None, renewed: pa.Table) -> pa.Table:
+    """The rows of a table's file, or newer ones of partitions that were looked at again."""
+    if file is None:
+        return renewed
+    with store.open(file) as opened:
+        rows = pq.read_table(opened, schema=SCHEMA)
+    return newest_rows(pa.concat_tables([rows, renewed])) if renewed.num_rows else rows
 
 
 def _is_one_of(names: Sequence[str]) -> pc.Expression:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 PARTITIONS_SECONDS = 60.0
+RENEWAL_SECONDS = 30.0
 HISTORY_SECONDS = 15.0
 """Longest waits for a store; what it has not taken by then is lost to the page, and to nothing else."""
 
@@ -49,6 +50,27 @@ def recording_evaluation(
         if not observer.broken:
             what = "the figures of partitions are not written for the page"
             try_within(PARTITIONS_SECONDS, what, lambda: recorder.publish(HealthStore.at(location, storages)))
+
+
+def record_renewed(
+    location: str, metastore: str, storages: Storages, look: Callable[[EvaluationObserver], None]
+) -> None:
+    """Write how partitions are after work on them, if a location is set.
+
+    :param look: looks at them, and tells the observer; called in another thread.
+    """
+    if not location:
+        return
+
+    def write() -> None:
+        from airflow_provider_acid.health.renewal import RenewalRecorder
+
+        recorder = RenewalRecorder(metastore)
+        look(recorder)
+        recorder.publish(HealthStore.at(location, storages))
+
+    asked = "metastore, storage or [hive_acid] health_location"
+    try_within(RENEWAL_SECONDS, "the figures of partitions are not renewed for the page", write, asked)
 
 
 def record_history(

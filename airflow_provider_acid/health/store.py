@@ -16,14 +16,18 @@ from airflow_provider_acid.health.files import (
     HISTORY,
     KEPT_DAYS,
     PARTITIONS,
+    RENEWED,
     HistoryFile,
+    RenewedFile,
     TableFile,
     TableName,
     day_of,
     history_file,
     new_history_file,
+    new_renewed_file,
     new_table_file,
     now_ms,
+    renewed_file,
     table_file,
 )
 from airflow_provider_acid.health.history import HistoryRecord, from_lines, to_lines
@@ -65,6 +69,30 @@ class HealthStore:
         with self._storage.create(new_table_file(table)) as file:
             copyfileobj(content, file)
         self._storage.delete([old.path for old in known if old.table == table])
+
+    def renewed_files(self) -> list[RenewedFile]:
+        """Every file with partitions that were looked at again."""
+        if not self._storage.exists(RENEWED):
+            return []
+        listed = self._storage.list(RENEWED).files
+        return [file for entry in listed if (file := renewed_file(f"{RENEWED}/{entry.path}"))]
+
+    def read(self, file: RenewedFile) -> bytes:
+        """The content of a file.
+
+        :raises AcidError: it is not there any more, or cannot be read.
+        """
+        return self._storage.read(file.path)
+
+    def add_renewed(self, metastore: str, content: bytes) -> None:
+        """Publish partitions that were looked at again, as one new file."""
+        path = new_renewed_file(metastore)
+        self._storage.make_directory(path.rpartition("/")[0])
+        self._storage.write_new(path, content)
+
+    def delete(self, paths: Sequence[str]) -> None:
+        """Remove files; those that are gone already count as removed."""
+        self._storage.delete(paths)
 
     def forget_old_tables(self, known: Iterable[TableFile]) -> None:
         """Remove files of tables that nobody has evaluated for :data:`~.files.KEPT_DAYS`."""

@@ -1,14 +1,18 @@
-"""The history of what tasks did, for the page in Airflow's UI."""
+"""What tasks did, and how they left partitions, for the page in Airflow's UI."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from airflow_provider_acid.config import health_location
+from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.compaction.initiator import EvaluationObserver
+from airflow_provider_acid.compaction.looking_again import look_again
+from airflow_provider_acid.config import configured_settings, health_location
 from airflow_provider_acid.health.history import HistoryRecord, RecordMaker, TaskPlace
-from airflow_provider_acid.health.recording import record_history
+from airflow_provider_acid.health.recording import record_history, record_renewed
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
 
 if TYPE_CHECKING:
@@ -33,6 +37,28 @@ def record_task_history(
         log.warning("the history is not written for the page: %s", error)
         return
     record_history(location, hive_acid_conn_id, storages, task_place(context), records)
+
+
+def renew_figures(hive_acid_conn_id: str, entities: Collection[Entity]) -> None:
+    """Look again at partitions that a task has changed, where ``[hive_acid] health_location`` is set.
+
+    It fails with a warning only, and is waited for no longer than :data:`~..health.recording.RENEWAL_SECONDS`.
+    """
+    location = health_location()
+    if not location or not entities:
+        return
+    try:
+        endpoint = AcidMetastoreHook(hive_acid_conn_id).endpoint()
+        settings = replace(configured_settings(), storages=endpoint.storages)
+    except Exception as error:  # the work is done, and its outcome is not to depend on this
+        log.warning("the figures of partitions are not renewed for the page: %s", error)
+        return
+
+    def look(observer: EvaluationObserver) -> None:
+        with endpoint.open() as client:
+            look_again(client, endpoint.open_queue(client), settings, entities, observer)
+
+    record_renewed(location, hive_acid_conn_id, endpoint.storages, look)
 
 
 def task_place(context: Context) -> TaskPlace:

@@ -12,7 +12,7 @@ from airflow.providers.common.compat.sdk import AirflowException, AirflowSkipExc
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.cleaner import Cleaner, Cleaning, CleaningState
-from airflow_provider_acid.hooks.health import record_task_history
+from airflow_provider_acid.hooks.health import record_task_history, renew_figures
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
 from airflow_provider_acid.links.compaction import AcidPageLink
 from airflow_provider_acid.operators.batch_name import NamedByPartitions
@@ -112,6 +112,7 @@ class AcidCleanerOperator(NamedByPartitions, UnwindsWhenKilled, BaseOperator):
             ended = [item for item in cleanings if item.state is not CleaningState.WAITING]
             if ended:
                 self._record(context, ended)
+            renew_figures(self.hive_acid_conn_id, {item.entity for item in cleanings if item.has_changed})
             done = done + [item.to_json() for item in ended]
             failures = [f"{item.entity}: {item.message}" for item in cleanings if item.state is CleaningState.FAILED]
             if failures:

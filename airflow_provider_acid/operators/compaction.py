@@ -26,7 +26,7 @@ from airflow_provider_acid.compaction.settings import CompactionSettings, LockTi
 from airflow_provider_acid.compaction.worker import Worker
 from airflow_provider_acid.config import configured_settings, job_queue
 from airflow_provider_acid.deploy_mode import check_deploy_mode
-from airflow_provider_acid.hooks.health import record_task_history
+from airflow_provider_acid.hooks.health import record_task_history, renew_figures
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook, MetastoreEndpoint
 from airflow_provider_acid.links.compaction import AcidPageLink, SparkUiLink
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
@@ -52,6 +52,9 @@ if TYPE_CHECKING:
 DEFAULT_MAX_ACTIVE_PARTITIONS = 4
 FAILURES_NAMED = 5
 """Failed partitions that a task's error names; the log has all."""
+
+_LOOKED_AT = (OutcomeState.COMPACTED, OutcomeState.NOTHING_TO_MERGE)
+"""Whose partitions are other than what the evaluation saw that found them due."""
 
 STOP_SECONDS = 60.0
 """How long a killed task waits for its partitions to be given back."""
@@ -185,6 +188,7 @@ class AcidCompactionOperator(NamedByPartitions, SparkSubmitOperator):
             self._outcomes = outcomes = self._batch.join()
             send(of_outcomes(outcomes), {"conn_id": self.hive_acid_conn_id, "dag_id": self.dag_id})
         record_task_history(self.hive_acid_conn_id, context, lambda make: make.of_outcomes(items, outcomes))
+        renew_figures(self.hive_acid_conn_id, [outcome.entity for outcome in outcomes if outcome.state in _LOOKED_AT])
         concluded = self._conclude(outcomes, spark_error)
         fill_asset_events(context, self.outlets, outcomes, self._metastore_address)
         return concluded

@@ -14,7 +14,7 @@ from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.exceptions import AcidError, ConfigurationError
 from airflow_provider_acid.health.arrow_form import key_of
 from airflow_provider_acid.health.history import HistoryRecord
-from airflow_provider_acid.health.metastore_view import cleaning_view, queue_view
+from airflow_provider_acid.health.metastore_view import cleaning_view, queue_view, requests_of
 from airflow_provider_acid.health.query import PartitionQuery, metastores_of, one_of, overview, page_of
 from airflow_provider_acid.health.reader import Health, HealthReader
 from airflow_provider_acid.plugins.access import COMPACT_DAG_ID
@@ -111,7 +111,7 @@ def get_partition(
     """One of them: its figures, its directories, and what was done to it."""
     figures = one_of(known.partitions, key_of(metastore, entity))
     if figures is None:
-        message = f"nothing is known of {entity} yet; it is shown after the next evaluation that looks at it"
+        message = f"nothing is known of {entity} yet; it is shown after its next evaluation or compaction"
         raise _error(status.HTTP_404_NOT_FOUND, "unknown_partition", message)
     of_it = [record for record in known.history if (record.metastore, record.entity) == (metastore, entity)]
     with _readable_errors("The health location cannot be read"):
@@ -131,6 +131,20 @@ def get_queue(sources: SourcesOfPage, metastore: KnownMetastore) -> JsonObject:
     """The metastore's compaction queue at this moment."""
     with _readable_errors("The metastore cannot be asked"), sources.metastore(metastore) as (_, queue):
         return asdict(queue_view(queue))
+
+
+@router.get("/requests")
+def get_requests(
+    known: KnownHealth,
+    sources: SourcesOfPage,
+    metastore: KnownMetastore,
+    query: Annotated[PartitionQuery, Depends(_query)],
+) -> JsonObject:
+    """Which partitions of a page wait in the metastore's queue or are in work at this moment."""
+    rows = page_of(known.partitions, query).rows
+    entities = [_entity(str(row["database"]), str(row["table"]), str(row["partition"])) for row in rows]
+    with _readable_errors("The metastore cannot be asked"), sources.metastore(metastore) as (_, queue):
+        return {"requests": requests_of(queue, entities)}
 
 
 @router.get("/cleaning")

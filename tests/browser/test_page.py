@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import pyarrow.parquet as pq
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.filesystem import Storages
@@ -23,7 +23,7 @@ from tests.harness.thrift_admin import ThriftAdmin
 
 Screenshot = Callable[[Page, str], None]
 
-TABLE = "acid_part"
+TABLE, WAITING_TABLE = "acid_part", "a_part"
 MANY = 100_000
 PAGES = ("/hive-acid/", "/hive-acid/static/main.js", "/hive-acid/api/overview", "/hive-acid/api/queue")
 
@@ -43,6 +43,30 @@ def reader(site: AirflowSite) -> Iterator[int]:
             yield transaction
         finally:
             admin.commit(transaction)
+
+
+def row_of(page: Page, site: AirflowSite, table: str = TABLE) -> Locator:
+    """The line of a table's first partition, or of a table without, in the list."""
+    partitions = site.tables[table].partitions
+    return page.locator("tbody tr", has=page.locator(f"text={table}")).filter(
+        has_text=partitions[0] if partitions else ""
+    )
+
+
+def cells(row: Locator) -> dict[str, str]:
+    """What a line of the list says, by column."""
+    columns = ("health", "deltas", "base", "to clean", "compact")
+    return dict(zip(columns, (row.locator("td").nth(place).inner_text() for place in (1, 2, 5, 7, 9)), strict=True))
+
+
+def refresh_until(page: Page, row: Locator, said: dict[str, str]) -> None:
+    """Press Refresh until a line says this; the figures come a moment after what the metastore says."""
+    for _ in range(30):
+        if said.items() <= cells(row).items():
+            break
+        page.get_by_role("button", name="Refresh").click()
+        page.wait_for_timeout(1000)
+    assert cells(row) == {**cells(row), **said}
 
 
 @pytest.mark.parametrize("path", PAGES)
@@ -131,6 +155,12 @@ def test_whoever_may_only_look_starts_nothing(site: AirflowSite, page_of: PageOf
 def test_the_button_compacts_the_partition_and_the_page_says_who_keeps_it_from_being_cleaned(
     site: AirflowSite, page_of: PageOf, screenshot: Screenshot
 ) -> None:
+    the_list = page_of("viewer", "/hive-acid/")
+    row = row_of(the_list, site)
+    expect(row.get_by_role("button", name="Compact")).to_be_visible()
+    before = cells(row)
+    assert before["health"] in ("Minor due", "Major due")
+    assert before["deltas"] != "0"
     with reader(site) as transaction:
         page = page_of("admin", address_of(site))
         page.get_by_role("button", name="Compact…").click()
@@ -151,16 +181,25 @@ def test_the_button_compacts_the_partition_and_the_page_says_who_keeps_it_from_b
         }
         page.get_by_role("button", name="Close").click()
         blocker = page.get_by_role("cell", name=f"transaction {transaction}", exact=True)
-        for _ in range(60):
+        heads = set()
+        for _ in range(240):
             page.get_by_role("button", name="Refresh").click()
-            page.wait_for_timeout(3000)
+            page.wait_for_timeout(750)
+            heads.add(page.locator(".title-row").inner_text())
             if blocker.count():
                 break
         expect(blocker).to_be_visible()
+        for state in ("run running", "working"):
+            assert any(state in head for head in heads), heads
+        in_work = [head for head in heads if re.search("run queued|run running|initiated|working", head)]
+        assert not any("Compact" in head for head in in_work)
         expect(page.get_by_role("cell", name=re.compile(r"^lock \d+$"))).to_have_count(1)
         screenshot(page, "cleaning-light")
+        refresh_until(the_list, row, {"health": "Healthy ready for cleaning", "deltas": "0", "compact": "Compact"})
+        assert cells(row)["to clean"] != "–", "the merged deltas are still there"
+        assert cells(row)["base"] != before["base"]
     site.wait_for_run("acid_compact_table", run_id)
-    site.look()
+    refresh_until(the_list, row, {"health": "Healthy", "deltas": "0", "to clean": "–", "compact": "Compact"})
 
 
 def test_what_was_done_is_in_the_history_with_its_plots(
@@ -176,6 +215,21 @@ def test_what_was_done_is_in_the_history_with_its_plots(
     expect(page.locator("tbody tr", has_text="compacted")).to_have_count(2)
     expect(page.locator("tbody tr", has_text="succeeded")).to_have_count(1)
     screenshot(page, "partition-dark")
+
+
+def test_a_partition_for_which_a_request_waits_says_so_and_is_not_asked_for_again(
+    site: AirflowSite, page_of: PageOf
+) -> None:
+    partition = site.tables[WAITING_TABLE].partitions[0]
+    with ThriftAdmin(site.server.host, site.server.port) as admin:
+        admin.request_compaction(DATABASE, WAITING_TABLE, partition)
+    page = page_of("admin", "/hive-acid/")
+    row = row_of(page, site, WAITING_TABLE)
+    expect(row.get_by_text("initiated", exact=True)).to_be_visible()
+    expect(row.get_by_role("button", name="Compact")).to_have_count(0)
+    page.goto(site.address + address_of(site, WAITING_TABLE))
+    expect(page.locator(".title-row").get_by_text("initiated", exact=True)).to_be_visible()
+    expect(page.get_by_role("button", name="Compact…")).to_have_count(0)
 
 
 @pytest.mark.parametrize("dark", [False, True])

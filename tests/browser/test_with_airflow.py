@@ -97,9 +97,9 @@ def test_a_compaction_is_watched_in_the_grid_and_found_on_the_page_by_its_link(
     link = page.get_by_role("link", name="Hive ACID", exact=True).last
     expect(link).to_have_attribute("href", re.compile(f"/hive-acid/#/partition/{DATABASE}/{TABLE}$"))
     address = str(link.get_attribute("href"))
-    site.look()
     page.goto(address)
     expect(page.get_by_text("succeeded").first).to_be_visible()
+    expect(page.locator(".title-row")).to_contain_text("Healthy")
     expect(page.get_by_role("heading", name="History")).to_be_visible()
     expect(page.get_by_text("No history")).to_have_count(0)
     screenshot(page, "step-result")

@@ -50,6 +50,10 @@ export function getDag(dagId) {
   return request(`../api/v2/dags/${encodeURIComponent(dagId)}`);
 }
 
+export function getUnfinishedRuns(dagId) {
+  return request(`../api/v2/dags/${encodeURIComponent(dagId)}/dagRuns?state=queued&state=running&limit=100&order_by=-id`);
+}
+
 export function trigger(dagId, conf) {
   return request(`../api/v2/dags/${encodeURIComponent(dagId)}/dagRuns`, {
     method: "POST",

@@ -9,6 +9,7 @@ import { age, ago, bytes, count, entityName, moment, plural, ratio } from "./for
 import { historyColumns } from "./history.js";
 import { badge } from "./overview.js";
 import { requestColumns } from "./queue.js";
+import { isInWork, isWaiting, requestBadge, runBadge, startedRuns } from "./work.js";
 
 export async function partitionView(parent, context) {
   const [database, table_, partition = ""] = context.here.path;
@@ -17,22 +18,31 @@ export async function partitionView(parent, context) {
     h("a", { href: context.address("partitions", [], { search: `${database}.${table_}` }) }, `${database}.${table_}`));
   const title = h("h2", { class: "title" }, h("code", null, partition || `${database}.${table_}`));
   const cleaning = h("section", { class: "panel", id: "cleaning" }, h("h3", null, "Queue and cleaning"), loading());
-  fillCleaning(cleaning, asked, context);
+  const work = h("span");
+  const start = h("span");
+  fillCleaning(cleaning, asked, context, async (rows) => {
+    const badges = new Map(rows.filter(isWaiting).map((row) => [row.state, requestBadge(row)]));
+    const run = badges.size ? undefined : (await startedRuns(context)).get(entityName(asked));
+    show(work, [...badges.values()], run && runBadge(run));
+    start.hidden = run !== undefined || rows.some(isInWork);
+  });
   let found;
   try {
     found = await get("partition", asked);
   } catch (error) {
     if (context.stale()) return;
     const row = { database, table: table_, partition };
-    show(parent, back, h("div", { class: "title-row" }, title, compactButton(row, context)),
+    show(start, compactButton(row, context));
+    show(parent, back, h("div", { class: "title-row" }, title, work, start),
       error.code === "unknown_partition" ? empty("Not known yet", error.message) : failure(error, context.redraw), cleaning);
     return;
   }
   if (context.stale()) return;
   const { figures, directories, history } = found;
+  show(start, compactButton(figures, context));
   show(
     parent, back,
-    h("div", { class: "title-row" }, title, badge(figures.state), h("span", { class: "grow" }), compactButton(figures, context)),
+    h("div", { class: "title-row" }, title, badge(figures.state), work, h("span", { class: "grow" }), start),
     h("p", { class: "reason" }, figures.reason),
     facts(figures),
     h("section", { class: "panel" }, h("h3", null, "Directories ", seenAt(figures)), directoriesOf(figures, directories)),
@@ -82,10 +92,11 @@ function directoriesOf(figures, directories) {
   ];
 }
 
-async function fillCleaning(panel, asked, context) {
+async function fillCleaning(panel, asked, context, tell) {
   const title = panel.firstElementChild;
   try {
     const { rows, blockers } = await get("cleaning", asked);
+    tell(rows);
     const waiting = rows.find((row) => row.state === "ready for cleaning");
     show(panel, title,
       waiting && blockersOf(blockers, waiting),

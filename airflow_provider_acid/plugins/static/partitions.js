@@ -5,6 +5,7 @@ import { openCompact } from "./compact.js";
 import { empty, failure, h, show } from "./dom.js";
 import { ago, bytes, count, entityName, moment, ratio } from "./format.js";
 import { STATES, badge } from "./overview.js";
+import { isInWork, requestBadge, runBadge, startedRuns } from "./work.js";
 
 const LIMIT = 50;
 const TYPING_MILLISECONDS = 250;
@@ -102,7 +103,31 @@ async function list(results, context, asked) {
   }
   if (context.stale()) return undefined;
   if (page.total === 0) return show(results, nothing(context, asked));
-  return show(results, grid(context, asked, page), pager(context, asked, page));
+  const places = new Map();
+  show(results, grid(context, asked, page, places), pager(context, asked, page));
+  return sayWhatIsInWork(places, parameters, context);
+}
+
+// Rows say what is under way for them; what was asked for already is not asked for again.
+async function sayWhatIsInWork(places, parameters, context) {
+  const runs = startedRuns(context);
+  const requests = await requestsOf(parameters);
+  for (const [name, run] of await runs) if (!requests.has(name)) say(places.get(name), runBadge(run), true);
+  for (const [name, request] of requests) say(places.get(name), requestBadge(request), isInWork(request));
+}
+
+async function requestsOf(parameters) {
+  try {
+    const { requests } = await get("requests", parameters);
+    return new Map(requests.map((request) => [entityName(request), request]));
+  } catch {
+    return new Map(); // The card "Queue" says why.
+  }
+}
+
+function say(place, what, isAskedFor) {
+  place?.health.append(" ", what);
+  if (isAskedFor) place?.compact.remove();
 }
 
 function nothing(context, asked) {
@@ -113,7 +138,7 @@ function nothing(context, asked) {
     + "AcidCompactionSensor, that looks at a table.");
 }
 
-function grid(context, asked, page) {
+function grid(context, asked, page, places) {
   const sortable = (column) => {
     const sorted = column.name === asked.sort;
     const descending = sorted ? !asked.descending : column.number === true;
@@ -122,14 +147,16 @@ function grid(context, asked, page) {
     return h("th", { class: column.number ? "number" : null, "aria-sort": direction, scope: "col", title: column.hint },
       h("a", { href }, column.title));
   };
-  const row = (each) => h(
-    "tr", null,
-    COLUMNS.map((column) => h("td", { class: column.number ? "number" : null }, column.cell(each))),
-    h("td", { class: "actions" }, h("button", {
+  const row = (each) => {
+    const cells = COLUMNS.map((column) => h("td", { class: column.number ? "number" : null }, column.cell(each)));
+    const compact = h("button", {
       type: "button", class: "plain", onclick: () => openCompact(each, context),
       "aria-label": `Compact ${entityName(each)}`,
-    }, "Compact")),
-  );
+    }, "Compact");
+    const health = cells[COLUMNS.findIndex((column) => column.name === "state")];
+    places.set(entityName(each), { health, compact });
+    return h("tr", null, cells, h("td", { class: "actions" }, compact));
+  };
   return h("div", { class: "scroll" }, h(
     "table", { class: "partitions" },
     h("thead", null, h("tr", null, COLUMNS.map(sortable), h("th", { class: "actions" }))),

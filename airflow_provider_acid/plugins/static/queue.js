@@ -3,13 +3,14 @@
 import { get } from "./api.js";
 import { empty, failure, h, loading, show, table } from "./dom.js";
 import { age, ago, moment } from "./format.js";
+import { requestBadge } from "./work.js";
 
 export function requestColumns(partitionAddress) {
   return [
     { title: "Request", number: true, cell: (row) => String(row.id) },
     ...(partitionAddress ? [{ title: "Partition", cell: (row) => name(row, partitionAddress) }] : []),
     { title: "Type", cell: (row) => row.type },
-    { title: "State", cell: (row) => h("span", { class: `badge ${row.state.replaceAll(" ", "_")}` }, row.state) },
+    { title: "State", cell: requestBadge },
     { title: "Requested", number: true, cell: (row) => time(row.enqueue_ms ?? row.start_ms) },
     { title: "Since", number: true, hint: "Time in this state", cell: since },
     { title: "Worker", class: "wide", cell: (row) => h("span", { class: "clamp quiet", title: row.worker }, row.worker ?? "–") },

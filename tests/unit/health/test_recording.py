@@ -15,6 +15,7 @@ from airflow_provider_acid.acid.listing import FileEntry, Listing
 from airflow_provider_acid.exceptions import MetastoreUnavailableError, StorageError
 from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.health import recorder, recording
+from airflow_provider_acid.health.arrow_form import ROW_GROUP
 from airflow_provider_acid.health.files import newest_files
 from airflow_provider_acid.health.reader import HealthReader
 from airflow_provider_acid.health.recording import recording_evaluation
@@ -133,8 +134,8 @@ def test_a_look_at_written_partitions_keeps_the_others_for_a_while(
 
 
 def test_thousands_of_partitions_go_to_the_file_in_groups_and_none_is_missed(tmp_path: Path) -> None:
-    evaluate(EvaluatedTables({"t": 2 * recorder.ROW_GROUP + 1}, FakeStorages()), tmp_path)
-    assert len(set(rows(tmp_path))) == 2 * recorder.ROW_GROUP + 1
+    evaluate(EvaluatedTables({"t": 2 * ROW_GROUP + 1}, FakeStorages()), tmp_path)
+    assert len(set(rows(tmp_path))) == 2 * ROW_GROUP + 1
     assert len(reader_at(tmp_path).directories(METASTORE, entity("t", 1999))) == 3
 
 

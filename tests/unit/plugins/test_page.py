@@ -24,15 +24,16 @@ from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.health.history import TaskPlace
 from airflow_provider_acid.health.reader import HealthReader
 from airflow_provider_acid.health.recording import record_history, recording_evaluation
+from airflow_provider_acid.metastore.values import CompactionRow, CompactionState
 from airflow_provider_acid.plugins import sources as sources_module
 from airflow_provider_acid.plugins.application import make_application
 from airflow_provider_acid.plugins.page import URL_PREFIX, HiveAcidPlugin
 from airflow_provider_acid.plugins.sources import Sources
-from tests.unit.compaction.evaluated_tables import EvaluatedTables, FakeStorages
+from tests.unit.compaction.evaluated_tables import EvaluatedTables, FakeQueue, FakeStorages, entity
 from tests.unit.health.test_history import records
 
 METASTORE = "hive_acid_default"
-API = ("overview", "partitions", "partition", "history", "queue", "cleaning")
+API = ("overview", "partitions", "partition", "history", "queue", "requests", "cleaning")
 ENTITY = {"database": "d", "table": "t", "partition": "p=00001"}
 
 ROLES = {"viewer": "viewer", "admin": "admin", "none": None}
@@ -157,8 +158,36 @@ def test_a_metastore_that_does_not_answer_is_said_in_words(client: TestClient) -
     assert "does not answer. Remedy: start it" in answer.json()["detail"]["message"]
 
 
+def test_the_partitions_of_a_page_that_are_in_work_are_named_with_what_the_queue_says(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [
+        CompactionRow(1, entity("t", 1), "major", CompactionState.READY_FOR_CLEANING),
+        CompactionRow(2, entity("t", 1), "minor", CompactionState.WORKING),
+        CompactionRow(3, entity("t", 2), "major", CompactionState.INITIATED),
+        CompactionRow(4, entity("t", 3), "major", CompactionState.READY_FOR_CLEANING),
+        CompactionRow(5, entity("t", 4), "major", CompactionState.SUCCEEDED),
+        CompactionRow(6, entity("t", 9), "major", CompactionState.WORKING),
+        CompactionRow(7, entity("elsewhere", 1), "major", CompactionState.WORKING),
+    ]
+
+    @contextmanager
+    def metastore(self: object, conn_id: str) -> Iterator[Any]:
+        yield None, FakeQueue(True, rows)
+
+    monkeypatch.setattr(FakeQueueSources, "metastore", metastore)
+    asked: dict[str, Any] = {"table": "t", "sort": "partition", "descending": False, "limit": 5}
+    found = get(client, "api/requests", **asked).json()["requests"]
+    assert {request["partition"]: (request["id"], request["state"]) for request in found} == {
+        "p=00001": (2, "working"),
+        "p=00002": (3, "initiated"),
+        "p=00003": (4, "ready for cleaning"),
+    }
+    assert get(client, "api/requests", **asked, offset=15).json() == {"requests": []}
+
+
 def test_only_metastores_of_the_page_are_talked_to(client: TestClient) -> None:
-    for path in ("api/queue", "api/cleaning"):
+    for path in ("api/queue", "api/requests", "api/cleaning"):
         answer = get(client, path, metastore="somebodys_database", **ENTITY)
         assert (answer.status_code, answer.json()["detail"]["code"]) == (404, "unknown_metastore")
 
