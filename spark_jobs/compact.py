@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pyspark import SparkConf
 from pyspark.sql import SparkSession
 
+from airflow_provider_acid.acid.arguments import from_argument
 from airflow_provider_acid.acid.plan import CompactionPlan
 from airflow_provider_acid.acid.result import CompactionResult
 from airflow_provider_acid.exceptions import AcidError
@@ -167,16 +168,28 @@ def _say(line: str) -> None:
     print(f"compaction {line}", flush=True)
 
 
+def parse_arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    """The application's arguments, as the operator gives them.
+
+    :param argv: those of the command line, with texts as :func:`~..acid.arguments.as_argument` makes them.
+    """
+    parser = argparse.ArgumentParser(description="Carry out the compaction plans of a run directory.")
+    parser.add_argument(
+        "--run-directory", required=True, type=from_argument, help="URI of the directory the operator has made"
+    )
+    parser.add_argument(
+        "--storage-options", default="{}", type=from_argument, help="how storages are reached, in JSON; nothing secret"
+    )
+    return parser.parse_args(argv)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the application.
 
     :param argv: command line arguments.
     :returns: 0 when every item has a result or was skipped, 3 when the operator has gone.
     """
-    parser = argparse.ArgumentParser(description="Carry out the compaction plans of a run directory.")
-    parser.add_argument("--run-directory", required=True, help="URI of the directory the operator has made")
-    parser.add_argument("--storage-options", default="{}", help="how storages are reached, in JSON; nothing secret")
-    arguments = parser.parse_args(argv)
+    arguments = parse_arguments(argv)
     # Small partitions must not wait behind a big one; a site's own setting stands.
     conf = SparkConf().setIfMissing("spark.scheduler.mode", "FAIR")
     spark = SparkSession.builder.config(conf=conf).getOrCreate()
