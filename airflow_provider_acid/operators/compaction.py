@@ -51,6 +51,12 @@ if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
 
 DEFAULT_MAX_ACTIVE_PARTITIONS = 4
+DEFAULT_CONF = {"spark.log.level": "WARN", "spark.yarn.maxAppAttempts": "1"}
+"""What Spark is told unless ``conf`` says otherwise.
+
+YARN is not to start an application again: one that ended itself has no operator any more, and where its driver died
+with a node the next try of the task plans anew, while a node that is only cut off would work on beside a successor.
+"""
 FAILURES_NAMED = 5
 """Failed partitions that a task's error names; the log has all."""
 
@@ -214,7 +220,7 @@ class AcidCompactionOperator(NamedByPartitions, SparkSubmitOperator):
         self.application_args = [part for name, text in arguments.items() for part in (name, as_argument(text))]
         self.name = application_name([item.entity for item in items])
         self._yarn_queue = self._yarn_queue or job_queue()
-        self.conf = {"spark.log.level": "WARN", **(self.conf or {})}
+        self.conf = {**DEFAULT_CONF, **(self.conf or {})}
         self._hook = None  # Airflow keeps the hook of a former try, with that try's arguments.
         with (
             tempfile.TemporaryDirectory(prefix="airflow-acid-") as directory,

@@ -247,6 +247,15 @@ def told(call: Sequence[str]) -> tuple[str, Storages]:
     return arguments.run_directory, Storages.from_json(arguments.storage_options)
 
 
+@pytest.mark.parametrize(("conf", "expected"), [(None, "1"), ({"spark.yarn.maxAppAttempts": "3"}, "3")])
+def test_yarn_starts_an_application_that_ended_itself_again_only_where_the_task_says_so(
+    spark: FakeSpark, conf: dict[str, str] | None, expected: str
+) -> None:
+    operator(conf=conf).execute({})
+    (call,) = spark.calls()
+    assert [part for part in call if "maxAppAttempts" in part] == [f"spark.yarn.maxAppAttempts={expected}"]
+
+
 def test_no_secret_of_a_connection_reaches_the_command_line(spark: FakeSpark, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(
         "AIRFLOW_CONN_HIVE_ACID_DEFAULT",
