@@ -191,7 +191,8 @@ def test_a_storage_that_does_not_answer_for_a_while_costs_nothing(
 def test_a_result_that_cannot_be_written_is_written_later(
     run: Path, merges: Merges, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write, refused = RunDirectory.write_result, []
+    refused: list[int] = []
+    write = RunDirectory.write_result
 
     def fail_once(self: RunDirectory, item: int, result: CompactionResult) -> None:
         if not refused:
