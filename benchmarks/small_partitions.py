@@ -12,6 +12,7 @@ from pathlib import Path
 import pyspark
 
 import airflow_provider_acid.spark_jobs.compact
+from airflow_provider_acid.acid.arguments import as_argument
 from airflow_provider_acid.acid.plan import CompactionType
 from airflow_provider_acid.compaction.run_directory import RunDirectory
 from airflow_provider_acid.exceptions import AcidError
@@ -79,7 +80,7 @@ def _run_application(spark: SparkPlace, folder: Path, places: list[Path], meter:
         run.put_plan(index, plan_for(place, _SHAPE.write_ids, CompactionType.MAJOR, _SHAPE.properties))
     run.beat()
     submit = str(Path(pyspark.__file__).parent / "bin" / "spark-submit")
-    application = (airflow_provider_acid.spark_jobs.compact.__file__, "--run-directory", run.location)
+    application = (airflow_provider_acid.spark_jobs.compact.__file__, "--run-directory", as_argument(run.location))
     environment = {**os.environ, **spark.environment}
     with meter.running():
         done = subprocess.run(

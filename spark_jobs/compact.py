@@ -1,34 +1,42 @@
 """The Spark application: ``spark-submit compact.py --run-directory URI``.
 
 It waits for plans in the run directory, carries out all that are there at the same time, and reports each partition as
-soon as it is finished. It ends when every item has a result or was skipped, or when the operator shows no sign of life.
+soon as it is finished. It ends when every item has a result or was skipped, when the operator shows no sign of life, or
+when the run directory is gone; whatever ends it, nothing that it began goes on.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
+import threading
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import NoReturn
 
 from pyspark import SparkConf
 from pyspark.sql import SparkSession
 
+from airflow_provider_acid.acid.arguments import from_argument
 from airflow_provider_acid.acid.plan import CompactionPlan
 from airflow_provider_acid.acid.result import CompactionResult
-from airflow_provider_acid.exceptions import AcidError
+from airflow_provider_acid.exceptions import AcidError, ConfigurationError, CorruptFileError, StorageError
 from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.spark_jobs.bucket_tasks import RunItem
 from airflow_provider_acid.spark_jobs.partition_job import run_plan
-from airflow_provider_acid.spark_jobs.run_directory import Batch, RunDirectory, Seen
+from airflow_provider_acid.spark_jobs.run_directory import Batch, RunDirectory, RunGoneError, Seen
 
 _POLL_SECONDS = 0.5
 _MAX_CONCURRENT_PLANS = 16
+_LAST_CALL_SECONDS = 30.0
 
 EXIT_DONE = 0
+EXIT_FAILED = 1
 EXIT_ABANDONED = 3
 
 
@@ -55,27 +63,58 @@ class Driver:
         self._run = RunDirectory(storages.open(run_uri))
         self._running: dict[int, _Running] = {}
         self._finished: set[int] = set()
+        self._alive = -1
+        self._last_sign_seconds = 0.0
 
     def run(self) -> int:
-        """Work until all items are finished or nobody waits for them.
+        """Work until all items are finished or nobody waits for them; what was begun and is not done is cancelled.
 
         :returns: the exit code.
         """
-        batch = self._run.batch()
+        try:
+            batch = self._run.batch()
+            if self._work(batch):
+                return EXIT_DONE
+        except RunGoneError as error:
+            _say(f"stopped, nothing is published: {error}")
+        else:
+            _say(
+                f"no sign of life from the operator for {batch.idle_timeout_seconds:g} s: stopped, nothing is published"
+            )
+            _bounded(self._remove_run)
+        return EXIT_ABANDONED
+
+    def _work(self, batch: Batch) -> bool:
+        """Work until all is finished, or as long as the operator shows signs of life; which of both."""
         self._introduce()
-        alive, last_sign_seconds = -1, time.monotonic()
-        with ThreadPoolExecutor(max_workers=min(max(batch.partitions, 1), _MAX_CONCURRENT_PLANS)) as pool:
-            while True:
-                seen = self._run.look()
-                if seen.alive != alive:
-                    alive, last_sign_seconds = seen.alive, time.monotonic()
-                self._start_new(pool, seen)
-                self._report(seen)
-                if len(self._finished | seen.skips | seen.results) >= batch.partitions and not self._running:
-                    return EXIT_DONE
-                if time.monotonic() - last_sign_seconds > batch.idle_timeout_seconds:
-                    return self._abandon(pool, batch)
+        pool = ThreadPoolExecutor(max_workers=min(max(batch.partitions, 1), _MAX_CONCURRENT_PLANS))
+        self._last_sign_seconds = time.monotonic()
+        try:
+            while not self._go_on(pool, batch):
+                if time.monotonic() - self._last_sign_seconds > batch.idle_timeout_seconds:
+                    return False
                 time.sleep(_POLL_SECONDS)
+            return True
+        finally:
+            # Plans in work are not waited for, because they may hang; what they ask of Spark fails from now on.
+            pool.shutdown(wait=False, cancel_futures=True)
+            _bounded(lambda: self._spark.sparkContext.cancelAllJobs())
+
+    def _go_on(self, pool: ThreadPoolExecutor, batch: Batch) -> bool:
+        """Look, report and begin once; whether all is finished.
+
+        What the storage refuses is tried again. Only a look after which all went well is a sign of life.
+        """
+        try:
+            seen = self._run.look()
+            self._report(seen)
+            self._start_new(pool, seen)
+        except StorageError as error:
+            _say(f"tries again: {error}")
+            return False
+        if seen.alive != self._alive:
+            self._alive, self._last_sign_seconds = seen.alive, time.monotonic()
+        return len(self._finished | seen.skips | seen.results) >= batch.partitions and not self._running
 
     def _introduce(self) -> None:
         context = self._spark.sparkContext
@@ -86,7 +125,13 @@ class Driver:
 
     def _start_new(self, pool: ThreadPoolExecutor, seen: Seen) -> None:
         for item in sorted(seen.plans - seen.results - seen.skips - self._running.keys() - self._finished):
-            plan = self._run.plan(item)
+            try:
+                plan = self._run.plan(item)
+            except (ConfigurationError, CorruptFileError) as error:
+                # Its operator, who finds no result, fails this partition and no other.
+                _say(f"{item:04d} is left: {error}")
+                self._finished.add(item)
+                continue
             _say(f"{item:04d} {plan.entity}: {plan.input_bytes:,} bytes in {len(plan.buckets)} buckets, {plan.reason}")
             future = pool.submit(self._carry_out, plan, item)
             self._running[item] = _Running(plan, future, time.monotonic())
@@ -128,17 +173,13 @@ class Driver:
         )
         _say(f"{item:04d} {running.plan.entity}: {done_bytes:,} of {total_bytes:,} bytes, {rate / 1e6:.1f} MB/s")
 
-    def _abandon(self, pool: ThreadPoolExecutor, batch: Batch) -> int:
-        _say(f"no sign of life from the operator for {batch.idle_timeout_seconds:g} s: stopping, nothing is published")
-        pool.shutdown(wait=False, cancel_futures=True)
-        self._spark.sparkContext.cancelJobGroup(self._run_uri)
+    def _remove_run(self) -> None:
         # Whoever made the directory is gone, and nobody else would remove it soon.
         parent, _, name = self._run_uri.rstrip("/").rpartition("/")
         try:
             self._storages.open(parent).delete([name])
         except AcidError as error:
             _say(f"the run directory stays: {error}")
-        return EXIT_ABANDONED
 
 
 def _result_of(running: _Running) -> CompactionResult:
@@ -167,24 +208,59 @@ def _say(line: str) -> None:
     print(f"compaction {line}", flush=True)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the application.
+def _bounded(call: Callable[[], None]) -> None:
+    """Call, and wait only so long for the end: Spark's JVM or the storage may be gone, or hang."""
 
-    :param argv: command line arguments.
-    :returns: 0 when every item has a result or was skipped, 3 when the operator has gone.
+    def quietly() -> None:
+        with suppress(Exception):
+            call()
+
+    thread = threading.Thread(target=quietly, daemon=True)
+    thread.start()
+    thread.join(_LAST_CALL_SECONDS)
+
+
+def parse_arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    """The application's arguments, as the operator gives them.
+
+    :param argv: those of the command line, with texts as :func:`~..acid.arguments.as_argument` makes them.
     """
     parser = argparse.ArgumentParser(description="Carry out the compaction plans of a run directory.")
-    parser.add_argument("--run-directory", required=True, help="URI of the directory the operator has made")
-    parser.add_argument("--storage-options", default="{}", help="how storages are reached, in JSON; nothing secret")
-    arguments = parser.parse_args(argv)
+    parser.add_argument(
+        "--run-directory", required=True, type=from_argument, help="URI of the directory the operator has made"
+    )
+    parser.add_argument(
+        "--storage-options", default="{}", type=from_argument, help="how storages are reached, in JSON; nothing secret"
+    )
+    return parser.parse_args(argv)
+
+
+def work(arguments: argparse.Namespace) -> int:
+    """Carry out the plans of a run directory.
+
+    :returns: 0 when every item has a result or was skipped, 3 when the operator has gone.
+    """
     # Small partitions must not wait behind a big one; a site's own setting stands.
     conf = SparkConf().setIfMissing("spark.scheduler.mode", "FAIR")
     spark = SparkSession.builder.config(conf=conf).getOrCreate()
     try:
         return Driver(spark, arguments.run_directory, Storages.from_json(arguments.storage_options)).run()
     finally:
-        spark.stop()
+        _bounded(spark.stop)
+
+
+def main() -> NoReturn:
+    """Run the application and end the process: an interpreter would wait for threads, and one may hang in a merge."""
+    arguments = parse_arguments()
+    code = EXIT_FAILED
+    try:
+        code = work(arguments)
+    except BaseException:  # noqa: BLE001 - the process ends with it
+        traceback.print_exc()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -14,9 +14,13 @@ from airflow_provider_acid.acid import exchange
 from airflow_provider_acid.acid import json_fields as fields
 from airflow_provider_acid.acid.plan import FORMAT_VERSION, BucketPlan, CompactionPlan
 from airflow_provider_acid.acid.result import CompactionResult
-from airflow_provider_acid.exceptions import NameTakenError
+from airflow_provider_acid.exceptions import AcidError, NameTakenError, StorageError
 from airflow_provider_acid.filesystem import Storage
 from airflow_provider_acid.storages.small_files import EXCHANGE_FILE_BYTES
+
+
+class RunGoneError(AcidError):
+    """The operator has removed the run directory, or somebody on its behalf: it ended, or was killed."""
 
 
 @dataclass(frozen=True)
@@ -63,8 +67,10 @@ class RunDirectory:
     def batch(self) -> Batch:
         """Read ``batch.json``.
 
+        :raises RunGoneError: the directory was removed.
         :raises ConfigurationError: it is not of this version.
         """
+        self._check_there()
         name = f"{self._storage.location}/{exchange.BATCH_FILE}"
         data = fields.versioned(self._storage.read(exchange.BATCH_FILE), name, FORMAT_VERSION)
         return Batch(fields.integer(data, "partitions"), fields.number(data, "idle_timeout_seconds"))
@@ -77,14 +83,18 @@ class RunDirectory:
         self._write_once(exchange.APPLICATION_FILE, json.dumps({"id": id, "ui_url": ui_url}))
 
     def look(self) -> Seen:
-        """List the directory once."""
+        """List the directory once.
+
+        :raises RunGoneError: it was removed.
+        :raises StorageError: it cannot be listed, and may be there.
+        """
         found: dict[str, set[int]] = {exchange.PLAN: set(), exchange.SKIP: set(), exchange.RESULT: set()}
         percent: dict[tuple[int, int], int] = {}
         slices: dict[tuple[int, int], dict[int, int]] = {}
         alive = -1
-        for file in self._storage.list().files:
-            alive = max(alive, exchange.parse_alive_file(file.path) or -1)
-            item, kind = exchange.parse_item_file(file.path) or (-1, "")
+        for file in self._files():
+            alive = max(alive, exchange.parse_alive_file(file) or -1)
+            item, kind = exchange.parse_item_file(file) or (-1, "")
             if kind in found:
                 found[kind].add(item)
             elif (read := exchange.parse_bucket_kind(kind)) is not None:
@@ -96,6 +106,21 @@ class RunDirectory:
         sliced = {place: sum(of_bucket.values()) for place, of_bucket in slices.items()}
         plans, skips, results = (frozenset(items) for items in found.values())
         return Seen(plans, skips, results, alive, percent, sliced)
+
+    def _files(self) -> frozenset[str]:
+        try:
+            files = frozenset(file.path for file in self._storage.list().files)
+        except StorageError:
+            self._check_there()
+            raise
+        # Where there are no directories one that was removed is an empty one, or holds what a task wrote afterwards.
+        if exchange.BATCH_FILE not in files:
+            self._check_there()
+        return files
+
+    def _check_there(self) -> None:
+        if not self._storage.exists(exchange.BATCH_FILE):
+            raise RunGoneError(self._storage.location, "was removed, nobody waits for results", "start the task again")
 
     def plan(self, item: int) -> CompactionPlan:
         """Read an item's plan.

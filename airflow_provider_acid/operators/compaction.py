@@ -14,6 +14,7 @@ from uuid import uuid4
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
 
+from airflow_provider_acid.acid.arguments import as_argument
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.active import ActiveCompaction
 from airflow_provider_acid.compaction.application_watch import watch_application
@@ -50,6 +51,12 @@ if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
 
 DEFAULT_MAX_ACTIVE_PARTITIONS = 4
+DEFAULT_CONF = {"spark.log.level": "WARN", "spark.yarn.maxAppAttempts": "1"}
+"""What Spark is told unless ``conf`` says otherwise.
+
+YARN is not to start an application again: one that ended itself has no operator any more, and where its driver died
+with a node the next try of the task plans anew, while a node that is only cut off would work on beside a successor.
+"""
 FAILURES_NAMED = 5
 """Failed partitions that a task's error names; the log has all."""
 
@@ -213,10 +220,11 @@ class AcidCompactionOperator(NamedByPartitions, SparkSubmitOperator):
     def _submit(self, context: Context, items: Sequence[DuePartition], run: RunDirectory) -> Exception | None:
         """Run the application to its end; its error is returned, because only the outcomes tell what it is worth."""
         self.application = str(compaction_script())
-        self.application_args = ["--run-directory", run.location, "--storage-options", run.storages.to_json()]
+        arguments = {"--run-directory": run.location, "--storage-options": run.storages.to_json()}
+        self.application_args = [part for name, text in arguments.items() for part in (name, as_argument(text))]
         self.name = application_name([item.entity for item in items])
         self._yarn_queue = self._yarn_queue or job_queue()
-        self.conf = {"spark.log.level": "WARN", **(self.conf or {})}
+        self.conf = {**DEFAULT_CONF, **(self.conf or {})}
         self._hook = None  # Airflow keeps the hook of a former try, with that try's arguments.
         with (
             tempfile.TemporaryDirectory(prefix="airflow-acid-") as directory,
@@ -340,9 +348,13 @@ def task_identity(context: Context) -> str:
 
 
 def application_name(entities: Sequence[Entity]) -> str:
-    """The application's name, as Hive names its jobs: ``<hostname>-compactor-<db>.<table>.<partition>``."""
+    """The application's name, as Hive names its jobs: ``<hostname>-compactor-<db>.<table>.<partition>``.
+
+    Braces, which may stand in a partition's name and mean something to YARN, are parentheses here.
+    """
     first = entities[0]
     name = f"{socket.gethostname()}-compactor-{first.full_table_name}"
     if first.partition is not None:
         name += f".{first.partition}"
+    name = name.translate(str.maketrans("{}", "()"))
     return name if len(entities) == 1 else f"{name} and {len(entities) - 1} more"

@@ -73,5 +73,10 @@ def settings_of(*faults: Fault) -> dict[str, str]:
     }
 
 
+def local_settings_of(*faults: Fault) -> dict[str, str]:
+    """Environment by which an application of one machine gets them, driver and workers alike."""
+    return {"PYTHONPATH": str(_FOLDER), "ACID_FAULTS": json.dumps([asdict(fault) for fault in faults])}
+
+
 def _is_executor(process: psutil.Process) -> bool:
     return "org.apache.spark.executor.CoarseGrainedExecutorBackend" in process.cmdline()

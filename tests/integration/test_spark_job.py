@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -17,6 +18,8 @@ import airflow_provider_acid.spark_jobs.compact
 from airflow_provider_acid.acid.plan import CompactionPlan, OrcOptions
 from airflow_provider_acid.acid.result import CompactionResult
 from airflow_provider_acid.spark_jobs.compact import EXIT_ABANDONED
+from tests.harness.compaction_chain import wait_until
+from tests.harness.executor_faults import Fault, local_settings_of
 from tests.unit.spark_jobs.acid_files import STAGING, Partition, delete, insert, read_events
 
 TIMEOUT_SECONDS = 240
@@ -52,7 +55,7 @@ class Run:
             time.sleep(0.2)
         return self.result(item)
 
-    def submit(self) -> subprocess.Popen[str]:
+    def submit(self, *faults: Fault) -> subprocess.Popen[str]:
         application = airflow_provider_acid.spark_jobs.compact.__file__
         command: Sequence[str] = (
             str(Path(pyspark.__file__).parent / "bin/spark-submit"),
@@ -64,9 +67,11 @@ class Run:
             "--run-directory",
             self.directory.as_uri(),
         )
-        path = os.pathsep.join(place for place in sys.path if place)
+        settings = local_settings_of(*faults)
+        path = os.pathsep.join([settings.pop("PYTHONPATH"), *(place for place in sys.path if place)])
         environment = {
             **os.environ,
+            **settings,
             "PYTHONPATH": path,
             "PYSPARK_PYTHON": sys.executable,
             "PYSPARK_DRIVER_PYTHON": sys.executable,
@@ -168,3 +173,27 @@ def test_it_stops_when_the_operator_shows_no_sign_of_life(tmp_path: Path) -> Non
     output, _ = process.communicate(timeout=TIMEOUT_SECONDS)
     assert process.returncode == EXIT_ABANDONED, output
     assert "no sign of life from the operator for 1 s" in output
+
+
+def test_it_ends_with_all_its_tasks_and_merges_when_its_run_directory_vanishes(tmp_path: Path) -> None:
+    """A task of the one partition hangs in its file, the driver's thread of the other where it writes a marker."""
+    partitions = [partition_with(tmp_path / f"p={number}", 50) for number in range(2)]
+    in_task = Fault.at(tmp_path / "in-task", "/p=0/.*/attempts/bucket_00000", "writing")
+    in_driver = Fault.at(tmp_path / "in-driver", "/p=1/.*/output/rows/_orc_acid_version", "writing")
+    run = Run(tmp_path / "run", partitions=2)
+    for item, partition in enumerate(partitions):
+        run.plan(item, partition.plan())
+    process = run.submit(in_task, in_driver)
+    try:
+        in_task.wait_until_struck()
+        in_driver.wait_until_struck()
+        shutil.rmtree(run.directory)
+        output, _ = process.communicate(timeout=TIMEOUT_SECONDS)
+    finally:
+        process.kill()
+    assert process.returncode == EXIT_ABANDONED, output
+    assert f"{run.directory.as_uri()}: was removed, nobody waits for results" in output
+    wait_until(lambda: not in_task.worker_lives())
+    assert not in_driver.worker_lives()
+    assert not run.directory.exists()
+    assert [(partition.path / STAGING / "result.json").exists() for partition in partitions] == [False, False]

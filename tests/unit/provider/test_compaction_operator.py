@@ -27,7 +27,9 @@ from airflow_provider_acid.exceptions import ConfigurationError, MetastoreUnavai
 from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.operators import compaction
 from airflow_provider_acid.operators.compaction import AcidCompactionOperator, application_name
+from airflow_provider_acid.spark_jobs.compact import parse_arguments
 from airflow_provider_acid.storages.options import HdfsOptions
+from airflow_provider_acid.storages.s3_options import S3Options
 
 # Airflow's hook leaves the pipe to spark-submit to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
@@ -206,13 +208,52 @@ def test_the_application_is_named_like_hives_jobs(spark: FakeSpark) -> None:
     assert application_name([Entity("d", "t")]) == f"{socket.gethostname()}-compactor-d.t"
     many = [Entity("d", "t", f"p={number}") for number in range(3)]
     assert application_name(many) == f"{socket.gethostname()}-compactor-d.t.p=0 and 2 more"
+    assert application_name([Entity("d", "t", "p={{a}}")]) == f"{socket.gethostname()}-compactor-d.t.p=((a))"
 
 
 def test_the_application_is_told_its_run_directory_and_its_storages_and_nothing_else(spark: FakeSpark) -> None:
     operator().execute({})
     (call,) = spark.calls()
-    assert call[-4:] == ["--run-directory", RUN, "--storage-options", STORAGES.to_json()]
+    assert call[-4:-1:2] == ["--run-directory", "--storage-options"]
+    assert told(call) == (RUN, STORAGES)
     assert call[-5].endswith("spark_jobs/compact.py")
+
+
+@pytest.mark.parametrize(
+    ("location", "storages"),
+    [
+        (RUN, Storages()),
+        (RUN, STORAGES),
+        (RUN, Storages(HdfsOptions(user="{{USER}}", web_addresses=("namenode:9870",)), S3Options(region="}}"))),
+        (RUN, Storages(s3=S3Options(region="<LOG_DIR> $HOME `id` \\ ' \" {{{ }}} é", ca_file="/a b/c%7D"))),
+        ("hdfs://ns1/a{{b}}}c/_acid_runs/1", Storages()),
+        ("s3://bucket/p=a%2Fb/$x `y` ü/_acid_runs/1", Storages(s3=S3Options(path_style=True))),
+    ],
+)
+def test_no_argument_has_what_yarn_replaces_and_the_application_reads_what_was_meant(
+    spark: FakeSpark, monkeypatch: pytest.MonkeyPatch, location: str, storages: Storages
+) -> None:
+    monkeypatch.setattr(f"{__name__}.RUN", location)
+    monkeypatch.setattr(f"{__name__}.STORAGES", storages)
+    operator(partitions=[{**PARTITION, "partition": "p={{a}}}"}], yarn_queue="own", num_executors=1).execute({})
+    (call,) = spark.calls()
+    assert [part for part in call if "{{" in part or "}}" in part] == []
+    assert told(call) == (location, storages)
+
+
+def told(call: Sequence[str]) -> tuple[str, Storages]:
+    """What the application makes of the arguments that spark-submit was given."""
+    arguments = parse_arguments(call[-4:])
+    return arguments.run_directory, Storages.from_json(arguments.storage_options)
+
+
+@pytest.mark.parametrize(("conf", "expected"), [(None, "1"), ({"spark.yarn.maxAppAttempts": "3"}, "3")])
+def test_yarn_starts_an_application_that_ended_itself_again_only_where_the_task_says_so(
+    spark: FakeSpark, conf: dict[str, str] | None, expected: str
+) -> None:
+    operator(conf=conf).execute({})
+    (call,) = spark.calls()
+    assert [part for part in call if "maxAppAttempts" in part] == [f"spark.yarn.maxAppAttempts={expected}"]
 
 
 def test_no_secret_of_a_connection_reaches_the_command_line(spark: FakeSpark, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,7 +50,7 @@ class FakeSpark:
     def setJobGroup(self, *arguments: Any, **more: Any) -> None:  # noqa: N802 - Spark's name
         pass
 
-    def cancelJobGroup(self, group: str) -> None:  # noqa: N802 - Spark's name
+    def cancelAllJobs(self) -> None:  # noqa: N802 - Spark's name
         pass
 
     def range(self, start: int, end: int, step: int, slices: int) -> FakeSpark:
@@ -328,6 +328,7 @@ def test_slices_tell_when_they_are_written(run: Path, tmp_path: Path, monkeypatc
 
 
 def test_a_bucket_is_as_far_as_its_slices_or_its_task_say(run: Path) -> None:
+    start(run, 4)
     for kind in ("bucket.0.10", "slice.0.0.64", "slice.0.7.32", "slice.1.0.64", "bucket.2.50"):
         (run / f"0003.{kind}").touch()
     seen = RunDirectory(LocalStorage(str(run))).look()
