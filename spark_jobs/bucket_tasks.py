@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from airflow_provider_acid.acid.plan import BucketPlan, CompactionPlan
-from airflow_provider_acid.exceptions import RefusedError, StorageError, VerificationError
+from airflow_provider_acid.exceptions import ConfigurationError, RefusedError, StorageError, VerificationError
 from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.spark_jobs.merge import begin_bucket
 from airflow_provider_acid.spark_jobs.merge_rows import join_rows, write_part
 from airflow_provider_acid.spark_jobs.merged import Merged, Part
+from airflow_provider_acid.spark_jobs.pyarrow_version import check_pyarrow
 from airflow_provider_acid.spark_jobs.run_directory import RunDirectory
 from airflow_provider_acid.spark_jobs.stitch_slices import SlicedRows
 
@@ -146,8 +147,9 @@ def _bucket_of(document: str, place: int) -> tuple[CompactionPlan, BucketPlan]:
 
 def _answer(work: Callable[[], _T]) -> _T | Refusal:
     try:
+        check_pyarrow()
         return work()
-    except (RefusedError, VerificationError) as error:
+    except (ConfigurationError, RefusedError, VerificationError) as error:
         return Refusal(str(error))
 
 

@@ -27,6 +27,7 @@ from airflow_provider_acid.spark_jobs.bucket_tasks import (
     slice_task,
 )
 from airflow_provider_acid.spark_jobs.merged import Merged
+from airflow_provider_acid.spark_jobs.pyarrow_version import check_pyarrow
 from airflow_provider_acid.spark_jobs.spark_tasks import run_tasks
 from airflow_provider_acid.spark_jobs.stitch_slices import SlicedRows
 
@@ -109,6 +110,7 @@ def _check_untouched(storage: Storage, plan: CompactionPlan, kind: OutputKind) -
 
 def _run_tasks(spark: SparkSession, plan: CompactionPlan, item: RunItem) -> list[Merged]:
     """Merge the buckets; those that turn out too large for one task in slices."""
+    check_pyarrow()
     document, entity, places = plan.to_json(), plan.entity, range(len(plan.buckets))
     begun: list[Begun] = run_tasks(spark, entity, places, lambda place: begin_task(document, place, item))
     cut = {place: found for place, found in enumerate(begun) if isinstance(found, SlicedRows)}
