@@ -182,9 +182,9 @@ def test_the_button_compacts_the_partition_and_the_page_says_who_keeps_it_from_b
         page.get_by_role("button", name="Close").click()
         blocker = page.get_by_role("cell", name=f"transaction {transaction}", exact=True)
         heads = set()
-        for _ in range(240):
+        for _ in range(120):
             page.get_by_role("button", name="Refresh").click()
-            page.wait_for_timeout(750)
+            page.wait_for_timeout(1500)
             heads.add(page.locator(".title-row").inner_text())
             if blocker.count():
                 break
