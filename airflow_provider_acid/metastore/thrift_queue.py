@@ -121,9 +121,9 @@ class ThriftCompactionQueue:
         In the database the row becomes what it was. The metastore has no call for that: without the database the same
         request is made again, under a new id.
         """
-        if self._database is not None:
+        if self.database is not None:
             try:
-                give_back(self._database, claim.id, claim.worker_id)
+                give_back(self.database, claim.id, claim.worker_id)
                 return self.row(claim.id)
             except MetastoreError as error:
                 log.warning("compaction request %s could not be given back in the database: %s", claim.id, error)
