@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import string
 import unicodedata
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from urllib.parse import quote
 
@@ -46,6 +47,20 @@ class Listing:
             ),
             tuple(name[len(prefix) :] for name in self.directories if name.startswith(prefix)),
         )
+
+    def without(self, paths: Collection[str]) -> Listing:
+        """The listing once these files, and these directories with all below them, are gone."""
+        gone = frozenset(paths)
+        return Listing(
+            tuple(file for file in self.files if gone.isdisjoint(_with_parents(file.path))),
+            tuple(name for name in self.directories if gone.isdisjoint(_with_parents(name))),
+        )
+
+
+def _with_parents(path: str) -> Iterator[str]:
+    while path:
+        yield path
+        path = path.rpartition("/")[0]
 
 
 def hive_path_order(path: str) -> bytes:

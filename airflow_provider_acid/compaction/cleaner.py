@@ -268,24 +268,26 @@ class Cleaner:
         remove_discards(storage, before.listing, discard)
         if before.is_overtaken(view.highest_write_id):
             return self._mark_cleaned(row, view.highest_write_id, ())
-        doomed: tuple[str, ...] = ()
+        deleted: tuple[str, ...] = ()
         try:
             doomed = view.doomed(before)
-            self._on_step(Step.CLEANING_DECIDED, row.entity)
-            waits = self._delete_doomed(row.entity, doomed, discard)
-            if waits is not None:
-                return Cleaning(row.entity, row.id, CleaningState.WAITING, f"waits for {waits}")
-            after = PartitionLook.at(storage)
-            left = view.left(after)
-            highest = None if left else view.highest_safe_write_id(after)
+            left = view.left(before.without(doomed))
+            if not left:
+                self._on_step(Step.CLEANING_DECIDED, row.entity)
+                waits = self._delete_doomed(row.entity, doomed, discard)
+                if waits is not None:
+                    return Cleaning(row.entity, row.id, CleaningState.WAITING, f"waits for {waits}")
+                deleted = doomed
+                after = PartitionLook.at(storage)
+                left = view.left(after)
+            if left:
+                return _waits_for_newer(row, f"it replaced {', '.join(left)}", deleted)
+            highest = view.highest_safe_write_id(after)
         except OwnershipLostError as error:
             return Cleaning(row.entity, row.id, CleaningState.WAITING, f"is looked at again, for {error.reason}")
         except NotEnoughHistoryError as error:
-            return self._overtaken(row, error, doomed)
-        if left:
-            message = f"{len(doomed)} deleted; {', '.join(left)} wait for a newer compaction to be cleaned"
-            return Cleaning(row.entity, row.id, CleaningState.WAITING, message, doomed)
-        return self._mark_cleaned(row, highest, doomed)
+            return self._overtaken(row, error, deleted)
+        return self._mark_cleaned(row, highest, deleted)
 
     def _delete_doomed(self, entity: Entity, doomed: Sequence[str], discard: Discard) -> str | None:
         """What is waited for: in one run once for a partition's lock, whatever number of requests it has."""
@@ -299,8 +301,7 @@ class Cleaner:
     def _overtaken(self, row: CompactionRow, error: NotEnoughHistoryError, deleted: tuple[str, ...]) -> Cleaning:
         """A newer compaction's base is there, before or after the deletion; its readers may still be there, too."""
         if self._queue.publishes_by_commit:
-            message = f"waits for a newer compaction to be cleaned: {error.reason}"
-            return Cleaning(row.entity, row.id, CleaningState.WAITING, message, deleted)
+            return _waits_for_newer(row, error.reason, deleted)
         # There a newer compaction comes only after somebody else has cleaned this one.
         if self._has_ended(row):
             return _nothing_left(row)
@@ -338,6 +339,11 @@ class Cleaner:
 
     def _write_ids(self, row: CompactionRow, txns: ValidTxnList) -> TableWriteIds:
         return self._client.valid_write_ids([row.entity.full_table_name], str(txns))[0]
+
+
+def _waits_for_newer(row: CompactionRow, reason: str, deleted: tuple[str, ...]) -> Cleaning:
+    message = f"waits for a newer compaction to be cleaned: {reason}"
+    return Cleaning(row.entity, row.id, CleaningState.WAITING, message, deleted)
 
 
 def _nothing_left(row: CompactionRow) -> Cleaning:

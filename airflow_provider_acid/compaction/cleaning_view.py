@@ -6,7 +6,7 @@ the compaction's own list of what it replaced does; see :mod:`replaced`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -30,6 +30,10 @@ class PartitionLook:
     def at(cls, storage: Storage) -> PartitionLook:
         """Look now."""
         return cls(*list_with_base_formats(storage))
+
+    def without(self, paths: Collection[str]) -> PartitionLook:
+        """What it will hold once these are deleted."""
+        return PartitionLook(self.listing.without(paths), self.base_formats)
 
     def is_overtaken(self, highest_write_id: int) -> bool:
         """Whether the cleaning of a newer compaction left nothing of the write ids up to ``highest_write_id``.
@@ -56,7 +60,10 @@ class CleanersView(Protocol):
         """What is to be deleted."""
 
     def left(self, look: PartitionLook) -> tuple[str, ...]:
-        """What the cleaning still has to wait for, by a look after the deletion."""
+        """What the cleaning still has to wait for, by a look after the deletion or at what is to be expected of it.
+
+        :raises NotEnoughHistoryError: for a newer compaction, of which there is a base.
+        """
 
     def highest_safe_write_id(self, look: PartitionLook) -> int | None:
         """The highest write id the metastore may forget about, by a look after the deletion; None: nothing."""

@@ -79,6 +79,7 @@ def test_a_reader_that_began_while_a_later_compaction_ran_keeps_the_older_result
     entity = table.entity(PARTITION)
     older = site.open_txn(TxnType.DEFAULT)
     minor = compact(table, MINOR)
+    before = table.visible(PARTITION)
     # Without another write the server takes no further request.
     table.insert(4, partition="p=b")
     queries: list[Query] = []
@@ -94,10 +95,10 @@ def test_a_reader_that_began_while_a_later_compaction_ran_keeps_the_older_result
     first, second = site.clean(entity)
     assert query.rows() == [2, 3, 4, 9]
     assert (first.state, second.state) == (CleaningState.WAITING, CleaningState.WAITING)
-    assert "wait for a newer compaction to be cleaned" in first.message
+    assert first.message.startswith("waits for a newer compaction to be cleaned: it replaced ")
     assert second.message.startswith(f"waits for transaction {query.txn} ")
-    assert minor.startswith("delta_0000001_0000004_v")
-    assert table.visible(PARTITION) == [major, f"delete_{minor}", minor]
+    assert minor in before
+    assert table.visible(PARTITION) == [major, *before]
 
     site.end(query.txn, site.admin.commit)
     assert [cleaning.state for cleaning in site.clean(entity)] == [CleaningState.CLEANED, CleaningState.CLEANED]
@@ -124,9 +125,9 @@ def test_a_compaction_that_opened_before_the_commit_of_the_one_before_is_not_cou
     site.client.commit(txn)
     site.end(older, site.admin.commit)
     (cleaning,) = site.clean(entity)
-    assert cleaning.state is CleaningState.WAITING
+    assert cleaning.message.startswith("waits for a newer compaction to be cleaned: ")
     assert query.rows() == ROWS
-    assert table.visible(PARTITION) == [base, f"delete_{minor}", minor]
+    assert {base, minor, f"delete_{minor}"} < set(table.visible(PARTITION))
 
 
 def test_a_read_only_transaction_is_waited_for(site: Site) -> None:

@@ -50,6 +50,9 @@ class Cleaner:
             self._forget(view.table, highest)
             return True, f"{highest} was overtaken"
         doomed = view.doomed(before)
+        left = view.left(before.without(doomed))
+        if left:
+            return False, f"{highest} waits for a newer one, which replaced {', '.join(left)}"
         self._storage.delete(doomed)
         self.deleted += len(doomed)
         after = PartitionLook.at(self._storage)
