@@ -40,7 +40,7 @@ def database_url(connection: Connection) -> URL:
         raise ConfigurationError(
             subject,
             f"is of type {connection.conn_type!r}",
-            "name a connection of type postgres or mysql as metastore_db_conn_id",
+            'write {"sqlalchemy_scheme": "postgresql+psycopg2"} into its extra, or "mysql+pymysql"',
         )
     if not connection.schema:
         raise ConfigurationError(subject, "names no database", "enter the database's name in the field for the schema")

@@ -47,7 +47,7 @@ async function checkDag(dagId, start, message) {
   } catch (error) {
     if (error.status === 404) {
       start.disabled = true;
-      tell(message, `There is no DAG ${dagId} in this Airflow. It comes with this package: see “Installed DAGs” in its README.`, "problem");
+      tell(message, `There is no DAG ${dagId} in this Airflow. Write this line into a file of its DAGs folder: from airflow_provider_acid.installed_dags import ${dagId}`, "problem");
     } else if (error.status === 403) {
       start.disabled = true;
       tell(message, `You have no right to see the DAG ${dagId}.`, "problem");
