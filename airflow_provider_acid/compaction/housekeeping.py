@@ -152,9 +152,11 @@ class Housekeeper:
             findings.did(entity, Chore.REMOVED, ", ".join(removed))
 
     def _tables(self, selection: TableSelection, findings: _Findings) -> Iterator[TableInfo]:
+        names: list[str] = []
         for database in matching_databases(self._client, selection):
             for name in self._client.tables(database):
-                if not selection.matches(f"{database}.{name}"):
+                names.append(f"{database}.{name}")
+                if not selection.matches(names[-1]):
                     continue
                 try:
                     table = self._client.get_table(database, name)
@@ -163,6 +165,8 @@ class Housekeeper:
                     continue
                 if table.is_transactional and not table.is_external:
                     yield table
+        for clause in selection.unmatched(names):
+            log.warning("%s; correct it, or take it out", clause)
 
     def _keep(self, ready: Iterable[CompactionRow], findings: _Findings) -> None:
         """What waits to be cleaned is a claim on Hive 3, which the metastore would take back as forgotten."""
