@@ -6,16 +6,50 @@ providers say about themselves.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 
-from airflow.providers.common.compat.sdk import conf
+from airflow.exceptions import AirflowTimetableInvalid
+from airflow.providers.common.compat.sdk import AirflowConfigException, conf
 
 from airflow_provider_acid.acid.candidates import Candidates
 from airflow_provider_acid.acid.plan import CopiedStripes
 from airflow_provider_acid.acid.thresholds import Thresholds
+from airflow_provider_acid.acid.time_window import TimeWindow
+from airflow_provider_acid.compaction.selection import TableSelection
 from airflow_provider_acid.compaction.settings import CleaningLockAction, CompactionSettings, LockTimeoutAction
-from airflow_provider_acid.options import DEFAULTS, SECTION
-from airflow_provider_acid.parameters import as_boolean, as_integer, as_number, as_word
+from airflow_provider_acid.exceptions import ConfigurationError
+from airflow_provider_acid.options import DEFAULTS, OPTIONS, SECTION
+from airflow_provider_acid.parameters import (
+    as_boolean,
+    as_integer,
+    as_names,
+    as_number,
+    as_optional_text,
+    as_word,
+)
+
+MOST_PARTITIONS = 1000
+"""Of one run and of one batch of ``acid_compaction``: Airflow maps over a few more, ``[core] max_map_length``."""
+
+
+@dataclass(frozen=True)
+class SweepOptions:
+    """What ``acid_compaction`` does by itself, beside the settings: the defaults of its form, and its schedule.
+
+    :param schedule: a cron expression or preset; None for only by hand.
+    """
+
+    tables: tuple[str, ...]
+    exclude: tuple[str, ...]
+    schedule: str | None
+    time_window: str | None
+    time_zone: str
+    max_partitions: int
+    max_gib: float | None
+    batch_partitions: int
+    cleaning_deadline_hours: float
 
 
 def configured_settings() -> CompactionSettings:
@@ -25,8 +59,8 @@ def configured_settings() -> CompactionSettings:
     """
     return CompactionSettings(
         thresholds=Thresholds(
-            delta_count=_integer("delta_num_threshold"),
-            delta_size_ratio=_number("delta_pct_threshold"),
+            delta_count=as_integer("[hive_acid] delta_num_threshold", _integer("delta_num_threshold"), minimum=0),
+            delta_size_ratio=as_number("[hive_acid] delta_pct_threshold", _number("delta_pct_threshold")),
             aborted_transactions=_integer("aborted_txn_threshold"),
             aborted_age_seconds=_integer("aborted_txn_time_threshold"),
         ),
@@ -41,7 +75,7 @@ def configured_settings() -> CompactionSettings:
         readers_honour_visibility=_truth("readers_honour_visibility"),
         minor_pairs_on_hive_3=_truth("minor_pairs_on_hive_3"),
         insert_only_originals=_truth("mm_allow_originals"),
-        worker_timeout_seconds=_number("worker_timeout"),
+        worker_timeout_seconds=as_number("[hive_acid] worker_timeout", _number("worker_timeout")),
         retention_seconds=_number("cleaner_retention_time"),
         cleaning_lock_wait_seconds=as_number(
             "[hive_acid] cleaner_lock_wait_seconds", _number("cleaner_lock_wait_seconds")
@@ -87,6 +121,62 @@ def evaluation_settings(
     return replace(settings, thresholds=thresholds, override_no_auto_compaction=override)
 
 
+def sweep_options() -> SweepOptions:
+    """What the DAG file of ``acid_compaction`` is made of.
+
+    :raises ConfigurationError: an option has a value that cannot be used: Airflow shows it as an import error.
+    """
+    time_window, time_zone = as_optional_text(_text("time_window")), _text("time_zone").strip()
+    with _naming("time_window and time_zone"):
+        TimeWindow.of(time_window or "00:00-23:59", time_zone)
+    names = {name: as_names(f"[hive_acid] {name}", _text(name)) for name in ("tables", "exclude")}
+    with _naming("tables and exclude"):
+        selection = TableSelection.of(names["tables"], names["exclude"])
+    max_gib = as_optional_text(_text("max_gib"))
+    return SweepOptions(
+        tables=selection.include,
+        exclude=selection.exclude,
+        schedule=_schedule(),
+        time_window=time_window,
+        time_zone=time_zone,
+        max_partitions=as_integer("[hive_acid] max_partitions", _integer("max_partitions"), maximum=MOST_PARTITIONS),
+        max_gib=None if max_gib is None else as_number("[hive_acid] max_gib", max_gib, minimum=0.001),
+        batch_partitions=as_integer(
+            "[hive_acid] batch_partitions", _integer("batch_partitions"), maximum=MOST_PARTITIONS
+        ),
+        cleaning_deadline_hours=as_number("[hive_acid] cleaning_deadline_hours", _number("cleaning_deadline_hours")),
+    )
+
+
+@contextmanager
+def _naming(options: str) -> Iterator[None]:
+    try:
+        yield
+    except ConfigurationError as error:
+        raise ConfigurationError(f"[hive_acid] {options}", f"{error.subject} {error.reason}", error.remedy) from error
+
+
+def _schedule() -> str | None:
+    # Only DAG files need it, and it is no light import.
+    from airflow.timetables.trigger import CronTriggerTimetable
+
+    text = as_optional_text(_text("schedule"))
+    if text is None:
+        return None
+    try:
+        CronTriggerTimetable(text, timezone="UTC").validate()
+    except AirflowTimetableInvalid as error:
+        raise ConfigurationError(
+            "[hive_acid] schedule", f"is {text!r} ({error})", "write a cron expression, e.g. 30 1 * * *, or None"
+        ) from error
+    return text
+
+
+def fails_on_unmatched_patterns() -> bool:
+    """Whether a pattern that matches no table is a failure."""
+    return _truth("fail_on_unmatched_patterns")
+
+
 def check_interval_seconds() -> float:
     """Time between two evaluations (``hive.compactor.check.interval``)."""
     return _number("check_interval")
@@ -112,12 +202,28 @@ def _text(name: str) -> str:
 
 
 def _truth(name: str) -> bool:
-    return bool(conf.getboolean(SECTION, name, fallback=DEFAULTS[name]))
+    with _readable(name):
+        return bool(conf.getboolean(SECTION, name, fallback=DEFAULTS[name]))
 
 
 def _integer(name: str) -> int:
-    return int(conf.getint(SECTION, name, fallback=DEFAULTS[name]))
+    with _readable(name):
+        return int(conf.getint(SECTION, name, fallback=DEFAULTS[name]))
 
 
 def _number(name: str) -> float:
-    return float(conf.getfloat(SECTION, name, fallback=DEFAULTS[name]))
+    with _readable(name):
+        return float(conf.getfloat(SECTION, name, fallback=DEFAULTS[name]))
+
+
+@contextmanager
+def _readable(name: str) -> Iterator[None]:
+    try:
+        yield
+    except (AirflowConfigException, ValueError) as error:
+        kind = next(option.type for option in OPTIONS if option.name == name)
+        raise ConfigurationError(
+            f"[hive_acid] {name}",
+            f"is {_text(name)!r}, which is no {kind}",
+            "correct it in Airflow's configuration, or take it out",
+        ) from error

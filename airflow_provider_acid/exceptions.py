@@ -3,14 +3,21 @@
 Every error names the object it is about, the reason, and the remedy, in that order.
 """
 
+from typing import ClassVar
+
 
 class AcidError(Exception):
     """Base of all errors raised by this package.
+
+    ``is_permanent`` says whether another try ends the same way unless somebody changes something: a task is not
+    tried again then.
 
     :param subject: what the error is about, e.g. ``table sales.orders`` or a file's URI.
     :param reason: what is wrong with it, as a clause without a full stop.
     :param remedy: what the reader can do about it, as a clause without a full stop.
     """
+
+    is_permanent: ClassVar[bool] = False
 
     def __init__(self, subject: str, reason: str, remedy: str) -> None:
         super().__init__(subject, reason, remedy)
@@ -24,6 +31,8 @@ class AcidError(Exception):
 
 class RefusedError(AcidError):
     """The request is understood but not carried out; nothing was changed."""
+
+    is_permanent = True
 
 
 class UnsupportedTableError(RefusedError):
@@ -69,9 +78,13 @@ class MetastoreUnavailableError(MetastoreError):
 class MetastoreVersionError(MetastoreError):
     """The metastore lacks a call that this package needs."""
 
+    is_permanent = True
+
 
 class ObjectNotFoundError(MetastoreError):
     """A database, table or partition that the metastore does not know."""
+
+    is_permanent = True
 
 
 class OwnershipLostError(AcidError):
@@ -88,3 +101,11 @@ class UnexpectedError(AcidError):
 
 class ConfigurationError(AcidError):
     """A parameter or setting that cannot be used."""
+
+    is_permanent = True
+
+
+class MetastoreStateError(ConfigurationError):
+    """What lies in a metastore's database shows that it is set up wrongly; after an outage that may pass by itself."""
+
+    is_permanent = False

@@ -87,7 +87,7 @@ def _options() -> dict[str, dict[str, object]]:
     return {
         option.name: {
             "description": option.description,
-            "version_added": "0.1.0",
+            "version_added": option.since,
             "type": option.type,
             "example": option.example,
             "default": option.default,

@@ -13,6 +13,7 @@ class Option:
 
     :param type: ``integer``, ``float``, ``boolean`` or ``string``.
     :param default: its default as text.
+    :param since: the release of this package that brought it.
     """
 
     name: str
@@ -20,6 +21,7 @@ class Option:
     type: str
     default: str
     example: str | None = None
+    since: str = "0.1.0"
 
 
 OPTIONS = (
@@ -165,6 +167,74 @@ OPTIONS = (
     ),
     Option("job_queue", "Queue of the cluster for the Spark applications.", "string", "", "compaction"),
     Option("task_retries", "Retries of the tasks of the DAGs that come with this package.", "integer", "2"),
+    Option(
+        "fail_on_unmatched_patterns",
+        "Whether a sensor fails where a pattern of its tables matches no table, or an excluded one leaves none out; "
+        "else it warns.",
+        "boolean",
+        "False",
+        since="0.2.0",
+    ),
+    Option(
+        "tables",
+        "Patterns of the tables that the DAG acid_compaction looks at, separated by commas. This and the options below "
+        "are what that DAG does by itself, and what its trigger form starts with; they are read when the DAG file is "
+        "parsed.",
+        "string",
+        "default.*",
+        "sales.*, web.*",
+        since="0.2.0",
+    ),
+    Option(
+        "exclude",
+        "Patterns of tables that acid_compaction leaves out although they are included.",
+        "string",
+        "",
+        "sales.tmp_*",
+        since="0.2.0",
+    ),
+    Option(
+        "schedule",
+        "When acid_compaction runs, in UTC: a cron expression, or a preset such as @daily; None for only by hand.",
+        "string",
+        "@hourly",
+        "30 1 * * *",
+        since="0.2.0",
+    ),
+    Option(
+        "time_window",
+        "Hours in which compactions of acid_compaction begin; empty for all.",
+        "string",
+        "",
+        "22:00-06:00",
+        since="0.2.0",
+    ),
+    Option("time_zone", "Time zone of that time window.", "string", "UTC", "Europe/Berlin", since="0.2.0"),
+    Option(
+        "max_partitions", "Most partitions of one run of acid_compaction, 1 to 1000.", "integer", "1000", since="0.2.0"
+    ),
+    Option(
+        "max_gib",
+        "Most input of all compactions of one run of acid_compaction, in GiB; empty for no bound.",
+        "string",
+        "",
+        "500",
+        since="0.2.0",
+    ),
+    Option(
+        "batch_partitions",
+        "Partitions in one Spark application of acid_compaction, 1 to 1000.",
+        "integer",
+        "50",
+        since="0.2.0",
+    ),
+    Option(
+        "cleaning_deadline_hours",
+        "Longest wait of acid_compaction for readers, before a cleaning is left to its next run.",
+        "float",
+        "6",
+        since="0.2.0",
+    ),
 )
 
 DEFAULTS = {option.name: option.default for option in OPTIONS}

@@ -99,14 +99,14 @@ def as_number(name: str, value: object, *, minimum: float = 0.0) -> float:
     return number
 
 
-def as_integer(name: str, value: object, *, minimum: int = 1) -> int:
-    """A whole number from ``minimum`` on.
+def as_integer(name: str, value: object, *, minimum: int = 1, maximum: int | None = None) -> int:
+    """A whole number from ``minimum`` on, to ``maximum`` where there is one.
 
     :raises ConfigurationError: it is none.
     """
     number = _number(value)
-    if number is None or not number.is_integer() or number < minimum:
-        raise _wrong(name, value, f"give a whole number from {minimum} on")
+    if number is None or not number.is_integer() or not minimum <= number <= (maximum or math.inf):
+        raise _wrong(name, value, f"give a whole number from {minimum} {'on' if maximum is None else f'to {maximum}'}")
     return int(number)
 
 

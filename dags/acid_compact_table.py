@@ -13,6 +13,7 @@ from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow_provider_acid.config import task_retries
 from airflow_provider_acid.operators.cleaner import AcidCleanerOperator
 from airflow_provider_acid.operators.compaction import AcidCompactionOperator
+from airflow_provider_acid.operators.run_conf import refuse_unknown_keys
 from airflow_provider_acid.operators.table_plan import AcidTablePlanOperator
 
 PARAMS = {
@@ -84,6 +85,7 @@ with DAG(
         type="{{ params.type }}",
         decide_only="{{ params.dry_run }}",
         hive_acid_conn_id="{{ params.hive_acid_conn_id }}",
+        pre_execute=refuse_unknown_keys,
     )
     compaction = AcidCompactionOperator.partial(
         task_id="compact",

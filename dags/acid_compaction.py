@@ -1,6 +1,7 @@
 """Scheduled compaction of Hive ACID tables: find what is due, compact it with Spark, clean up behind it.
 
-Every setting is a parameter of the DAG, so that the trigger form of Airflow's UI can override it for one run.
+Every setting is a parameter of the DAG, so that the trigger form of Airflow's UI can override it for one run. What the
+form starts with, and what scheduled runs do, comes from the section [hive_acid] of Airflow's configuration.
 """
 
 from __future__ import annotations
@@ -10,17 +11,26 @@ from datetime import datetime, timedelta, timezone
 from airflow.providers.common.compat.sdk import DAG, Param, TriggerRule
 from airflow.providers.standard.operators.empty import EmptyOperator
 
-from airflow_provider_acid.config import task_retries
+from airflow_provider_acid.config import (
+    MOST_PARTITIONS,
+    configured_settings,
+    fails_on_unmatched_patterns,
+    sweep_options,
+    task_retries,
+)
 from airflow_provider_acid.operators.cleaner import AcidCleanerOperator
 from airflow_provider_acid.operators.compaction import AcidCompactionOperator
+from airflow_provider_acid.operators.run_conf import refuse_unknown_keys
 from airflow_provider_acid.sensors.compaction import AcidCompactionSensor
 
 WHAT, WHEN, BUDGET, HOW = "What", "What is due", "Budget of a run", "How"
 """Sections of the trigger form."""
 
+SETTINGS, SWEEP = configured_settings(), sweep_options()
+
 PARAMS = {
     "tables": Param(
-        ["default.*"],
+        list(SWEEP.tables),
         type="array",
         items={"type": "string"},
         minItems=1,
@@ -29,11 +39,18 @@ PARAMS = {
         section=WHAT,
     ),
     "exclude": Param(
-        [],
+        list(SWEEP.exclude),
         type="array",
         items={"type": "string"},
         title="Tables to leave out",
         description="Patterns of tables that are left out although they are included",
+        section=WHAT,
+    ),
+    "fail_on_unmatched_patterns": Param(
+        fails_on_unmatched_patterns(),
+        type="boolean",
+        title="Fail on unmatched patterns",
+        description="Fail where a pattern matches no table, or leaves none out, instead of a warning in the log",
         section=WHAT,
     ),
     "dry_run": Param(
@@ -44,7 +61,7 @@ PARAMS = {
         section=WHAT,
     ),
     "delta_num_threshold": Param(
-        10,
+        SETTINGS.thresholds.delta_count,
         type="integer",
         minimum=0,
         title="Deltas",
@@ -52,7 +69,7 @@ PARAMS = {
         section=WHEN,
     ),
     "delta_pct_threshold": Param(
-        0.1,
+        SETTINGS.thresholds.delta_size_ratio,
         type="number",
         minimum=0,
         title="Delta share",
@@ -60,7 +77,7 @@ PARAMS = {
         section=WHEN,
     ),
     "candidates": Param(
-        "all",
+        SETTINGS.candidates.value,
         type="string",
         enum=["all", "written"],
         title="Partitions looked at",
@@ -76,7 +93,7 @@ PARAMS = {
         section=WHEN,
     ),
     "time_window": Param(
-        None,
+        SWEEP.time_window,
         type=["string", "null"],
         pattern=r"^(([01]\d|2[0-3]):[0-5]\d-([01]\d|2[0-3]):[0-5]\d)?$",
         title="Time window",
@@ -85,7 +102,7 @@ PARAMS = {
         section=BUDGET,
     ),
     "time_zone": Param(
-        "UTC",
+        SWEEP.time_zone,
         type="string",
         minLength=1,
         title="Time zone",
@@ -93,16 +110,16 @@ PARAMS = {
         section=BUDGET,
     ),
     "max_partitions": Param(
-        1000,
+        SWEEP.max_partitions,
         type="integer",
         minimum=1,
-        maximum=1000,
+        maximum=MOST_PARTITIONS,
         title="Most partitions",
         description="Partitions of one run, those first whose deltas cost readers most; the next run takes the others",
         section=BUDGET,
     ),
     "max_gib": Param(
-        None,
+        SWEEP.max_gib,
         type=["number", "null"],
         exclusiveMinimum=0,
         title="Most data (GiB)",
@@ -111,16 +128,16 @@ PARAMS = {
         section=BUDGET,
     ),
     "batch_partitions": Param(
-        50,
+        SWEEP.batch_partitions,
         type="integer",
         minimum=1,
-        maximum=1000,
+        maximum=MOST_PARTITIONS,
         title="Batch",
         description="Partitions in one Spark application",
         section=HOW,
     ),
     "minor_lock_wait_seconds": Param(
-        60,
+        SETTINGS.publish_lock_wait_seconds,
         type="number",
         minimum=0,
         title="Wait for the lock (seconds)",
@@ -129,7 +146,7 @@ PARAMS = {
         section=HOW,
     ),
     "minor_lock_timeout_action": Param(
-        "major",
+        SETTINGS.publish_lock_timeout_action.value,
         type="string",
         enum=["major", "refuse"],
         title="Without the lock",
@@ -137,7 +154,7 @@ PARAMS = {
         section=HOW,
     ),
     "cleaning_deadline_hours": Param(
-        6,
+        SWEEP.cleaning_deadline_hours,
         type="number",
         minimum=0,
         title="Wait for readers (hours)",
@@ -157,7 +174,7 @@ PARAMS = {
 with DAG(
     dag_id="acid_compaction",
     description="Compact Hive ACID tables with Spark",
-    schedule=timedelta(hours=1),
+    schedule=SWEEP.schedule,
     start_date=datetime(2024, 1, 1, tzinfo=timezone.utc),
     catchup=False,
     max_active_runs=1,
@@ -180,9 +197,11 @@ with DAG(
         time_window="{{ params.time_window }}",
         time_zone="{{ params.time_zone }}",
         decide_only="{{ params.dry_run }}",
+        fail_on_unmatched_patterns="{{ params.fail_on_unmatched_patterns }}",
         batch_partitions="{{ params.batch_partitions }}",
         hive_acid_conn_id="{{ params.hive_acid_conn_id }}",
         skip_when_nothing_due=True,
+        pre_execute=refuse_unknown_keys,
     )
     compaction = AcidCompactionOperator.partial(
         task_id="compact",

@@ -10,9 +10,10 @@ from datetime import datetime, timedelta, timezone
 
 from airflow.providers.common.compat.sdk import DAG, Param, XComArg
 
-from airflow_provider_acid.config import task_retries
+from airflow_provider_acid.config import configured_settings, task_retries
 from airflow_provider_acid.operators.cleaner import AcidCleanerOperator
 from airflow_provider_acid.operators.housekeeping import AcidHousekeepingOperator
+from airflow_provider_acid.operators.run_conf import refuse_unknown_keys
 
 PARAMS = {
     "tables": Param(
@@ -33,7 +34,7 @@ PARAMS = {
         section="What",
     ),
     "worker_timeout_hours": Param(
-        24,
+        configured_settings().worker_timeout_seconds / 3600,
         type="number",
         minimum=0,
         title="Silent claims (hours)",
@@ -95,6 +96,7 @@ with DAG(
         forgotten_after_seconds="{{ params.forgotten_after_hours * 3600 }}",
         max_partitions="{{ params.max_partitions }}",
         hive_acid_conn_id="{{ params.hive_acid_conn_id }}",
+        pre_execute=refuse_unknown_keys,
     )
     AcidCleanerOperator(
         task_id="clean_forgotten",

@@ -155,9 +155,11 @@ class Housekeeper:
             findings.did(entity, Chore.REMOVED, ", ".join(removed))
 
     def _tables(self, selection: TableSelection, findings: _Findings) -> Iterator[TableInfo]:
+        names: list[str] = []
         for database in matching_databases(self._client, selection):
             for name in self._client.tables(database):
-                if not selection.matches(f"{database}.{name}"):
+                names.append(f"{database}.{name}")
+                if not selection.matches(names[-1]):
                     continue
                 table = None
                 # What is not found was dropped since it was listed.
@@ -165,6 +167,8 @@ class Housekeeper:
                     table = self._client.get_table(database, name)
                 if table is not None and table.is_transactional and not table.is_external:
                     yield table
+        for clause in selection.unmatched(names):
+            log.warning("%s; correct it, or take it out", clause)
 
     def _keep(self, ready: Iterable[CompactionRow], findings: _Findings) -> None:
         """What waits to be cleaned is a claim on Hive 3, which the metastore would take back as forgotten."""

@@ -86,6 +86,7 @@ class Evaluation:
     :param refused: those of them that somebody has to look at: they cannot be compacted, or not be looked at.
     :param foreign: other people's requests that wait and are not served.
     :param queue: how the queue stands, for the tables of the selection.
+    :param unmatched: what is to be told of patterns that no table needs, a clause each.
     """
 
     due: tuple[DuePartition, ...] = ()
@@ -94,6 +95,7 @@ class Evaluation:
     foreign: tuple[LeftRequest, ...] = ()
     refused: tuple[str, ...] = ()
     queue: QueueFigures = field(default_factory=QueueFigures)
+    unmatched: tuple[str, ...] = ()
 
 
 class EvaluationObserver(Protocol):
@@ -115,6 +117,7 @@ class _Findings:
     evaluated: list[Evaluated] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
+    unmatched: tuple[str, ...] = ()
 
     def refuse(self, reason: str) -> None:
         self.skipped.append(reason)
@@ -171,18 +174,19 @@ class Initiator:
             others.left,
             tuple(findings.refused),
             queue_figures(rows, self._client.server_now_ms),
+            findings.unmatched,
         )
 
     def _tables(self, selection: TableSelection, findings: _Findings) -> Iterator[TableInfo]:
-        seen: set[str] = set()
+        names: set[str] = set()
         written = None if self._writes is None else self._writes.tables()
         for database in matching_databases(self._client, selection):
             info = self._client.get_database(database)
             for name in self._client.tables(database):
                 full_name = f"{database}.{name}".lower()
+                names.add(full_name)
                 if not selection.matches(full_name):
                     continue
-                seen.add(full_name)
                 is_candidate = written is None or full_name in written
                 if not is_candidate and not selection.names_exactly(full_name):
                     continue
@@ -197,7 +201,8 @@ class Initiator:
                     findings.skipped.append(reason)
                 elif is_candidate:
                     yield table
-        missing = [name for name in selection.exact_names if name not in seen and selection.matches(name)]
+        findings.unmatched = selection.unmatched(names)
+        missing = [name for name in selection.exact_names if name not in names and selection.matches(name)]
         if missing:
             raise ObjectNotFoundError(f"table {missing[0]}", "does not exist", "correct the name in the table list")
 

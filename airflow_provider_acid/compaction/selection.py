@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
@@ -52,6 +52,21 @@ class TableSelection:
             fnmatchcase(name, pattern) for pattern in self.exclude
         )
 
+    def unmatched(self, full_table_names: Iterable[str]) -> tuple[str, ...]:
+        """What is said of every pattern that none of these tables needs: misspelt, perhaps, or its tables are gone.
+
+        :param full_table_names: all tables of the databases that the patterns match.
+        """
+        names = [name.lower() for name in full_table_names]
+        included = [name for name in names if any(fnmatchcase(name, pattern) for pattern in self.include)]
+        return (
+            *(f"table pattern {pattern!r} matches no table" for pattern in _without_match(self.include, names)),
+            *(
+                f"excluded pattern {pattern!r} leaves out no table"
+                for pattern in _without_match(self.exclude, included)
+            ),
+        )
+
     def names_exactly(self, full_table_name: str) -> bool:
         """Whether a table is named without wildcards."""
         return full_table_name.lower() in self.include
@@ -60,3 +75,7 @@ class TableSelection:
     def exact_names(self) -> tuple[str, ...]:
         """Full names of the tables that are named without wildcards."""
         return tuple(pattern for pattern in self.include if not any(character in pattern for character in _WILDCARDS))
+
+
+def _without_match(patterns: Iterable[str], names: Sequence[str]) -> list[str]:
+    return [pattern for pattern in patterns if not any(fnmatchcase(name, pattern) for name in names)]

@@ -95,10 +95,9 @@ class Worker:
         try:
             with Supervised(due.entity):
                 return self._begin(due, pool)
-        except RefusedError as error:
-            return Outcome(due.entity, OutcomeState.REFUSED, str(error), due.request_id)
         except AcidError as error:
-            return Outcome(due.entity, OutcomeState.FAILED, str(error), due.request_id)
+            state = OutcomeState.REFUSED if error.is_permanent else OutcomeState.FAILED
+            return Outcome(due.entity, state, str(error), due.request_id)
 
     def _begin(self, due: DuePartition, pool: RequestPool) -> ActiveCompaction | Outcome:
         if due.request_id is not None:
@@ -158,10 +157,11 @@ class Worker:
         try:
             with Supervised(claim.entity):
                 return self._prepare(due, claim, pool, finished)
-        except RefusedError as error:
-            self._queue.refuse(claim, str(error))
-            return Outcome(claim.entity, OutcomeState.REFUSED, str(error), claim.id)
         except AcidError as error:
+            if error.is_permanent:
+                # No fault of the partition: Hive does not count what did not initiate.
+                self._queue.refuse(claim, str(error))
+                return Outcome(claim.entity, OutcomeState.REFUSED, str(error), claim.id)
             self._finisher.end_row(claim, error)
             return Outcome(claim.entity, OutcomeState.FAILED, str(error), claim.id)
 

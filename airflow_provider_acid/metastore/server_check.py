@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import func, or_, select
 from sqlalchemy.engine import Connection
 
-from airflow_provider_acid.exceptions import ConfigurationError
+from airflow_provider_acid.exceptions import ConfigurationError, MetastoreStateError
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.database import MetastoreDatabase
 from airflow_provider_acid.metastore.pools import RequestPool
@@ -25,7 +25,8 @@ def check_server(
 
     :param housekeeping_elsewhere: whether another instance on the same database has the Initiator that aborts dead
         transactions; the database still has to look like it.
-    :raises ConfigurationError: Hive's own workers take requests, or nobody aborts dead transactions.
+    :raises ConfigurationError: Hive's own workers take requests, or nobody aborts dead transactions: by the server's
+        settings, or (:class:`MetastoreStateError`) by what lies in its database.
     """
     threads = _setting(client, "compactor.worker.threads")
     if threads not in ("", "0"):
@@ -60,7 +61,7 @@ def _refuse_foreign_workers(database: MetastoreDatabase) -> None:
     foreign = [(id, worker) for id, worker in rows if RequestPool.parse((worker or "").partition("@")[0]) is None]
     if foreign:
         id, worker = foreign[0]
-        raise ConfigurationError(
+        raise MetastoreStateError(
             f"compaction {id}",
             f"is worked on by {worker}, which is not of this package",
             "set hive.compactor.worker.threads to 0 on the host in the worker's name and restart that metastore, which "
@@ -81,7 +82,7 @@ def _refuse_silent_transactions(database: MetastoreDatabase, timeout_ms: int) ->
 
     txn_id = database.read("open transactions", look)
     if txn_id is not None:
-        raise ConfigurationError(
+        raise MetastoreStateError(
             f"transaction {txn_id}",
             f"is open, although silent for more than {SILENT_TIMEOUTS} time-outs of {timeout_ms / 1000:.0f} s: nobody "
             "aborts dead transactions",

@@ -17,10 +17,11 @@ from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
 from airflow_provider_acid.links.compaction import AcidPageLink
 from airflow_provider_acid.operators.batch_name import NamedByPartitions
 from airflow_provider_acid.operators.killed import UnwindsWhenKilled
+from airflow_provider_acid.operators.permanent import failing_at_once
 from airflow_provider_acid.parameters import as_entities, as_number
 from airflow_provider_acid.signals.stats import cleaner_cycle
 from airflow_provider_acid.triggers.cleaner import CleaningTrigger, cleaning_settings
-from airflow_provider_acid.triggers.wait import TRIGGER_GRACE_SECONDS, WaitEvent
+from airflow_provider_acid.triggers.wait import TRIGGER_GRACE_SECONDS, WaitEvent, raise_if_failed
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context, XComArg
@@ -78,10 +79,11 @@ class AcidCleanerOperator(NamedByPartitions, UnwindsWhenKilled, BaseOperator):
         self.retention_seconds = retention_seconds
         self.deferrable = deferrable
 
+    @failing_at_once()
     def execute(self, context: Context) -> list[dict[str, object]]:
         """Clean what can be cleaned, wait for the rest.
 
-        :raises ConfigurationError: a parameter cannot be used.
+        :raises AirflowFailException: a parameter or a connection cannot be used.
         :raises AirflowException: cleaning a partition failed; its files and its row are as the message says.
         :raises AirflowSkipException: the deadline passed while readers were still there.
         """
@@ -90,6 +92,7 @@ class AcidCleanerOperator(NamedByPartitions, UnwindsWhenKilled, BaseOperator):
         with self._unwinding_when_killed():
             return self._clean_or_wait(context, deadline, [])
 
+    @failing_at_once()
     def execute_complete(
         self, context: Context, event: WaitEvent, done: list[dict[str, object]] | None = None
     ) -> list[dict[str, object]]:
@@ -97,8 +100,7 @@ class AcidCleanerOperator(NamedByPartitions, UnwindsWhenKilled, BaseOperator):
 
         :param done: what was cleaned before it.
         """
-        if event["state"] == "error":
-            raise AirflowException(event["message"])
+        raise_if_failed(event)
         with self._unwinding_when_killed():
             return self._clean_or_wait(context, event["deadline"], done or [])
 

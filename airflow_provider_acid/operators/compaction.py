@@ -29,10 +29,12 @@ from airflow_provider_acid.config import configured_settings, job_queue
 from airflow_provider_acid.deploy_mode import check_deploy_mode
 from airflow_provider_acid.hooks.health import record_task_history, renew_figures
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook, MetastoreEndpoint
+from airflow_provider_acid.hooks.spark import check_program, spark_connection
 from airflow_provider_acid.links.compaction import AcidPageLink, SparkUiLink
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
 from airflow_provider_acid.metastore.transport import MetastoreAddress
 from airflow_provider_acid.operators.batch_name import NamedByPartitions
+from airflow_provider_acid.operators.permanent import failing_at_once
 from airflow_provider_acid.parameters import (
     as_boolean,
     as_due_partitions,
@@ -165,11 +167,13 @@ class AcidCompactionOperator(NamedByPartitions, SparkSubmitOperator):
         self._batch: CompactionBatch | None = None
         self._outcomes: tuple[Outcome, ...] = ()
 
+    @failing_at_once()
     def execute(self, context: Context) -> Any:
         """Compact all partitions; the outcomes as a list of small objects.
 
-        :raises ConfigurationError: a parameter cannot be used, or Spark has no such deploy mode there.
-        :raises AirflowFailException: partitions were refused, and trying again would change nothing.
+        :raises AirflowFailException: trying again would change nothing: a parameter or a connection cannot be used,
+            Spark cannot be started here or has no such deploy mode; then no partition was claimed. Or partitions were
+            refused.
         :raises AirflowException: partitions failed.
         """
         items = as_due_partitions("partitions", self.partitions)
@@ -177,8 +181,7 @@ class AcidCompactionOperator(NamedByPartitions, SparkSubmitOperator):
             return []
         AcidPageLink().push_page_of(context, [item.entity for item in items], self.hive_acid_conn_id)
         batch = self._make_batch(items, task_identity(context))
-        connection = self._get_hook()._connection
-        check_deploy_mode(connection["master"], connection["deploy_mode"])
+        self._check_spark()
         self._batch = batch
         self._batch.start()
         spark_error: Exception | None = None
@@ -199,6 +202,11 @@ class AcidCompactionOperator(NamedByPartitions, SparkSubmitOperator):
         concluded = self._conclude(outcomes, spark_error)
         fill_asset_events(context, self.outlets, outcomes, self._metastore_address)
         return concluded
+
+    def _check_spark(self) -> None:
+        connection = spark_connection(self._conn_id, self._get_hook)
+        check_deploy_mode(connection["master"], connection["deploy_mode"])
+        check_program(connection["spark_binary"], self.env_vars)
 
     def get_openlineage_facets_on_complete(self, task_instance: object) -> OperatorLineage[Any, Any] | None:
         """The tables that were compacted; called by Airflow's OpenLineage provider where it is installed."""

@@ -15,6 +15,7 @@ from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.config import configured_settings
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
 from airflow_provider_acid.operators.killed import UnwindsWhenKilled
+from airflow_provider_acid.operators.permanent import failing_at_once
 from airflow_provider_acid.parameters import as_integer, as_names, as_number
 from airflow_provider_acid.signals.measurements import of_housekeeping
 from airflow_provider_acid.signals.stats import send
@@ -73,10 +74,11 @@ class AcidHousekeepingOperator(UnwindsWhenKilled, BaseOperator):
         self.forgotten_after_seconds = forgotten_after_seconds
         self.max_partitions = max_partitions
 
+    @failing_at_once()
     def execute(self, context: Context) -> dict[str, object]:
         """Do all chores once; what was done and what is stuck.
 
-        :raises ConfigurationError: a parameter cannot be used.
+        :raises AirflowFailException: a parameter or a connection cannot be used.
         :raises MetastoreUnavailableError: the metastore does not answer.
         """
         selection = TableSelection.of(as_names("tables", self.tables), as_names("exclude", self.exclude))

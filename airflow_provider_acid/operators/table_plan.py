@@ -15,6 +15,7 @@ from airflow_provider_acid.compaction.demand import Demand, DemandedType, one_ta
 from airflow_provider_acid.compaction.initiator import Initiator
 from airflow_provider_acid.config import configured_settings
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
+from airflow_provider_acid.operators.permanent import failing_at_once
 from airflow_provider_acid.parameters import as_boolean, as_integer, as_optional_text, as_word
 
 if TYPE_CHECKING:
@@ -75,12 +76,13 @@ class AcidTablePlanOperator(BaseOperator):
         self.max_partitions = max_partitions
         self.hive_acid_conn_id = hive_acid_conn_id
 
+    @failing_at_once()
     def execute(self, context: Context) -> list[list[dict[str, object]]]:
         """Look at the table once; batches of small objects.
 
-        :raises ConfigurationError: a parameter cannot be used.
-        :raises AcidError: the table, or the partition, does not exist or cannot be compacted.
-        :raises AirflowFailException: nothing can be compacted, and somebody has to look at why.
+        :raises AirflowFailException: a parameter or a connection cannot be used; the table, or the partition, does not
+            exist or cannot be compacted; or nothing can be, and somebody has to look at why.
+        :raises AcidError: metastore or storage do not answer.
         :raises AirflowSkipException: there is nothing to compact, or it is a dry run.
         """
         selection = one_table(str(self.database), str(self.table))

@@ -9,7 +9,6 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.providers.common.compat.sdk import (
-    AirflowException,
     AirflowSensorTimeout,
     AirflowSkipException,
     BaseSensorOperator,
@@ -22,9 +21,16 @@ from airflow_provider_acid.acid.candidates import Candidates
 from airflow_provider_acid.compaction.decision_report import RunShare
 from airflow_provider_acid.compaction.initiator import Initiator
 from airflow_provider_acid.compaction.selection import TableSelection
-from airflow_provider_acid.config import check_interval_seconds, evaluation_settings, health_location
+from airflow_provider_acid.config import (
+    check_interval_seconds,
+    evaluation_settings,
+    fails_on_unmatched_patterns,
+    health_location,
+)
+from airflow_provider_acid.exceptions import ConfigurationError
 from airflow_provider_acid.health.recording import recording_evaluation
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
+from airflow_provider_acid.operators.permanent import failing_at_once
 from airflow_provider_acid.parameters import (
     as_boolean,
     as_integer,
@@ -35,7 +41,7 @@ from airflow_provider_acid.parameters import (
 )
 from airflow_provider_acid.signals.stats import initiator_cycle
 from airflow_provider_acid.triggers.compaction import DuePartitionsTrigger
-from airflow_provider_acid.triggers.wait import TRIGGER_GRACE_SECONDS, WaitEvent
+from airflow_provider_acid.triggers.wait import TRIGGER_GRACE_SECONDS, WaitEvent, raise_if_failed
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -70,6 +76,8 @@ class AcidCompactionSensor(BaseSensorOperator):
         the same.
     :param time_zone: of ``time_window``, e.g. ``Europe/Berlin``.
     :param decide_only: a dry run: log what is due and what is not, at any hour, and skip the task and what follows.
+    :param fail_on_unmatched_patterns: fail where a pattern matches no table, or an excluded one leaves none out,
+        instead of a warning; default: ``[hive_acid]``. A table that is named without wildcards must always exist.
     :param skip_when_nothing_due: skip the task, and what follows, instead of waiting; also outside the time window.
     :param mode: of waiting; unlike Airflow's default it occupies no worker between two looks.
     :param poke_interval: time between two looks; default: ``[hive_acid] check_interval``.
@@ -92,6 +100,7 @@ class AcidCompactionSensor(BaseSensorOperator):
         "time_window",
         "time_zone",
         "decide_only",
+        "fail_on_unmatched_patterns",
         "skip_when_nothing_due",
     )
     template_fields_renderers: ClassVar[dict[str, str]] = {"tables": "json", "exclude": "json"}
@@ -114,6 +123,7 @@ class AcidCompactionSensor(BaseSensorOperator):
         time_window: str | None = None,
         time_zone: str = "UTC",
         decide_only: bool | str = False,
+        fail_on_unmatched_patterns: bool | str | None = None,
         skip_when_nothing_due: bool | str = False,
         mode: str = "reschedule",
         poke_interval: timedelta | float | None = None,
@@ -136,14 +146,17 @@ class AcidCompactionSensor(BaseSensorOperator):
         self.time_window = time_window
         self.time_zone = time_zone
         self.decide_only = decide_only
+        self.fail_on_unmatched_patterns = fail_on_unmatched_patterns
         self.skip_when_nothing_due = skip_when_nothing_due
         self.deferrable = deferrable
         self._deadline: float | None = None
 
+    @failing_at_once()
     def execute(self, context: Context) -> Any:
         """Wait until something is due; the batches.
 
-        :raises ConfigurationError: a parameter cannot be used.
+        :raises AirflowFailException: a parameter or a connection cannot be used, a table that is named without
+            wildcards does not exist or cannot be compacted, or a pattern matches no table and that is a failure.
         :raises AirflowSkipException: nothing is due and the sensor was told not to wait, or it is a dry run.
         :raises AirflowSensorTimeout: nothing was due until the time was over.
         """
@@ -151,19 +164,22 @@ class AcidCompactionSensor(BaseSensorOperator):
             self._deadline = time.time() + self.timeout
         return super().execute(context)
 
+    @failing_at_once()
     def execute_complete(self, context: Context, event: WaitEvent) -> Any:
         """Evaluate again what the triggerer found due; errors as for :meth:`execute`.
 
         The event says no more than that something is due: it stays small, and what was due when a worker was not yet
         free is not handed on.
         """
-        if event["state"] == "error":
-            raise AirflowException(event["message"])
+        raise_if_failed(event)
         self._deadline = event["deadline"]
         return self.poke(context).xcom_value
 
     def poke(self, context: Context) -> PokeReturnValue:
-        """Evaluate all tables once; errors as for :meth:`execute`."""
+        """Evaluate all tables once.
+
+        :raises AcidError: what :meth:`execute` fails with at once, or after its tries.
+        """
         answer = self._evaluate()
         if self._deadline is not None and not answer.is_done:
             self._defer(self._deadline)
@@ -196,6 +212,7 @@ class AcidCompactionSensor(BaseSensorOperator):
         budget = RunBudget(most, as_optional_integer("max_bytes", self.max_bytes))
         skip = as_boolean("skip_when_nothing_due", self.skip_when_nothing_due)
         decide_only = as_boolean("decide_only", self.decide_only)
+        fail_on_unmatched = self._fails_on_unmatched_patterns()
         hours = as_time_window("time_window", self.time_window, self.time_zone)
         settings = evaluation_settings(**self._question())
         closed = None if decide_only or hours is None else hours.why_closed(time.time())
@@ -216,6 +233,9 @@ class AcidCompactionSensor(BaseSensorOperator):
         share = RunShare.within(budget, evaluation)
         for level, line in share.lines(all_partitions=decide_only):
             self.log.log(level, "%s", line)
+        if fail_on_unmatched and evaluation.unmatched:
+            reasons = "; ".join(evaluation.unmatched)
+            raise ConfigurationError("table selection", reasons, "correct them, or set fail_on_unmatched_patterns off")
         if decide_only:
             raise AirflowSkipException(
                 f"Dry run: {len(share.taken)} partitions would be compacted, nothing was changed"
@@ -229,6 +249,11 @@ class AcidCompactionSensor(BaseSensorOperator):
             raise AirflowSkipException(reason)
         self.log.info("%s", reason)
         return PokeReturnValue(is_done=False)
+
+    def _fails_on_unmatched_patterns(self) -> bool:
+        if self.fail_on_unmatched_patterns is None:
+            return fails_on_unmatched_patterns()
+        return as_boolean("fail_on_unmatched_patterns", self.fail_on_unmatched_patterns)
 
     def _number(self, name: str) -> int:
         return as_integer(name, getattr(self, name))

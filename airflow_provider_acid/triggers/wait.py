@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from functools import cached_property
 from typing import TypedDict
 
+from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 from asgiref.sync import sync_to_async
 
@@ -25,7 +26,7 @@ TRIGGER_GRACE_SECONDS = 60.0
 class WaitEvent(TypedDict):
     """How a wait ended.
 
-    :param state: ``ready``, ``deadline`` or ``error``.
+    :param state: ``ready``, ``deadline``, ``error``, or ``mistake`` for an error that no other try mends.
     :param message: what was waited for in vain, or the error.
     :param deadline: the wait's, in seconds since 1970, so that the next wait has the same. Not left to the arguments
         that Airflow keeps for the method: ``airflow dags test`` of Airflow 2 drops them.
@@ -34,6 +35,18 @@ class WaitEvent(TypedDict):
     state: str
     message: str
     deadline: float
+
+
+def raise_if_failed(event: WaitEvent) -> None:
+    """Fail the task if its wait has failed.
+
+    :raises AirflowFailException: and no other try would mend it.
+    :raises AirflowException: and another try may.
+    """
+    if event["state"] == "mistake":
+        raise AirflowFailException(event["message"])
+    if event["state"] == "error":
+        raise AirflowException(event["message"])
 
 
 class MetastoreWait(BaseTrigger):
@@ -77,13 +90,13 @@ class MetastoreWait(BaseTrigger):
             try:
                 waiting = await look()
                 failures = 0
-            except MetastoreError as error:
+            except AcidError as error:
                 failures += 1
-                if failures >= FAILED_POLLS:
+                if error.is_permanent:
+                    return self._event("mistake", str(error))
+                if failures >= FAILED_POLLS or not isinstance(error, MetastoreError):
                     return self._event("error", str(error))
                 waiting = [str(error)]
-            except AcidError as error:
-                return self._event("error", str(error))
             if not waiting:
                 return self._event("ready", "")
             if time.time() >= self.deadline:

@@ -10,10 +10,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from airflow.providers.common.compat.sdk import AirflowException
+from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
 
 from airflow_provider_acid.compaction.package_archive import compaction_script
-from airflow_provider_acid.exceptions import ConfigurationError
 from airflow_provider_acid.operators.cleaner import AcidCleanerOperator
 from airflow_provider_acid.sensors.compaction import AcidCompactionSensor
 from tests.harness.spark_cluster import SparkCluster
@@ -78,7 +77,7 @@ def test_cluster_deploy_mode_is_refused_as_spark_would_before_anything_is_asked_
     site: Site, cluster: SparkCluster, tmp_path: Path
 ) -> None:
     table = due_table(site)
-    with pytest.raises(ConfigurationError, match="use deploy mode 'client'") as refusal:
+    with pytest.raises(AirflowFailException, match="use deploy mode 'client'") as refusal:
         run(operator(cluster, due_items(table), deploy_mode="cluster"))
     assert [site.rows(table.entity(partition)) for partition in PARTITIONS] == [[], []]
     master = f"{cluster.connection['host']}:{cluster.port}"

@@ -84,13 +84,21 @@ class Airflow:
             self._environment["AIRFLOW_CONN_METASTORE_DATABASE"] = url.render_as_string(hide_password=False)
         self.call("db", "migrate", check=True)
 
-    def call(self, *arguments: str, check: bool = False) -> subprocess.CompletedProcess[str]:
-        """Run a command; what it says can be read in :attr:`log` meanwhile."""
+    def call(
+        self, *arguments: str, check: bool = False, options: Mapping[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command, with more options of ``[hive_acid]``; what it says can be read in :attr:`log` meanwhile."""
         self._home.mkdir(exist_ok=True)
         command = [self._airflow, *arguments]
+        environment = {f"AIRFLOW__HIVE_ACID__{name.upper()}": text for name, text in (options or {}).items()}
         with self.log.open("w") as log:
             ended = subprocess.run(
-                command, env=self._environment, stdout=log, stderr=subprocess.STDOUT, text=True, check=False
+                command,
+                env={**self._environment, **environment},
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                text=True,
+                check=False,
             )
         answer = subprocess.CompletedProcess(command, ended.returncode, self.log.read_text())
         if check:
@@ -101,9 +109,9 @@ class Airflow:
         """Run the compaction once, on all tables unless told otherwise."""
         return self.run_dag("acid_compaction", {"tables": [f"{DATABASE}.*"], "delta_num_threshold": 1, **params})
 
-    def run_dag(self, dag_id: str, conf: Mapping[str, object]) -> Run:
+    def run_dag(self, dag_id: str, conf: Mapping[str, object], **options: str) -> Run:
         """Run a DAG once."""
-        ended = self.call("dags", "test", dag_id, "--conf", json.dumps(conf))
+        ended = self.call("dags", "test", dag_id, "--conf", json.dumps(conf), options=options)
         with sqlite3.connect(self._home / "airflow.db") as database:
             (run_id, state) = database.execute("SELECT run_id, state FROM dag_run ORDER BY id DESC LIMIT 1").fetchone()
             tasks = database.execute("SELECT task_id, state FROM task_instance WHERE run_id = ?", [run_id]).fetchall()
@@ -238,6 +246,24 @@ def test_a_dry_run_prints_the_decisions_and_changes_nothing(
         assert re.search(shown, run.output), run.output
     assert ("left to the next run (budget): major: 5 deltas > 4" in run.output) == (dag_id == "acid_compaction")
     assert everything(airflow, by_hand) == before
+
+
+def test_a_run_does_what_the_options_say(airflow: Airflow, by_hand: FixtureTable) -> None:
+    run = airflow.run_dag(
+        "acid_compaction", {"dry_run": True}, tables="by_hand.acid_*, slaes.*", exclude="by_hand.x*", max_partitions="1"
+    )
+    assert (run.exit_code, run.state) == (0, "success"), run.output
+    assert "3 partitions looked at: 2 due" in run.output
+    assert "1 of those due are left to the next run (budget)" in run.output
+    for warning in ("table pattern 'slaes.*' matches no table", "excluded pattern 'by_hand.x*' leaves out no table"):
+        assert warning in run.output
+
+
+def test_a_misspelt_key_of_the_conf_fails_the_run_without_another_try(airflow: Airflow) -> None:
+    run = airflow.run_dag("acid_compaction", {"table": ["by_hand.*"]}, task_retries="2")
+    assert (run.exit_code, run.state) == (1, "failed"), run.output
+    assert run.states["find_due_partitions"] == {"failed": 1}
+    assert "'table': no parameter of the DAG has that name. Remedy: write 'tables' for 'table'." in run.output
 
 
 def test_one_partition_or_all_of_a_table_are_compacted_by_hand(airflow: Airflow, by_hand: FixtureTable) -> None:

@@ -281,3 +281,15 @@ def test_an_odd_partition_keeps_no_other_from_being_looked_after(table: AcidTabl
     assert not orphan.exists()
     (problem,) = [item for item in report.stuck if item.kind is StuckKind.PROBLEM]
     assert "symbolic link" in problem.message
+
+
+def test_of_a_pattern_that_no_table_needs_it_warns_and_does_its_chores(
+    table: AcidTable, caplog: pytest.LogCaptureFixture
+) -> None:
+    site = table.site
+    keeper = Housekeeper(site.client, site.queue, site.settings, forgotten_seconds=0, max_partitions=10)
+    keeper.sweep(TableSelection.of([f"{site.database}.*", "slaes.*"], [f"{site.database}.x*"]))
+    assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == [
+        "table pattern 'slaes.*' matches no table; correct it, or take it out",
+        f"excluded pattern '{site.database}.x*' leaves out no table; correct it, or take it out",
+    ]

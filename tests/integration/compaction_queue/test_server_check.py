@@ -15,7 +15,12 @@ import airflow_provider_acid
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.location import Directory
 from airflow_provider_acid.acid.plan import CompactionType
-from airflow_provider_acid.exceptions import ConfigurationError, MetastoreError, MetastoreVersionError
+from airflow_provider_acid.exceptions import (
+    ConfigurationError,
+    MetastoreError,
+    MetastoreStateError,
+    MetastoreVersionError,
+)
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.database import MetastoreDatabase
 from airflow_provider_acid.metastore.database_rights import missing_rights
@@ -91,7 +96,7 @@ def test_a_row_of_a_worker_of_another_kind_is_a_reason_to_refuse(
     claim = queue.claim(pool, "hive-host-12")
     assert claim is not None
     try:
-        with pytest.raises(ConfigurationError, match=f"compaction {claim.id}: is worked on by hive-host-12"):
+        with pytest.raises(MetastoreStateError, match=f"compaction {claim.id}: is worked on by hive-host-12"):
             open_queue(client, database)
     finally:
         queue.fail(claim, "over")
@@ -113,7 +118,7 @@ def test_a_transaction_that_nobody_aborts_is_a_reason_to_refuse(
         server.server_database.query(f"UPDATE TXNS SET TXN_LAST_HEARTBEAT = {silent_since_ms} WHERE TXN_ID = {txn}")
         open_queue(client, database, housekeeping_elsewhere=housekeeping_elsewhere)
         server_answers("metastore.txn.timeout", "1s")
-        with pytest.raises(ConfigurationError, match=f"transaction {txn}: is open, although silent"):
+        with pytest.raises(MetastoreStateError, match=f"transaction {txn}: is open, although silent"):
             open_queue(client, database, housekeeping_elsewhere=housekeeping_elsewhere)
         admin.abort(txn)
 

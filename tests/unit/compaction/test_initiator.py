@@ -303,6 +303,15 @@ def test_a_table_with_a_threshold_that_is_no_number_is_skipped_unless_it_is_name
         site.evaluate("d.t")
 
 
+@pytest.mark.parametrize("parameters", [{}, {"t": {"transactional": "false"}}])
+def test_a_pattern_is_matched_also_by_what_is_not_compacted(parameters: dict[str, dict[str, str]]) -> None:
+    site = EvaluatedTables({"t": 3, "u": 3}, FakeStorages(), parameters=parameters)
+    assert site.evaluate("d.t*", "d.u", "d.v*", "e.*").unmatched == (
+        "table pattern 'd.v*' matches no table",
+        "table pattern 'e.*' matches no table",
+    )
+
+
 @pytest.mark.parametrize("error", [ZeroDivisionError("no"), KeyError("type 5"), RecursionError("deep"), MemoryError()])
 def test_what_nobody_foresaw_is_refused_at_its_partition_with_its_traceback_and_the_others_are_evaluated(
     error: Exception, caplog: pytest.LogCaptureFixture

@@ -47,3 +47,25 @@ def test_names_without_wildcards_are_known_as_such() -> None:
     assert selection.names_exactly("Sales.Orders")
     assert not selection.names_exactly("sales.parts")
     assert selection.database_patterns == ("sales", "web")
+
+
+TABLES = ["sales.orders", "sales.TMP_1", "web.logs"]
+
+
+@pytest.mark.parametrize(
+    ("include", "exclude", "told"),
+    [
+        (["sales.*", "WEB.*"], ["sales.tmp_*"], []),
+        (["sales.*", "wbe.*"], [], ["table pattern 'wbe.*' matches no table"]),
+        (
+            ["sales.x*", "s?les.[yz]"],
+            [],
+            [f"table pattern {name!r} matches no table" for name in ("sales.x*", "s?les.[yz]")],
+        ),
+        (["sales.*"], ["sales.tpm_*"], ["excluded pattern 'sales.tpm_*' leaves out no table"]),
+        (["sales.*"], ["web.*"], ["excluded pattern 'web.*' leaves out no table"]),
+        (["*.*"], ["*.*"], []),
+    ],
+)
+def test_of_patterns_that_no_table_needs_it_is_told(include: list[str], exclude: list[str], told: list[str]) -> None:
+    assert TableSelection.of(include, exclude).unmatched(TABLES) == tuple(told)

@@ -10,12 +10,18 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 import pytest
-from airflow.providers.common.compat.sdk import AirflowException, AirflowSkipException, TaskDeferred, conf
+from airflow.providers.common.compat.sdk import (
+    AirflowException,
+    AirflowFailException,
+    AirflowSkipException,
+    TaskDeferred,
+    conf,
+)
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.cleaner import Cleaning, CleaningState
 from airflow_provider_acid.compaction.settings import CompactionSettings
-from airflow_provider_acid.exceptions import ConfigurationError, MetastoreUnavailableError
+from airflow_provider_acid.exceptions import MetastoreUnavailableError
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook, MetastoreEndpoint
 from airflow_provider_acid.metastore.client import AcidMetastoreClient, MetastoreFacts
 from airflow_provider_acid.operators import cleaner as operator_module
@@ -210,7 +216,7 @@ def test_a_wrong_parameter_is_refused_by_name_before_anything_is_deleted(
     monkeypatch: pytest.MonkeyPatch, name: str, value: object
 ) -> None:
     finds(monkeypatch, ())
-    with pytest.raises(ConfigurationError, match=f"^parameter {name}\\b"):
+    with pytest.raises(AirflowFailException, match=f"^parameter {name}\\b"):
         operator(**{name: value}).execute({})
     assert FakeCleaner.asked == []
 
@@ -346,6 +352,6 @@ def test_a_metastore_that_stays_away_is_one(monkeypatch: pytest.MonkeyPatch, clo
 def test_what_no_wait_can_mend_ends_the_wait(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_HIVE_ACID_DEFAULT", json.dumps({"conn_type": "hive_acid", "host": ""}))
     ((event),) = events(trigger())
-    assert event["state"] == "error"
+    assert event["state"] == "mistake"
     assert "names no host" in event["message"]
     assert len(clock.naps) == 1

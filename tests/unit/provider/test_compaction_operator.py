@@ -23,7 +23,7 @@ from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.batch import CompactionBatch
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
 from airflow_provider_acid.compaction.settings import CompactionSettings, LockTimeoutAction
-from airflow_provider_acid.exceptions import ConfigurationError, MetastoreUnavailableError
+from airflow_provider_acid.exceptions import MetastoreUnavailableError
 from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.operators import compaction
 from airflow_provider_acid.operators.compaction import AcidCompactionOperator, application_name
@@ -341,16 +341,6 @@ def test_what_was_refused_is_not_tried_again(spark: FakeSpark, monkeypatch: pyte
         operator(partitions=items).execute({})
 
 
-def test_a_spark_binary_that_is_missing_leaves_the_judgement_to_the_outcomes(
-    spark: FakeSpark, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", "/nowhere")
-    items = end_with(monkeypatch, FAILED)
-    with pytest.raises(AirflowException, match=r"failed because .*spark-submit"):
-        operator(partitions=items).execute({})
-    assert FakeBatch.made[0].told == ["start", "application_ended", "join"]
-
-
 class TimeOut(BaseException):
     """Airflow's own time-out is no Exception."""
 
@@ -436,6 +426,6 @@ def test_so_many_partitions_are_in_work_at_once(spark: FakeSpark, parameters: di
 def test_a_wrong_parameter_is_refused_by_name_before_anything_begins(
     spark: FakeSpark, parameters: dict[str, Any], name: str
 ) -> None:
-    with pytest.raises(ConfigurationError, match=f"^parameter {name}: "):
+    with pytest.raises(AirflowFailException, match=f"^parameter {name}: "):
         operator(**parameters).execute({})
     assert FakeBatch.made == []

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_acid.exceptions import ConfigurationError
 from airflow_provider_acid.operators.compaction import AcidCompactionOperator, task_identity
 
 
@@ -57,5 +57,5 @@ def test_a_parameter_of_minors_that_cannot_be_used_is_refused_by_name(
     monkeypatch: pytest.MonkeyPatch, name: str, value: object
 ) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_HIVE_ACID_DEFAULT", json.dumps({"conn_type": "hive_acid", "host": "not.asked"}))
-    with pytest.raises(ConfigurationError, match=f"parameter {name}"):
+    with pytest.raises(AirflowFailException, match=f"parameter {name}"):
         operator(**{"partitions": [{"database": "d", "table": "t"}], name: value}).execute({})

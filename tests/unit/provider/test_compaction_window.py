@@ -12,7 +12,6 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 from airflow_provider_acid.acid.time_window import TimeWindow
 from airflow_provider_acid.compaction.opening import Opening
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
-from airflow_provider_acid.exceptions import ConfigurationError
 from airflow_provider_acid.operators import compaction
 from airflow_provider_acid.operators.compaction import AcidCompactionOperator
 
@@ -56,7 +55,7 @@ def test_without_a_window_there_is_no_end(window: str | None) -> None:
 
 
 def test_a_window_that_cannot_be_read_is_refused_by_name() -> None:
-    with pytest.raises(ConfigurationError, match="^parameter time_window: is 'at night'.* Remedy: write it like"):
+    with pytest.raises(AirflowFailException, match="^parameter time_window: is 'at night'.* Remedy: write it like"):
         execute("at night")
 
 

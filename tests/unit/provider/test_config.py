@@ -14,8 +14,10 @@ from airflow_provider_acid.compaction.settings import CleaningLockAction, Compac
 from airflow_provider_acid.config import (
     check_interval_seconds,
     configured_settings,
+    fails_on_unmatched_patterns,
     health_location,
     job_queue,
+    sweep_options,
     task_retries,
 )
 from airflow_provider_acid.exceptions import ConfigurationError
@@ -59,6 +61,16 @@ READ: dict[str, tuple[str, Callable[[], object], object]] = {
     "health_location": (" file:/health ", health_location, "file:/health"),
     "job_queue": ("nightly", job_queue, "nightly"),
     "task_retries": ("0", task_retries, 0),
+    "fail_on_unmatched_patterns": ("True", fails_on_unmatched_patterns, True),
+    "tables": ("a.*, b.c", lambda: sweep_options().tables, ("a.*", "b.c")),
+    "exclude": ("['a.x', 'a.y']", lambda: sweep_options().exclude, ("a.x", "a.y")),
+    "schedule": ("30 1 * * *", lambda: sweep_options().schedule, "30 1 * * *"),
+    "time_window": ("22:00-06:00", lambda: sweep_options().time_window, "22:00-06:00"),
+    "time_zone": ("Europe/Berlin", lambda: sweep_options().time_zone, "Europe/Berlin"),
+    "max_partitions": ("7", lambda: sweep_options().max_partitions, 7),
+    "max_gib": ("0.5", lambda: sweep_options().max_gib, 0.5),
+    "batch_partitions": ("7", lambda: sweep_options().batch_partitions, 7),
+    "cleaning_deadline_hours": ("0.5", lambda: sweep_options().cleaning_deadline_hours, 0.5),
 }
 """By option: another value, who reads it, and what comes of it."""
 
@@ -89,6 +101,13 @@ def test_an_option_is_read_when_it_is_needed(name: str, monkeypatch: pytest.Monk
         ("stripe_copy", "sometimes"),
         ("small_stripe_share", "-0.1"),
         ("slice_bytes", "0"),
+        ("delta_num_threshold", "-1"),
+        ("delta_num_threshold", "ten"),
+        ("delta_pct_threshold", "nan"),
+        ("delta_pct_threshold", "a tenth"),
+        ("aborted_txn_threshold", "1.5"),
+        ("serve_foreign_requests", "perhaps"),
+        ("worker_timeout", "-1"),
     ],
 )
 def test_a_value_that_cannot_be_used_is_refused_by_its_options_name(
@@ -97,6 +116,12 @@ def test_a_value_that_cannot_be_used_is_refused_by_its_options_name(
     monkeypatch.setenv(f"AIRFLOW__HIVE_ACID__{name.upper()}", text)
     with pytest.raises(ConfigurationError, match=rf"\[hive_acid\] {name}"):
         configured_settings()
+
+
+@pytest.mark.parametrize("name", ["", " ", "None"])
+def test_without_a_schedule_it_runs_only_by_hand(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW__HIVE_ACID__SCHEDULE", name)
+    assert sweep_options().schedule is None
 
 
 def test_no_option_is_forgotten() -> None:

@@ -74,6 +74,7 @@ def test_every_field_of_the_form_is_in_a_section(form: str) -> None:
         ("time_window", "22:00-24:00"),
         ("time_zone", ""),
         ("dry_run", "yes"),
+        ("fail_on_unmatched_patterns", "yes"),
     ],
 )
 def test_the_form_refuses_what_the_tasks_would_refuse(name: str, value: object) -> None:
@@ -169,6 +170,8 @@ def test_every_setting_of_the_sensor_comes_from_the_form() -> None:
         "delta_num_threshold",
         "delta_pct_threshold",
         "override_no_auto_compaction",
+        "fail_on_unmatched_patterns",
+        "candidates",
         "max_partitions",
         "batch_partitions",
         "time_window",

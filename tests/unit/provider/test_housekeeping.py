@@ -10,14 +10,13 @@ from typing import Any
 import jinja2.nativetypes
 import jsonschema
 import pytest
-from airflow.providers.common.compat.sdk import XComArg
+from airflow.providers.common.compat.sdk import AirflowFailException, XComArg
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.housekeeping_report import Chore, Deed, HousekeepingReport
 from airflow_provider_acid.compaction.selection import TableSelection
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.example_dags.acid_housekeeping import PARAMS, dag
-from airflow_provider_acid.exceptions import ConfigurationError
 from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
 from airflow_provider_acid.operators import housekeeping as operator_module
@@ -108,7 +107,7 @@ def test_values_of_templates_are_understood(told: dict[str, Any]) -> None:
 def test_parameters_that_cannot_be_used_are_refused_before_anything_is_done(
     told: dict[str, Any], name: str, value: object
 ) -> None:
-    with pytest.raises(ConfigurationError):
+    with pytest.raises(AirflowFailException):
         operator(**{name: value}).execute({})
     assert told == {}
 

@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from airflow.providers.common.compat.sdk import DAG, AirflowSkipException, PokeReturnValue
+from airflow.providers.common.compat.sdk import DAG, AirflowFailException, AirflowSkipException, PokeReturnValue
 
 from airflow_provider_acid.acid.candidates import Candidates
 from airflow_provider_acid.acid.entity import Entity
@@ -187,6 +187,7 @@ def test_parameters_may_come_as_text_from_a_template(monkeypatch: pytest.MonkeyP
         ("max_bytes", "much"),
         ("time_window", "at night"),
         ("decide_only", "perhaps"),
+        ("fail_on_unmatched_patterns", "perhaps"),
         ("skip_when_nothing_due", "perhaps"),
     ],
 )
@@ -313,3 +314,45 @@ def test_a_dry_run_shows_the_decisions_at_any_hour_and_skips_what_follows(
         poke(monkeypatch, Evaluation(due("p=1"), (not_due,)), decide_only=flag, time_window="22:00-06:00")
     assert [line.split()[0] for line in caplog.messages if line.startswith("  d.t")] == ["d.t/p=1", "d.t/p=2"]
     assert caplog.messages[-1].endswith("not due: 2 deltas ≤ 10")
+
+
+# --- patterns that no table needs
+
+TYPO = "table pattern 'slaes.*' matches no table"
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_a_pattern_that_matches_no_table_is_told_by_a_warning(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, dry_run: bool
+) -> None:
+    evaluation = Evaluation(due("p=1"), unmatched=(TYPO,))
+    if dry_run:
+        with pytest.raises(AirflowSkipException):
+            poke(monkeypatch, evaluation, decide_only=True)
+    else:
+        assert poke(monkeypatch, evaluation).is_done
+    assert messages(caplog, logging.WARNING) == [f"{TYPO}; correct it, or take it out"]
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+@pytest.mark.parametrize(("parameter", "option"), [(True, "False"), ("True", "False"), (None, "True")])
+def test_or_fails_the_task_at_once_if_the_task_or_the_option_says_so(
+    monkeypatch: pytest.MonkeyPatch, parameter: Any, option: str, dry_run: bool
+) -> None:
+    monkeypatch.setenv("AIRFLOW__HIVE_ACID__FAIL_ON_UNMATCHED_PATTERNS", option)
+    evaluation = Evaluation(due("p=1"), unmatched=(TYPO,))
+    monkeypatch.setattr(FakeInitiator, "evaluation", evaluation)
+    sensor = AcidCompactionSensor(
+        task_id="s", tables=["d.*"], mode="poke", decide_only=dry_run, fail_on_unmatched_patterns=parameter
+    )
+    with pytest.raises(AirflowFailException, match=f"^table selection: {re.escape(TYPO)}. Remedy: correct them"):
+        sensor.execute({})
+    monkeypatch.setattr(FakeInitiator, "evaluation", Evaluation(due("p=1")))
+    sensor.decide_only = False
+    assert sensor.execute({})
+
+
+def test_the_task_goes_before_the_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW__HIVE_ACID__FAIL_ON_UNMATCHED_PATTERNS", "True")
+    evaluation = Evaluation(due("p=1"), unmatched=(TYPO,))
+    assert poke(monkeypatch, evaluation, fail_on_unmatched_patterns=False).is_done

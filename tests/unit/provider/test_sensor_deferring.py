@@ -302,7 +302,7 @@ def test_a_metastore_that_stays_away_is_one(monkeypatch: pytest.MonkeyPatch, clo
 def test_what_no_wait_can_mend_ends_the_wait(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
     wrong = ConfigurationError("parameter tables", "is empty", "name one")
     finds(monkeypatch, wrong)
-    assert events(trigger()) == [ended("error", str(wrong))]
+    assert events(trigger()) == [ended("mistake", str(wrong))]
     assert len(clock.naps) == 1
 
 

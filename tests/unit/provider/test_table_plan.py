@@ -16,7 +16,6 @@ from airflow_provider_acid.compaction.demand import Demand
 from airflow_provider_acid.compaction.initiator import Evaluated, Evaluation
 from airflow_provider_acid.compaction.selection import TableSelection
 from airflow_provider_acid.compaction.settings import CompactionSettings
-from airflow_provider_acid.exceptions import ConfigurationError
 from airflow_provider_acid.operators import table_plan
 from airflow_provider_acid.operators.table_plan import AcidTablePlanOperator
 from tests.unit.provider.test_sensor import due
@@ -94,7 +93,7 @@ def test_partitions_come_in_batches_and_no_more_than_asked_for(monkeypatch: pyte
 def test_what_cannot_be_used_is_refused_by_name_before_anything_is_asked(
     monkeypatch: pytest.MonkeyPatch, name: str, value: object
 ) -> None:
-    with pytest.raises(ConfigurationError, match=name):
+    with pytest.raises(AirflowFailException, match=name):
         plan(monkeypatch, **{name: value})
     assert FakeInitiator.asked == []
 

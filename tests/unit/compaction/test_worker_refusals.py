@@ -1,0 +1,90 @@
+"""A partition whose work cannot begin by a mistake of somebody is refused: not tried again, not counted against it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.plan import CompactionType
+from airflow_provider_acid.compaction import worker as worker_module
+from airflow_provider_acid.compaction.failures import failures_in_a_row
+from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
+from airflow_provider_acid.compaction.settings import CompactionSettings
+from airflow_provider_acid.compaction.worker import Worker
+from airflow_provider_acid.exceptions import (
+    AcidError,
+    ConfigurationError,
+    MetastoreUnavailableError,
+    ObjectNotFoundError,
+    StorageError,
+    UnsupportedTableError,
+)
+from airflow_provider_acid.metastore.values import CompactionRow, CompactionState
+
+ENTITY = Entity("d", "t", "p=1")
+CASES = [
+    (ObjectNotFoundError, OutcomeState.REFUSED),
+    (ConfigurationError, OutcomeState.REFUSED),
+    (UnsupportedTableError, OutcomeState.REFUSED),
+    (StorageError, OutcomeState.FAILED),
+    (MetastoreUnavailableError, OutcomeState.FAILED),
+]
+
+
+@dataclass
+class Claim:
+    id: int = 7
+    entity: Entity = ENTITY
+    info: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(type="major"))
+
+
+@dataclass
+class Queue:
+    """Hands out one request, and remembers how it ended."""
+
+    publishes_by_commit: bool = True
+    rows: list[CompactionRow] = field(default_factory=list)
+
+    def claim_foreign(self, worker: str) -> Claim:
+        return Claim()
+
+    def refuse(self, claim: Claim, message: str) -> None:
+        self.rows.append(CompactionRow(claim.id, claim.entity, "major", CompactionState.REFUSED))
+
+    def fail(self, claim: Claim, message: str) -> None:
+        self.rows.append(CompactionRow(claim.id, claim.entity, "major", CompactionState.FAILED))
+
+
+def begin(
+    monkeypatch: pytest.MonkeyPatch, kind: type[AcidError], queue: Queue, *, request_id: int | None = None
+) -> Outcome:
+    def load_facts(*_: object) -> None:
+        raise kind("partition", "cannot be used", "look")
+
+    monkeypatch.setattr(worker_module, "load_facts", load_facts)
+    nothing: Any = None
+    worker = Worker(nothing, cast(Any, queue), nothing, CompactionSettings(), identity="test", host="here")
+    begun = worker.begin(DuePartition(ENTITY, CompactionType.MAJOR, "12 deltas", request_id))
+    assert isinstance(begun, Outcome)
+    return begun
+
+
+@pytest.mark.parametrize(("kind", "state"), CASES)
+def test_before_anything_is_claimed(
+    monkeypatch: pytest.MonkeyPatch, kind: type[AcidError], state: OutcomeState
+) -> None:
+    queue = Queue()
+    assert begin(monkeypatch, kind, queue).state is state
+    assert queue.rows == []
+
+
+@pytest.mark.parametrize(("kind", "state"), CASES)
+def test_with_a_claim(monkeypatch: pytest.MonkeyPatch, kind: type[AcidError], state: OutcomeState) -> None:
+    queue = Queue()
+    assert begin(monkeypatch, kind, queue, request_id=7).state is state
+    assert failures_in_a_row(queue.rows, count_deaths=True) == (1 if state is OutcomeState.FAILED else 0)
+    assert len(queue.rows) == 1
