@@ -3,4 +3,4 @@
 Importing this package costs nothing and needs nothing: Spark executors import its pure parts.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -9,26 +9,20 @@ from collections import Counter
 import pytest
 
 from airflow_provider_acid.acid.listing import FileEntry, Listing
-from airflow_provider_acid.compaction.initiator import Evaluation
 from airflow_provider_acid.compaction.looking import ITEMS_PER_THREAD
 from airflow_provider_acid.exceptions import (
-    ConfigurationError,
-    MetastoreUnavailableError,
-    ObjectNotFoundError,
     StorageError,
 )
 from airflow_provider_acid.metastore.catalog import PARTITIONS_PER_CALL
 from airflow_provider_acid.metastore.values import CompactionRow, CompactionState
 from tests.unit.compaction.evaluated_tables import (
     NEWEST,
-    WAREHOUSE,
     EvaluatedTables,
     FakeStorages,
     deltas,
-    dropped,
     entity,
 )
-from tests.unit.compaction.test_looking import PATIENCE_SECONDS, TimeOut, looking_threads, wait_for
+from tests.unit.compaction.test_looking import PATIENCE_SECONDS, TimeOut, wait_for
 
 THREADS = 8
 COMPACTED = b'{"thisFileVersion":"0","dataFormat":"compacted"}'
@@ -206,103 +200,6 @@ def test_of_ten_thousand_partitions_few_are_held_at_a_time() -> None:
     assert most <= 4 * ITEMS_PER_THREAD + 1
 
 
-def fail_together(failing: range) -> FakeStorages:
-    meeting = threading.Barrier(len(failing))
-
-    def fail(location: str) -> Listing:
-        if number_of(location) in failing:
-            meeting.wait(PATIENCE_SECONDS)
-            raise StorageError(location, "cannot be listed", "look at it")
-        return deltas(3)
-
-    return FakeStorages(listing=fail)
-
-
-@pytest.mark.parametrize("include", ["d.*", "d.t"])
-def test_partitions_that_cannot_be_listed_are_skipped_though_several_fail_at_once(
-    include: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    found = EvaluatedTables({"t": 20}, fail_together(range(3, 7))).evaluate(include, threads=4)
-    assert found.skipped == tuple(
-        f"{WAREHOUSE}/t/p={number:05d}: cannot be listed. Remedy: look at it." for number in range(3, 7)
-    )
-    assert len(found.due) == 16
-    assert [record.getMessage() for record in caplog.records] == [
-        f"{entity('t', number)}: not evaluated: {reason}"
-        for number, reason in zip(range(3, 7), found.skipped, strict=True)
-    ]
-
-
-def evaluate_with_an_error_at_the_second_batch(error: BaseException, *include: str) -> Evaluation:
-    site = EvaluatedTables({"t": PARTITIONS_PER_CALL + 5, "u": 2}, FakeStorages())
-
-    def fail(name: str) -> None:
-        if site.client.calls.count("get_partitions") == 2 and name == "get_partitions":
-            raise error
-
-    site.client.on_call = fail
-    return site.evaluate(*include)
-
-
-@pytest.mark.parametrize("error", [MetastoreUnavailableError("metastore", "is gone", "start it"), TimeOut()])
-def test_an_error_of_the_metastore_ends_the_evaluation_and_its_threads(error: BaseException) -> None:
-    with pytest.raises(type(error)):
-        evaluate_with_an_error_at_the_second_batch(error)
-    assert looking_threads() == []
-
-
-def test_a_table_dropped_meanwhile_is_skipped_unless_it_is_named() -> None:
-    found = evaluate_with_an_error_at_the_second_batch(dropped("table d.t"))
-    assert found.skipped == (str(dropped("table d.t")),)
-    assert len(found.evaluated) == PARTITIONS_PER_CALL + 2
-    with pytest.raises(ObjectNotFoundError, match=r"table d\.t"):
-        evaluate_with_an_error_at_the_second_batch(dropped("table d.t"), "d.t", "d.u")
-    assert looking_threads() == []
-
-
-def with_an_aborted_write(error: BaseException) -> EvaluatedTables:
-    """Its age is asked for when the first partition's result is handled, and that fails."""
-    site = EvaluatedTables({"t": 200}, FakeStorages())
-    site.client.aborted = {"d.t": frozenset({2})}
-
-    def fail(name: str) -> None:
-        if name == "transactions":
-            raise error
-
-    site.client.on_call = fail
-    return site
-
-
-def test_a_time_out_while_a_result_is_handled_leaves_no_thread() -> None:
-    with pytest.raises(TimeOut) as caught:
-        with_an_aborted_write(TimeOut()).evaluate()
-    # Whoever keeps the error keeps the frames, and with them all that is not closed.
-    assert caught.tb is not None
-    assert looking_threads() == []
-
-
-def test_a_metastore_that_is_gone_while_a_result_is_handled_is_no_reason_to_skip() -> None:
-    with pytest.raises(MetastoreUnavailableError):
-        with_an_aborted_write(MetastoreUnavailableError("metastore", "is gone", "start it")).evaluate()
-    assert looking_threads() == []
-
-
-def test_a_table_whose_figures_cannot_be_had_is_skipped_unless_it_is_named() -> None:
-    error = dropped("table d.t")
-    assert set(with_an_aborted_write(error).evaluate().skipped) == {str(error)}
-    with pytest.raises(ObjectNotFoundError):
-        with_an_aborted_write(error).evaluate("d.t")
-
-
-def test_a_table_with_a_threshold_that_is_no_number_is_skipped_unless_it_is_named() -> None:
-    site = EvaluatedTables({"t": 3, "u": 3}, FakeStorages(), parameters={"t": {THRESHOLD: "ten"}})
-    found = site.evaluate()
-    assert [item.entity.table for item in found.due] == ["u"] * 3
-    assert len(found.skipped) == 1
-    with pytest.raises(ConfigurationError, match="is not a whole number"):
-        site.evaluate("d.t")
-
-
 @pytest.mark.parametrize("parameters", [{}, {"t": {"transactional": "false"}}])
 def test_a_pattern_is_matched_also_by_what_is_not_compacted(parameters: dict[str, dict[str, str]]) -> None:
     site = EvaluatedTables({"t": 3, "u": 3}, FakeStorages(), parameters=parameters)
@@ -310,37 +207,6 @@ def test_a_pattern_is_matched_also_by_what_is_not_compacted(parameters: dict[str
         "table pattern 'd.v*' matches no table",
         "table pattern 'e.*' matches no table",
     )
-
-
-@pytest.mark.parametrize("error", [ZeroDivisionError("no"), KeyError("type 5"), RecursionError("deep"), MemoryError()])
-def test_what_nobody_foresaw_is_refused_at_its_partition_with_its_traceback_and_the_others_are_evaluated(
-    error: Exception, caplog: pytest.LogCaptureFixture
-) -> None:
-    def fail(location: str) -> Listing:
-        if number_of(location) == 7:
-            raise error
-        return deltas(3)
-
-    found = EvaluatedTables({"t": 50}, FakeStorages(listing=fail)).evaluate()
-    assert [item.entity for item in found.evaluated] == [entity("t", number) for number in range(50) if number != 7]
-    assert [type(error).__name__ in reason for reason in found.refused] == [True]
-    assert [record.exc_info[1] for record in caplog.records if record.exc_info] == [error]
-    assert looking_threads() == []
-
-
-@pytest.mark.parametrize("call", ["get_table", "get_partition_names", "get_partitions"])
-def test_what_nobody_foresaw_of_one_table_keeps_no_other_from_being_evaluated(call: str) -> None:
-    site = EvaluatedTables({"odd": 5, "t": 5}, FakeStorages())
-    odd = iter([KeyError("type 5")])
-
-    def fail_once(name: str) -> None:
-        if name == call and (error := next(odd, None)) is not None:
-            raise error
-
-    site.client.on_call = fail_once
-    found = site.evaluate()
-    assert [item.entity for item in found.evaluated] == [entity("t", number) for number in range(5)]
-    assert [reason for reason in found.skipped if "KeyError" in reason]
 
 
 def test_what_was_asked_for_or_failed_twice_or_waits_is_not_looked_at(caplog: pytest.LogCaptureFixture) -> None:

@@ -8,7 +8,6 @@ import logging
 import os
 import re
 import socket
-import stat
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -30,6 +29,7 @@ from airflow_provider_acid.operators.compaction import AcidCompactionOperator, a
 from airflow_provider_acid.spark_jobs.compact import parse_arguments
 from airflow_provider_acid.storages.options import HdfsOptions
 from airflow_provider_acid.storages.s3_options import S3Options
+from tests.unit.provider.fake_spark import FakeSpark
 
 # Airflow's hook leaves the pipe to spark-submit to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
@@ -67,45 +67,6 @@ class FakeBatch:
         if name not in {"start", "stop", "application_ended"}:
             raise AttributeError(name)
         return lambda: self.told.append(name)
-
-
-class FakeSpark:
-    """A program named spark-submit that notes its arguments and ends with a code."""
-
-    def __init__(self, folder: Path) -> None:
-        self._arguments, self._archives = folder / "arguments", folder / "archives"
-        self._program = folder / "bin" / "spark-submit"
-        self._program.parent.mkdir()
-        self.ends_with(0)
-
-    @property
-    def folder(self) -> Path:
-        return self._program.parent
-
-    def ends_with(self, code: int) -> None:
-        self._program.write_text(
-            f"""#!/bin/sh
-printf '%s\\n' "$@" === >> {self._arguments}
-for argument in "$@"; do
-  case $argument in *.zip) ls "${{argument##*,}}" >> {self._archives} ;; esac
-done
-exit {code}
-"""
-        )
-        self._program.chmod(self._program.stat().st_mode | stat.S_IXUSR)
-
-    def archives(self) -> list[str]:
-        """The archives that were there while the program ran."""
-        return self._archives.read_text().split()
-
-    def calls(self) -> list[list[str]]:
-        if not self._arguments.exists():
-            return []
-        return [call.split("\n")[:-1] for call in self._arguments.read_text().split("===\n")[:-1]]
-
-    def option(self, name: str) -> list[str]:
-        """The values of an option in all calls."""
-        return [call[call.index(name) + 1] for call in self.calls()]
 
 
 @pytest.fixture(scope="module", autouse=True)

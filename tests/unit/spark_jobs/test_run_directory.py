@@ -373,8 +373,7 @@ def test_a_failing_spark_job_is_the_plans_error(run: Path, tmp_path: Path, monke
 
 def test_a_minor_compaction_makes_a_delta_and_a_delete_delta(run: Path, tmp_path: Path) -> None:
     """W-16"""
-    made = partition(tmp_path / "p")
-    found = run_plan(SPARK, made.minor_plan(), item_of(run))
+    found = run_plan(SPARK, partition(tmp_path / "p").minor_plan(), item_of(run))
     assert found.error is None
     assert [(file.output, file.bucket, file.rows_out) for file in found.files] == [
         (OutputKind.DELETES, 0, 1),
