@@ -14,8 +14,8 @@ from airflow_provider_acid.compaction.cleaner import Cleaning
 from airflow_provider_acid.health.history import HistoryRecord, TaskPlace, from_lines
 from airflow_provider_acid.hooks.health import record_task_history
 from tests.unit.provider import test_cleaning, test_compaction_operator
-from tests.unit.provider.test_cleaning import CLEANED, FAILED, WAITING, clock, finds
 from tests.unit.provider.fake_spark import FakeSpark
+from tests.unit.provider.test_cleaning import CLEANED, FAILED, WAITING, clock, finds
 from tests.unit.provider.test_compaction_operator import end_with, spark
 
 __all__ = ["clock", "spark"]

@@ -19,8 +19,8 @@ from airflow_provider_acid.hooks.health import renew_figures
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook, MetastoreEndpoint
 from tests.unit.compaction.evaluated_tables import EvaluatedTables, entity
 from tests.unit.provider import test_cleaning, test_compaction_operator
-from tests.unit.provider.test_cleaning import CLEANED, FAILED, KEPT, WAITING, FakeCleaner, clock, finds
 from tests.unit.provider.fake_spark import FakeSpark
+from tests.unit.provider.test_cleaning import CLEANED, FAILED, KEPT, WAITING, FakeCleaner, clock, finds
 from tests.unit.provider.test_compaction_operator import end_with, spark
 from tests.unit.provider.test_history_records import location
 
