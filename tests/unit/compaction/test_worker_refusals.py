@@ -12,7 +12,9 @@ from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.plan import CompactionType
 from airflow_provider_acid.compaction import worker as worker_module
 from airflow_provider_acid.compaction.failures import failures_in_a_row
+from airflow_provider_acid.compaction.neighbours import Neighbours
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
+from airflow_provider_acid.compaction.recovery import Recovery
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.worker import Worker
 from airflow_provider_acid.exceptions import (
@@ -23,7 +25,8 @@ from airflow_provider_acid.exceptions import (
     StorageError,
     UnsupportedTableError,
 )
-from airflow_provider_acid.metastore.values import CompactionRow, CompactionState
+from airflow_provider_acid.metastore.queue import ClaimedCompaction
+from airflow_provider_acid.metastore.values import CompactionInfo, CompactionRow, CompactionState
 
 ENTITY = Entity("d", "t", "p=1")
 CASES = [
@@ -36,36 +39,38 @@ CASES = [
 
 
 @dataclass
-class Claim:
-    id: int = 7
-    entity: Entity = ENTITY
-    info: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(type="major"))
-
-
-@dataclass
 class Queue:
-    """Hands out one request, and remembers how it ended."""
+    """Hands out one request of somebody else, and remembers how it ended."""
 
     publishes_by_commit: bool = True
+    database: None = None
     rows: list[CompactionRow] = field(default_factory=list)
 
-    def claim_foreign(self, worker: str) -> Claim:
-        return Claim()
+    def row(self, id: int) -> CompactionRow:
+        return CompactionRow(id, ENTITY, "major", CompactionState.INITIATED)
 
-    def refuse(self, claim: Claim, message: str) -> None:
+    def claim_foreign(self, row: CompactionRow, worker_id: str) -> ClaimedCompaction:
+        return ClaimedCompaction(CompactionInfo.of_row(row), worker_id)
+
+    def refuse(self, claim: ClaimedCompaction, message: str) -> None:
         self.rows.append(CompactionRow(claim.id, claim.entity, "major", CompactionState.REFUSED))
 
-    def fail(self, claim: Claim, message: str) -> None:
+    def fail(self, claim: ClaimedCompaction, message: str) -> None:
         self.rows.append(CompactionRow(claim.id, claim.entity, "major", CompactionState.FAILED))
 
 
 def begin(
     monkeypatch: pytest.MonkeyPatch, kind: type[AcidError], queue: Queue, *, request_id: int | None = None
 ) -> Outcome:
+    """The mistake comes to light at the first look at the partition, or, with a request, at the one after its claim."""
+
     def load_facts(*_: object) -> None:
         raise kind("partition", "cannot be used", "look")
 
     monkeypatch.setattr(worker_module, "load_facts", load_facts)
+    monkeypatch.setattr(worker_module, "servable_facts", lambda *_: SimpleNamespace(table=None, partition=None))
+    monkeypatch.setattr(Neighbours, "check", lambda *_: None)
+    monkeypatch.setattr(Recovery, "recover", lambda *_: None)
     nothing: Any = None
     worker = Worker(nothing, cast(Any, queue), nothing, CompactionSettings(), identity="test", host="here")
     begun = worker.begin(DuePartition(ENTITY, CompactionType.MAJOR, "12 deltas", request_id))

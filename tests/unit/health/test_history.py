@@ -21,11 +21,12 @@ from airflow_provider_acid.health.store import MILLISECONDS_PER_DAY, HealthStore
 
 PARTITION = Entity("d", "t", "p=1")
 TASK = TaskPlace("dag", "run", "compact", 2)
-TODAY = day_of(now_ms())
+NOW_MS = now_ms()  # One moment for all: midnight may come between two of them.
+TODAY = day_of(NOW_MS)
 
 
 def maker(days_ago: int = 0, token: str = "a") -> RecordMaker:
-    return RecordMaker("m", TASK, now_ms() - days_ago * MILLISECONDS_PER_DAY, token)
+    return RecordMaker("m", TASK, NOW_MS - days_ago * MILLISECONDS_PER_DAY, token)
 
 
 def records(days_ago: int = 0, token: str = "a") -> list[HistoryRecord]:
