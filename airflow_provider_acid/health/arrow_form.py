@@ -85,10 +85,13 @@ def has_key(key: Sequence[str]) -> pc.Expression:
 
 
 def newest_rows(rows: pa.Table) -> pa.Table:
-    """Of each partition the row that was evaluated last, and of such as are equally old the first."""
+    """Of each partition the row that was evaluated last, and of such as are equally old the last.
+
+    Who looks again after work on a partition may do so in the millisecond of an evaluation, whose rows come first.
+    """
     places = pa.array(range(rows.num_rows), pa.int64())
     numbered = rows.select([*KEYS, "evaluated_ms"]).append_column("place", places)
-    newest_first = numbered.sort_by([("evaluated_ms", "descending"), ("place", "ascending")])
+    newest_first = numbered.sort_by([("evaluated_ms", "descending"), ("place", "descending")])
     firsts = newest_first.group_by(KEYS, use_threads=False).aggregate([("place", "first")])
     return rows.take(firsts["place_first"])
 

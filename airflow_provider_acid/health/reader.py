@@ -110,7 +110,7 @@ class HealthReader:
             with storage.open_input(path) as source:
                 rows = pq.read_table(source, columns=["evaluated_ms", "directories"], filters=wanted)
             found.extend(rows.to_pylist())
-        newest = max(found, key=lambda row: row["evaluated_ms"] or 0, default=None)
+        newest = max(reversed(found), key=lambda row: row["evaluated_ms"] or 0, default=None)
         return [] if newest is None else newest["directories"]
 
     def _refresh(self, storage: Storage) -> None:

@@ -16,7 +16,7 @@ from airflow_provider_acid.compaction.initiator import EvaluationObserver
 from airflow_provider_acid.compaction.looking_again import look_again
 from airflow_provider_acid.exceptions import StorageError
 from airflow_provider_acid.filesystem import Storages
-from airflow_provider_acid.health import recording, renewal
+from airflow_provider_acid.health import recorder, recording, renewal
 from airflow_provider_acid.health.files import now_ms
 from airflow_provider_acid.health.reader import HealthReader
 from airflow_provider_acid.health.recording import record_renewed, recording_evaluation
@@ -141,6 +141,20 @@ def test_what_changed_while_an_evaluation_ran_is_newer_than_what_that_one_saw(tm
     site = Site(tmp_path, {"t": 2})
     location = str(tmp_path / "health")
     with recording_evaluation(location, METASTORE, Storages(), looks_at_all=True) as site.tables.observer:
+        site.tables.evaluate()
+        site.becomes(COMPACTED, entity("t", 0))
+    assert site.figures() == {"p=00000": PUBLISHED, "p=00001": DUE}
+
+
+def test_of_two_looks_in_one_millisecond_the_one_after_the_work_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    then = now_ms()
+    monkeypatch.setattr(recorder, "now_ms", lambda: then)
+    monkeypatch.setattr(renewal, "now_ms", lambda: then)
+    site = Site(tmp_path, {"t": 2})
+    with recording_evaluation(str(tmp_path / "health"), METASTORE, Storages(), looks_at_all=True) as observer:
+        site.tables.observer = observer
         site.tables.evaluate()
         site.becomes(COMPACTED, entity("t", 0))
     assert site.figures() == {"p=00000": PUBLISHED, "p=00001": DUE}
