@@ -39,7 +39,7 @@ class Taken:
 
 def evaluate(warehouse: Warehouse, work: Work) -> None:
     """What a sensor does."""
-    site = EvaluatedTables({"t": work.partitions}, warehouse.storages, warehouse=warehouse.uri)
+    site = EvaluatedTables({"t": work.partitions}, warehouse.storages, warehouse=f"{warehouse.uri}/d.db")
     found = site.evaluate(threads=work.threads)
     assert len(found.due) == work.partitions, found.skipped[:3]
     assert len(site.client.calls) <= work.partitions / 1000 + 10
@@ -47,7 +47,7 @@ def evaluate(warehouse: Warehouse, work: Work) -> None:
 
 def list_only(warehouse: Warehouse, work: Work) -> None:
     """What no evaluation can do without: the partitions from the metastore, and a listing of each."""
-    client = EvaluatedTables({"t": work.partitions}, warehouse.storages, warehouse=warehouse.uri).client
+    client = EvaluatedTables({"t": work.partitions}, warehouse.storages, warehouse=f"{warehouse.uri}/d.db").client
     places = [location for _, location, _ in locations(client, client.get_table("d", "t"))]
     with ThreadPoolExecutor(work.threads) as threads:
         listed = threads.map(lambda location: len(warehouse.storages.open(location).list().directories), places)
@@ -122,7 +122,7 @@ def run(store: str, partitions: Sequence[int], threads: Sequence[int], rounds: i
     works = [Work(size, what, number) for size in partitions for number in threads for what in KINDS]
     with STORES[store]() as warehouse:
         names = [f"p={number:05d}" for number in range(max(partitions))]
-        warehouse.fill(f"t/{name}/{delta}" for name in names for delta in DELTAS)
+        warehouse.fill(f"d.db/t/{name}/{delta}" for name in names for delta in DELTAS)
         yield from report(measure(warehouse, works, rounds))
 
 

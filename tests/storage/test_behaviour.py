@@ -215,7 +215,7 @@ def test_an_input_can_be_read_from_anywhere(store: Store) -> None:
 def test_parts_of_a_large_file_are_read_without_the_rest(store: Store) -> None:
     content = b"".join(number.to_bytes(4, "big") for number in range(LARGE_BYTES // 4))
     store.plant({"bucket_00000": content})
-    store.storage.read("bucket_00000")
+    store.storage.read("bucket_00000", LARGE_BYTES)
     before = store.fetched_bytes()
     with store.storage.open_input("bucket_00000") as file:
         file.seek(-16_000, os.SEEK_END)
@@ -223,7 +223,7 @@ def test_parts_of_a_large_file_are_read_without_the_rest(store: Store) -> None:
         file.seek(LARGE_BYTES // 2)
         assert file.read(1000) == content[LARGE_BYTES // 2 :][:1000]
     parts_bytes = store.fetched_bytes() - before
-    assert store.storage.read("bucket_00000") == content
+    assert store.storage.read("bucket_00000", LARGE_BYTES) == content
     assert store.fetched_bytes() - before - parts_bytes >= LARGE_BYTES
     assert parts_bytes < LARGE_BYTES // 10
 

@@ -28,8 +28,8 @@ COMMAND = re.compile(r"FSNamesystem\.audit: .*\tcmd=(\w+)\tsrc=(\S+)\t")
 
 @pytest.fixture
 def warehouse(hdfs: HdfsServer) -> str:
-    """Its path; with a table of ten partitions."""
-    path = f"/evaluated/{uuid.uuid4().hex}"
+    """The path of a database; with a table of ten partitions."""
+    path = f"/evaluated/{uuid.uuid4().hex}/d.db"
     administrator = Administrator(hdfs, path)
     for partition in PARTITIONS:
         for delta in DELTAS:
@@ -69,14 +69,14 @@ def test_s3_is_asked_once_for_each_partition(s3: S3Server) -> None:
     site = Site(s3)
     for partition in PARTITIONS:
         for delta in DELTAS:
-            site.client.put_object(Bucket=site.bucket, Key=f"t/{partition}/{delta}/bucket_00000", Body=b"rows")
+            site.client.put_object(Bucket=site.bucket, Key=f"d.db/t/{partition}/{delta}/bucket_00000", Body=b"rows")
     with FaultProxy(s3.endpoint) as proxy:
         options = replace(site.options, endpoint=proxy.addresses[s3.endpoint])
         storages = S3Storages(options=options, credentials=site.credentials)
-        assert due(storages, f"s3a://{site.bucket}") == len(PARTITIONS)
+        assert due(storages, f"s3a://{site.bucket}/d.db") == len(PARTITIONS)
     assert {exchange.method for exchange in proxy.exchanges} == {"GET"}
     prefixes = [parse_qs(urlsplit(exchange.target).query)["prefix"] for exchange in proxy.exchanges]
-    assert sorted(prefixes) == [[f"t/{partition}/"] for partition in PARTITIONS]
+    assert sorted(prefixes) == [[f"d.db/t/{partition}/"] for partition in PARTITIONS]
 
 
 def test_the_benchmark_compares_evaluations_with_bare_listings() -> None:
