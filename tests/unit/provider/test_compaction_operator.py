@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import logging
 import os
@@ -67,12 +66,6 @@ class FakeBatch:
         if name not in {"start", "stop", "application_ended"}:
             raise AttributeError(name)
         return lambda: self.told.append(name)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _nothing_is_left_to_other_tests() -> Iterator[None]:
-    yield
-    gc.collect()
 
 
 @pytest.fixture
