@@ -82,7 +82,7 @@ class HealthStore:
 
         :raises AcidError: it is not there any more, or cannot be read.
         """
-        return self._storage.read(file.path)
+        return self._storage.read(file.path, EXCHANGE_FILE_BYTES)
 
     def add_renewed(self, metastore: str, content: bytes) -> None:
         """Publish partitions that were looked at again, as one new file."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from collections.abc import Collection
 from pathlib import Path
 from typing import cast
 
+import pyarrow.parquet as pq
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
@@ -23,6 +25,7 @@ from airflow_provider_acid.health.recording import record_renewed, recording_eva
 from airflow_provider_acid.health.store import HealthStore
 from airflow_provider_acid.metastore.queue import CompactionQueue
 from airflow_provider_acid.storages.local import LocalStorage
+from airflow_provider_acid.storages.small_files import SIDE_FILE_BYTES
 from tests.unit.compaction.evaluated_tables import EvaluatedTables, FakeStorages, deltas, entity
 from tests.unit.health.test_recording import METASTORE, evaluate, files, reader_at, rows
 
@@ -194,6 +197,21 @@ def test_a_partition_that_nobody_has_touched_for_long_is_forgotten(
     site = Site(tmp_path, {"t": 1})
     site.becomes(COMPACTED, entity("t", 0))
     assert files(tmp_path) == []
+
+
+def test_a_file_of_many_partitions_is_merged_however_large_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = Site(tmp_path, {"t": 3})
+    site.becomes(COMPACTED, entity("t", 0))
+    (large,) = site.renewed_files()
+    filling = {"filling": os.urandom(SIDE_FILE_BYTES).hex()}
+    pq.write_table(pq.read_table(large).replace_schema_metadata(filling), large)
+    assert large.stat().st_size > SIDE_FILE_BYTES
+    monkeypatch.setattr(renewal, "MERGED_FILES", 2)
+    site.becomes(COMPACTED, entity("t", 1))
+    assert not large.exists()
+    assert set(site.figures()) == {"p=00000", "p=00001"}
 
 
 def test_files_that_somebody_else_merges_at_the_same_time_are_passed_over(
