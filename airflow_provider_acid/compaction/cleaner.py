@@ -204,7 +204,7 @@ class Cleaner:
         except MetastoreUnavailableError:
             raise
         except AcidError as error:
-            # Somebody else cleaned it, or it was taken back; the next look tells.
+            # As a rule somebody else cleaned it, or it was taken back; the next look tells.
             log.warning("%s", error)
 
     def _clean_guarded(self, row: CompactionRow, readers: Readers) -> Cleaning:

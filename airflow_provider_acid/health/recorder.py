@@ -116,8 +116,7 @@ class EvaluationRecorder:
 
     def _renewed(self, store: HealthStore) -> Renewed | None:
         """What was looked at again before this evaluation began; None where nothing was."""
-        files = [file for file in store.renewed_files() if file.metastore == self._metastore]
-        older = [file for file in files if file.written_ms < self._began_ms]
+        older = [file for file in store.renewed_files(self._metastore) if file.written_ms < self._began_ms]
         return Renewed(store, self._metastore, older) if older else None
 
     def _finish(self, spool: _Spool, table: TableName, before: Callable[[], pa.Table]) -> None:

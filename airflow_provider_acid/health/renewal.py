@@ -51,7 +51,7 @@ class RenewalRecorder:
         if not self._partitions:
             return
         store.add_renewed(self._metastore, _content(table_of(self._partitions)))
-        files = [file for file in store.renewed_files() if file.metastore == self._metastore]
+        files = store.renewed_files(self._metastore)
         if len(files) >= MERGED_FILES:
             Renewed(store, self._metastore, files).merge_without(())
 

@@ -70,12 +70,13 @@ class HealthStore:
             copyfileobj(content, file)
         self._storage.delete([old.path for old in known if old.table == table])
 
-    def renewed_files(self) -> list[RenewedFile]:
-        """Every file with partitions that were looked at again."""
+    def renewed_files(self, metastore: str) -> list[RenewedFile]:
+        """Every file with partitions of a metastore that were looked at again."""
         if not self._storage.exists(RENEWED):
             return []
         listed = self._storage.list(RENEWED).files
-        return [file for entry in listed if (file := renewed_file(f"{RENEWED}/{entry.path}"))]
+        found = (renewed_file(f"{RENEWED}/{entry.path}") for entry in listed)
+        return [file for file in found if file is not None and file.metastore == metastore]
 
     def read(self, file: RenewedFile) -> bytes:
         """The content of a file.

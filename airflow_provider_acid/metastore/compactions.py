@@ -103,8 +103,7 @@ class CompactionCalls(MetastoreConnection):
             initiator_id=initiator_id or f"{socket.gethostname()}-{self.user}",
             pool=pool,
         )
-        answer = self._invoke(str(entity), structs.COMPACT2, request, repeatable=False)
-        return CompactAnswer(answer.id, answer.state, answer.accepted, answer.error_message)
+        return self._ask_for(entity, request)
 
     def compact_again(self, info: CompactionInfo, initiator_id: str | None) -> CompactAnswer:
         """Make a request anew that was claimed and ended.
@@ -124,7 +123,10 @@ class CompactionCalls(MetastoreConnection):
             bucket_count=claimed.bucket_count,
             order_by=claimed.order_by,
         )
-        answer = self._invoke(str(info.entity), structs.COMPACT2, request, repeatable=False)
+        return self._ask_for(info.entity, request)
+
+    def _ask_for(self, entity: Entity, request: structs.CompactionRequest) -> CompactAnswer:
+        answer = self._invoke(str(entity), structs.COMPACT2, request, repeatable=False)
         return CompactAnswer(answer.id, answer.state, answer.accepted, answer.error_message)
 
     def find_next_compaction(self, worker_id: str, pool: str | None, worker_version: str) -> CompactionInfo | None:

@@ -68,6 +68,12 @@ def ask_to_rebalance(client: AcidMetastoreClient, entity: Entity) -> CompactionR
     return row
 
 
+def wanted_and_rebalance(client: AcidMetastoreClient, entity: Entity) -> tuple[int, CompactionRow]:
+    """The id of a request of one partition, and behind it a request that is not ours to do."""
+    wanted = client.compact(replace(entity, partition="ds=1"), CompactionType.MAJOR)
+    return wanted.id, ask_to_rebalance(client, entity)
+
+
 def stored(server: MetastoreServer, id: int) -> dict[str, object]:
     """The whole row."""
     columns = "SELECT column_name FROM information_schema.columns WHERE table_name = 'COMPACTION_QUEUE' ORDER BY 1"
@@ -81,24 +87,22 @@ def test_with_the_database_it_becomes_what_it_was(
     hive_4_metastore_on_postgres: MetastoreServer, client: AcidMetastoreClient, entity: Entity
 ) -> None:
     server = hive_4_metastore_on_postgres
-    wanted = client.compact(replace(entity, partition="ds=1"), CompactionType.MAJOR)
-    rebalance = ask_to_rebalance(client, entity)
+    wanted, rebalance = wanted_and_rebalance(client, entity)
     before = stored(server, rebalance.id)
     queue = overtaken(client, MetastoreDatabase(server.server_database.url))
-    assert queue.claim_foreign(the_row(queue, wanted.id), WORKER) == rebalance
+    assert queue.claim_foreign(the_row(queue, wanted), WORKER) == rebalance
     assert stored(server, rebalance.id) == before
-    assert the_row(queue, wanted.id).worker_id == OTHERS
+    assert the_row(queue, wanted).worker_id == OTHERS
 
 
 def test_without_it_the_same_is_asked_for_again(
     hive_4_metastore_on_postgres: MetastoreServer, client: AcidMetastoreClient, entity: Entity
 ) -> None:
     server = hive_4_metastore_on_postgres
-    wanted = client.compact(replace(entity, partition="ds=1"), CompactionType.MAJOR)
-    rebalance = ask_to_rebalance(client, entity)
+    wanted, rebalance = wanted_and_rebalance(client, entity)
     before = stored(server, rebalance.id)
     queue = overtaken(client, None)
-    again = queue.claim_foreign(the_row(queue, wanted.id), WORKER)
+    again = queue.claim_foreign(the_row(queue, wanted), WORKER)
     assert isinstance(again, CompactionRow)
     ended = the_row(queue, rebalance.id)
     assert ended.state is CompactionState.REFUSED

@@ -222,8 +222,8 @@ def test_files_that_somebody_else_merges_at_the_same_time_are_passed_over(
     (first,) = files(tmp_path)
     listed = HealthStore.renewed_files
 
-    def list_then_lose(store: HealthStore) -> object:
-        found = listed(store)
+    def list_then_lose(store: HealthStore, metastore: str) -> object:
+        found = listed(store, metastore)
         first.unlink()
         return found
 
