@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 from airflow_provider_acid.acid.candidates import Candidates
 from airflow_provider_acid.acid.listing import Listing
@@ -16,11 +16,11 @@ from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.filesystem import Storage, Storages
 from airflow_provider_acid.metastore.catalog import PARTITIONS_PER_CALL
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
-from airflow_provider_acid.metastore.connection import ThriftClient
 from airflow_provider_acid.metastore.database import MetastoreDatabase
 from airflow_provider_acid.metastore.queues import open_queue
 from airflow_provider_acid.metastore.sql_written import WriteRecords
 from airflow_provider_acid.metastore.transport import MetastoreAddress
+from airflow_provider_acid.metastore.wire import Method
 from airflow_provider_acid.storages.local import LocalStorage
 from benchmarks.evaluation import DELTAS
 from benchmarks.measured import Findings, Measured, ratio
@@ -33,8 +33,6 @@ from tests.harness.postgres_server import PostgresServer
 from tests.harness.thrift_admin import TableDefinition, ThriftAdmin
 from tests.unit.compaction.evaluated_tables import EvaluatedTables, FakeStorages, deltas
 
-T = TypeVar("T")
-
 _DATABASE, _TABLE = "evaluated", "t"
 _PARTITIONS_PER_RECORDED = 100
 """Of so many partitions one has writes on record."""
@@ -45,9 +43,9 @@ class _CountedClient(AcidMetastoreClient):
 
     calls = 0
 
-    def _call(self, subject: str, send: Callable[[ThriftClient], T], *, repeatable: bool) -> T:
+    def _invoke(self, subject: str, method: Method, *arguments: object, repeatable: bool) -> Any:
         _CountedClient.calls += 1
-        return super()._call(subject, send, repeatable=repeatable)
+        return super()._invoke(subject, method, *arguments, repeatable=repeatable)
 
 
 class _CountedStorage(LocalStorage):

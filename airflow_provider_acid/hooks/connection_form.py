@@ -26,7 +26,7 @@ class Field(TypedDict):
 FIELDS: Mapping[str, Field] = {
     "timeout_seconds": {
         "label": "Time-out (seconds)",
-        "description": "Longest wait for one answer of the metastore",
+        "description": "Longest time for a call to the metastore, from its sending to the end of its answer",
         "schema": {"type": ["number", "null"], "default": 60},
     },
     "user": {

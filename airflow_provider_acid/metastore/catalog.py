@@ -9,9 +9,10 @@ from hmsclient.genthrift.hive_metastore import ttypes
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.exceptions import ObjectNotFoundError
-from airflow_provider_acid.metastore import structs
+from airflow_provider_acid.metastore import methods
 from airflow_provider_acid.metastore.connection import MetastoreConnection
 from airflow_provider_acid.metastore.values import ColumnInfo, DatabaseInfo, PartitionInfo, SerdeInfo, TableInfo
+from airflow_provider_acid.metastore.wire import Struct
 
 PARTITIONS_PER_CALL = 1000
 """Partitions asked for at once; Hive's own default for ``metastore.batch.retrieve.max``."""
@@ -30,12 +31,12 @@ class CatalogCalls(MetastoreConnection):
 
     def databases(self) -> list[str]:
         """Names of all databases, sorted."""
-        names = self._call("metastore", lambda thrift: thrift.get_all_databases(), repeatable=True)
+        names = self._invoke("metastore", methods.GET_ALL_DATABASES, repeatable=True)
         return sorted(str(name) for name in names)
 
     def tables(self, database: str, pattern: str = "*") -> list[str]:
         """Names of the tables of ``database`` that match Hive's ``pattern`` (``*`` and ``|``), sorted."""
-        names = self._call(f"database {database}", lambda thrift: thrift.get_tables(database, pattern), repeatable=True)
+        names = self._invoke(f"database {database}", methods.GET_TABLES, database, pattern, repeatable=True)
         return sorted(str(name) for name in names)
 
     def get_database(self, name: str) -> DatabaseInfo:
@@ -43,7 +44,7 @@ class CatalogCalls(MetastoreConnection):
 
         :raises ObjectNotFoundError: there is none of that name.
         """
-        found = self._invoke(f"database {name}", structs.GET_DATABASE, name, repeatable=True)
+        found = self._invoke(f"database {name}", methods.GET_DATABASE, name, repeatable=True)
         parameters = dict(_parameters(found.parameters))
         return DatabaseInfo(found.name, parameters, found.location or "", found.managed_location or "")
 
@@ -57,7 +58,7 @@ class CatalogCalls(MetastoreConnection):
             tblName=table.lower(),
             capabilities=_CAPABILITIES,
         )
-        answer = self._invoke(f"table {database}.{table}", structs.GET_TABLE_REQ, request, repeatable=True)
+        answer = self._invoke(f"table {database}.{table}", methods.GET_TABLE_REQ, request, repeatable=True)
         return _table(answer.table)
 
     def table_locations(self) -> Iterator[tuple[Entity, str]]:
@@ -67,10 +68,10 @@ class CatalogCalls(MetastoreConnection):
                 for table in self._tables_of(database, names):
                     yield Entity(database, table.name), table.storage.location or ""
 
-    def _tables_of(self, database: str, names: list[str]) -> list[structs.Struct]:
+    def _tables_of(self, database: str, names: list[str]) -> list[Struct]:
         request = ttypes.GetTablesRequest(dbName=database, tblNames=names, capabilities=_CAPABILITIES)
         subject = f"tables of database {database}"
-        tables: list[structs.Struct] = self._invoke(subject, structs.GET_TABLES_REQ, request, repeatable=True).tables
+        tables: list[Struct] = self._invoke(subject, methods.GET_TABLES_REQ, request, repeatable=True).tables
         return tables
 
     def get_partition_names(self, database: str, table: str) -> list[str]:
@@ -78,9 +79,12 @@ class CatalogCalls(MetastoreConnection):
 
         :raises ObjectNotFoundError: there is no such table.
         """
-        names = self._call(
+        names = self._invoke(
             f"table {database}.{table}",
-            lambda thrift: thrift.get_partition_names(database.lower(), table.lower(), -1),
+            methods.GET_PARTITION_NAMES,
+            database.lower(),
+            table.lower(),
+            -1,
             repeatable=True,
         )
         return [str(name) for name in names]
@@ -107,10 +111,22 @@ class CatalogCalls(MetastoreConnection):
             )
         return [found[name] for name in names]
 
-    def _partitions(self, database: str, table: str, names: list[str]) -> list[ttypes.Partition]:
-        partitions: list[ttypes.Partition] = self._call(
+    def partition_locations(self, database: str, table: str, names: Sequence[str]) -> Iterator[str]:
+        """URIs of the directories of those of these partitions that there are.
+
+        :raises ObjectNotFoundError: the table does not exist.
+        """
+        for batch in _batches(names, PARTITIONS_PER_CALL):
+            for partition in self._partitions(database.lower(), table.lower(), batch):
+                yield partition.storage.location or ""
+
+    def _partitions(self, database: str, table: str, names: list[str]) -> list[Struct]:
+        partitions: list[Struct] = self._invoke(
             f"partitions of {database}.{table}",
-            lambda thrift: thrift.get_partitions_by_names(database, table, names),
+            methods.GET_PARTITIONS_BY_NAMES,
+            database,
+            table,
+            names,
             repeatable=True,
         )
         return partitions
@@ -126,7 +142,7 @@ def _batches(names: Sequence[str], size: int) -> Iterator[list[str]]:
         yield list(names[start : start + size])
 
 
-def _columns(fields: Iterable[ttypes.FieldSchema] | None) -> tuple[ColumnInfo, ...]:
+def _columns(fields: Iterable[Struct] | None) -> tuple[ColumnInfo, ...]:
     return tuple(ColumnInfo(field.name, field.type) for field in fields or ())
 
 
@@ -134,42 +150,42 @@ def _parameters(parameters: Mapping[str, str] | None) -> Mapping[str, str]:
     return parameters or {}
 
 
-def _serde(storage: ttypes.StorageDescriptor) -> SerdeInfo:
-    serde = storage.serdeInfo
-    return SerdeInfo(serde.serializationLib or "", _parameters(serde.parameters)) if serde else SerdeInfo()
+def _serde(storage: Struct) -> SerdeInfo:
+    serde = storage.serde
+    return SerdeInfo(serde.library or "", _parameters(serde.parameters)) if serde else SerdeInfo()
 
 
-def _table(table: structs.Struct) -> TableInfo:
+def _table(table: Struct) -> TableInfo:
     storage = table.storage
     return TableInfo(
         database=table.database,
         name=table.name,
         location=storage.location or "",
-        columns=_columns(storage.cols),
+        columns=_columns(storage.columns),
         partition_keys=_columns(table.partition_keys),
         parameters=_parameters(table.parameters),
-        bucket_count=storage.numBuckets if storage.numBuckets is not None else -1,
-        bucket_columns=tuple(storage.bucketCols or ()),
-        sort_columns=tuple(order.col for order in storage.sortCols or ()),
+        bucket_count=storage.bucket_count if storage.bucket_count is not None else -1,
+        bucket_columns=tuple(storage.bucket_columns or ()),
+        sort_columns=tuple(order.column for order in storage.sort_columns or ()),
         table_type=table.table_type or "",
-        input_format=storage.inputFormat or "",
-        output_format=storage.outputFormat or "",
+        input_format=storage.input_format or "",
+        output_format=storage.output_format or "",
         owner=table.owner or "",
         write_id=table.write_id if table.write_id and table.write_id > 0 else None,
         serde=_serde(storage),
-        stored_as_directories=bool(storage.storedAsSubDirectories),
+        stored_as_directories=bool(storage.stored_as_directories),
     )
 
 
-def _partition(name: str, partition: ttypes.Partition) -> PartitionInfo:
-    storage = partition.sd
+def _partition(name: str, partition: Struct) -> PartitionInfo:
+    storage = partition.storage
     return PartitionInfo(
         name=name,
         values=tuple(partition.values),
         location=storage.location or "",
         parameters=_parameters(partition.parameters),
-        sort_columns=tuple(order.col for order in storage.sortCols or ()),
-        input_format=storage.inputFormat or "",
+        sort_columns=tuple(order.column for order in storage.sort_columns or ()),
+        input_format=storage.input_format or "",
         serde=_serde(storage),
-        stored_as_directories=bool(storage.storedAsSubDirectories),
+        stored_as_directories=bool(storage.stored_as_directories),
     )

@@ -1,14 +1,20 @@
-"""The metastore's calls as typed methods: hmsclient, plus the ACID calls it lacks."""
+"""The metastore's calls as typed methods: the catalogue's, those of transactions, and those of compactions."""
 
 from __future__ import annotations
 
+import logging
+import re
 from dataclasses import dataclass
 
-from airflow_provider_acid.exceptions import MetastoreVersionError
-from airflow_provider_acid.metastore import structs
+from airflow_provider_acid.exceptions import MetastoreError, MetastoreUnavailableError, MetastoreVersionError
+from airflow_provider_acid.metastore import methods, structs
 from airflow_provider_acid.metastore.catalog import CatalogCalls
 from airflow_provider_acid.metastore.compactions import CompactionCalls
 from airflow_provider_acid.metastore.txns import TransactionCalls
+
+log = logging.getLogger(__name__)
+
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 @dataclass(frozen=True)
@@ -28,11 +34,26 @@ class AcidMetastoreClient(CatalogCalls, TransactionCalls, CompactionCalls):
 
     def probe(self) -> MetastoreFacts:
         """Find out what the server can do, by a call that changes nothing."""
-        version = str(self._call("metastore", lambda thrift: thrift.getVersion(), repeatable=True))
+        version = str(self._invoke("metastore", methods.GET_VERSION, repeatable=True))
         try:
             # Without the list a server with open transactions fails (4.0.1: NullPointerException).
             everything = structs.GetOpenTxnsRequest(exclude_txn_types=[])
-            self._invoke("metastore", structs.GET_OPEN_TXNS_REQ, everything, repeatable=True)
+            self._invoke("metastore", methods.GET_OPEN_TXNS_REQ, everything, repeatable=True)
         except MetastoreVersionError:
             return MetastoreFacts(version, supports_thrift_queue=False)
         return MetastoreFacts(version, supports_thrift_queue=True)
+
+    def database_uuid(self) -> str | None:
+        """What tells the metastore's database from all others; the server makes it once, and keeps it there.
+
+        :returns: None where the server does not say, or says what is none.
+        :raises MetastoreUnavailableError: it does not answer.
+        """
+        try:
+            answer: object = self._invoke("metastore", methods.GET_METASTORE_DB_UUID, repeatable=True)
+        except MetastoreUnavailableError:
+            raise
+        except MetastoreError as error:
+            log.debug("The metastore does not say which it is: %s", error)
+            return None
+        return answer if isinstance(answer, str) and _UUID.fullmatch(answer) else None

@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.plan import CompactionType
 from airflow_provider_acid.exceptions import ConfigurationError
-from airflow_provider_acid.metastore import structs
+from airflow_provider_acid.metastore import methods, structs
 from airflow_provider_acid.metastore.connection import MetastoreConnection
 from airflow_provider_acid.metastore.stringable_map import parse_stringable_map
 from airflow_provider_acid.metastore.values import CompactionInfo, CompactionRow, CompactionState
+from airflow_provider_acid.metastore.wire import Method, Struct
 
 HADOOP_JOB_ID_LENGTH = 32
 """Width of the column that keeps the job id."""
@@ -72,7 +73,7 @@ class CompactionCalls(MetastoreConnection):
             partition=entity.partition if entity else None,
             state=_STATE_CODES[state] if state else None,
         )
-        answer = self._invoke("compactions", structs.SHOW_COMPACT, request, repeatable=True)
+        answer = self._invoke("compactions", methods.SHOW_COMPACT, request, repeatable=True)
         rows = sorted((row_of(element) for element in answer.compactions), key=lambda row: row.id)
         return [
             row
@@ -126,7 +127,7 @@ class CompactionCalls(MetastoreConnection):
         return self._ask_for(info.entity, request)
 
     def _ask_for(self, entity: Entity, request: structs.CompactionRequest) -> CompactAnswer:
-        answer = self._invoke(str(entity), structs.COMPACT2, request, repeatable=False)
+        answer = self._invoke(str(entity), methods.COMPACT2, request, repeatable=False)
         return CompactAnswer(answer.id, answer.state, answer.accepted, answer.error_message)
 
     def find_next_compaction(self, worker_id: str, pool: str | None, worker_version: str) -> CompactionInfo | None:
@@ -136,19 +137,19 @@ class CompactionCalls(MetastoreConnection):
         """
         request = structs.FindNextCompactRequest(worker_id=worker_id, worker_version=worker_version, pool=pool)
         answer = self._invoke(
-            f"compaction queue, pool {pool or 'default'}", structs.FIND_NEXT_COMPACT2, request, repeatable=False
+            f"compaction queue, pool {pool or 'default'}", methods.FIND_NEXT_COMPACT2, request, repeatable=False
         )
         return None if answer.info is None else _info(answer.info)
 
     def update_compactor_state(self, info: CompactionInfo, txn_id: int) -> None:
         """Record high-water mark, user and transaction of a claimed row."""
-        self._send(structs.UPDATE_COMPACTOR_STATE, info, txn_id)
+        self._send(methods.UPDATE_COMPACTOR_STATE, info, txn_id)
 
     def set_hadoop_job_id(self, compaction_id: int, job_id: str) -> None:
         """Record the job's id, cut to what the column holds; may be repeated."""
         self._invoke(
             f"compaction {compaction_id}",
-            structs.SET_HADOOP_JOB_ID,
+            methods.SET_HADOOP_JOB_ID,
             job_id[:HADOOP_JOB_ID_LENGTH],
             compaction_id,
             repeatable=True,
@@ -156,15 +157,15 @@ class CompactionCalls(MetastoreConnection):
 
     def mark_compacted(self, info: CompactionInfo) -> None:
         """Make a row ready for cleaning; the server checks neither its state nor its worker."""
-        self._send(structs.MARK_COMPACTED, info)
+        self._send(methods.MARK_COMPACTED, info)
 
     def mark_failed(self, info: CompactionInfo, message: str) -> None:
         """Move a row to history as failed; the server checks neither its state nor its worker."""
-        self._send(structs.MARK_FAILED, replace(info, error_message=message))
+        self._send(methods.MARK_FAILED, replace(info, error_message=message))
 
     def mark_refused(self, info: CompactionInfo, message: str) -> None:
         """Move a row to history as refused; the server checks neither its state nor its worker."""
-        self._send(structs.MARK_REFUSED, replace(info, error_message=message))
+        self._send(methods.MARK_REFUSED, replace(info, error_message=message))
 
     def mark_cleaned(self, info: CompactionInfo) -> None:
         """Move a row to history as succeeded and drop the bookkeeping of write ids up to its highest.
@@ -178,15 +179,15 @@ class CompactionCalls(MetastoreConnection):
                 f"cannot be marked cleaned with highest write id {info.highest_write_id}",
                 "leave the row ready for cleaning",
             )
-        self._send(structs.MARK_CLEANED, info)
+        self._send(methods.MARK_CLEANED, info)
 
     def abort_compactions(self, compaction_ids: Sequence[int]) -> dict[int, str]:
         """Withdraw requests that are still initiated; the server's message per id."""
         request = structs.AbortCompactionRequest(compaction_ids=list(compaction_ids))
-        answer = self._invoke("compaction requests", structs.ABORT_COMPACTIONS, request, repeatable=False)
+        answer = self._invoke("compaction requests", methods.ABORT_COMPACTIONS, request, repeatable=False)
         return {id: f"{item.status}: {item.message}" for id, item in answer.aborted.items()}
 
-    def _send(self, method: structs.Method, info: CompactionInfo, *arguments: object) -> None:
+    def _send(self, method: Method, info: CompactionInfo, *arguments: object) -> None:
         subject = f"compaction {info.id} of {info.entity}"
         self._invoke(subject, method, info_struct(info), *arguments, repeatable=False)
 
@@ -212,7 +213,7 @@ def _type_number(name: str) -> int | None:
     return _TYPE_NUMBERS.get(name) or (int(number) if number.isdecimal() else None)
 
 
-def row_of(element: structs.Struct) -> CompactionRow:
+def row_of(element: Struct) -> CompactionRow:
     """The row that SHOW COMPACTIONS describes."""
     return CompactionRow(
         id=element.id or 0,
@@ -235,7 +236,7 @@ def row_of(element: structs.Struct) -> CompactionRow:
     )
 
 
-def _info(info: structs.Struct) -> CompactionInfo:
+def _info(info: Struct) -> CompactionInfo:
     return CompactionInfo(
         id=info.id,
         entity=Entity(info.database, info.table, info.partition or None),

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import getpass
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from hmsclient import HMSClient
 from hmsclient.genthrift.hive_metastore import ttypes
 from thrift.protocol.TProtocol import TProtocolException
-from thrift.Thrift import TApplicationException, TException, TMessageType
+from thrift.Thrift import TApplicationException, TException
 from thrift.transport.TTransport import TTransportException
 
 from airflow_provider_acid.exceptions import (
@@ -24,15 +23,16 @@ from airflow_provider_acid.exceptions import (
     ObjectNotFoundError,
     OwnershipLostError,
 )
-from airflow_provider_acid.metastore.structs import Method, Struct
+from airflow_provider_acid.metastore.binary_protocol import WrongPortError
+from airflow_provider_acid.metastore.exchange import UnreadableAnswerError, ask
 from airflow_provider_acid.metastore.transport import (
     MetastoreAddress,
     PlainTransportFactory,
     Transport,
     TransportFactory,
 )
+from airflow_provider_acid.metastore.wire import Method
 
-T = TypeVar("T")
 Self = TypeVar("Self", bound="MetastoreConnection")
 
 DEFAULT_TIMEOUT_SECONDS = 60.0
@@ -41,6 +41,11 @@ ROUNDS_OVER_ADDRESSES = 2
 """How often a call that may be repeated is tried at each address before the metastore counts as unreachable."""
 
 _CONNECTION_ERRORS = (TTransportException, TProtocolException, OSError, EOFError)
+_UNKNOWN_FATE = "; whether the metastore carried the call out is unknown"
+_LOOK = "look at the metastore's log, and raise the time-out (timeout_seconds) if it was only slow"
+_SHOWN_CHARACTERS = 4000
+"""Of a server's message; Hive puts whole stack traces there."""
+
 _UNKNOWN_CALLS = (TApplicationException.UNKNOWN_METHOD, TApplicationException.WRONG_METHOD_NAME)
 _NOT_FOUND = (
     ttypes.NoSuchObjectException,
@@ -49,42 +54,6 @@ _NOT_FOUND = (
     ttypes.UnknownPartitionException,
 )
 _OWNERSHIP_LOST = (ttypes.NoSuchTxnException, ttypes.TxnAbortedException, ttypes.NoSuchLockException)
-
-
-class ThriftClient(HMSClient):  # type: ignore[misc]
-    """hmsclient, able to send any :class:`Method`."""
-
-    def invoke(self, method: Method, *arguments: object) -> Struct:
-        """Send ``method`` and wait for its answer; an empty struct where it is void.
-
-        :raises thrift.Thrift.TException: what the server, the protocol or the transport reports.
-        """
-        names = [f"argument_{number}" for number in range(1, len(arguments) + 1)]
-        self._oprot.writeMessageBegin(method.name, TMessageType.CALL, self._seqid)
-        method.arguments_struct(**dict(zip(names, arguments, strict=True))).write(self._oprot)
-        self._oprot.writeMessageEnd()
-        self._oprot.trans.flush()
-        _, message_type, _ = self._iprot.readMessageBegin()
-        failed = message_type == TMessageType.EXCEPTION
-        answer = TApplicationException() if failed else method.answer_struct()
-        answer.read(self._iprot)
-        self._iprot.readMessageEnd()
-        if failed:
-            raise answer
-        return _result(method, answer)
-
-
-def _result(method: Method, answer: Struct) -> Struct:
-    for number in range(1, len(method.errors) + 1):
-        error = getattr(answer, f"error_{number}")
-        if error is not None:
-            raise error
-    if method.result is None:
-        return answer
-    result: Struct | None = answer.result
-    if result is None:
-        raise TApplicationException(TApplicationException.MISSING_RESULT, f"{method.name} answered nothing")
-    return result
 
 
 class MetastoreConnection:
@@ -98,7 +67,7 @@ class MetastoreConnection:
 
     :param addresses: metastores of one and the same database, in order of preference.
     :param transport_factory: opens connections.
-    :param timeout_seconds: limit for connecting and for each wait for an answer.
+    :param timeout_seconds: limit for connecting, and for a call from its sending to the last byte of its answer.
     :param user: who transactions, locks and requests are recorded for.
     """
 
@@ -120,6 +89,7 @@ class MetastoreConnection:
         self._transport: Transport | None = None
         self._owner: int | None = None
         self._interrupted = False
+        self._calls = 0
 
     def __enter__(self: Self) -> Self:
         return self
@@ -151,42 +121,38 @@ class MetastoreConnection:
         if transport is not None:
             transport.interrupt()
 
-    def _call(self, subject: str, send: Callable[[ThriftClient], T], *, repeatable: bool) -> T:
-        """Carry out one call.
+    def _invoke(self, subject: str, method: Method, *arguments: object, repeatable: bool) -> Any:
+        """Carry out one call: its result, or an empty struct where it is void.
 
         :param subject: what the call is about, for errors.
-        :param send: sends the call and returns its answer.
         :param repeatable: whether carrying it out twice is the same as once.
         :raises MetastoreUnavailableError: no address answers, or the answer to a call that must not be repeated
-            got lost.
+            got lost or cannot be used.
         """
         self._claim_thread()
         attempts = ROUNDS_OVER_ADDRESSES * len(self.addresses) if repeatable else 1
         for attempt in range(1, attempts + 1):
             transport = self._connected(subject)
+            self._calls += 1
             try:
                 with _translated(subject):
-                    return send(ThriftClient(iprot=transport.protocol))
+                    return ask(transport.protocol, self._calls, method, arguments)
             except AcidError:
                 raise
             except _CONNECTION_ERRORS as error:
                 self._give_up_address()
                 if attempt == attempts or self._interrupted:
                     raise self._lost_answer(subject, error, repeatable) from error
-            except UnicodeDecodeError as error:
+            except UnreadableAnswerError as error:
                 self.close()
-                raise MetastoreError(
-                    subject, f"the metastore sent text that is not UTF-8 ({error})", "correct the name in the metastore"
-                ) from error
+                if repeatable:
+                    raise MetastoreError(subject, str(error), error.remedy) from error
+                raise MetastoreUnavailableError(subject, f"{error}{_UNKNOWN_FATE}", error.remedy) from error
             except BaseException:
                 # A task's time-out can strike anywhere: the unread answer must not become that of the next call.
                 self.close()
                 raise
         raise AssertionError("every attempt returns or raises")
-
-    def _invoke(self, subject: str, method: Method, *arguments: object, repeatable: bool) -> Struct:
-        """Carry out a call that hmsclient lacks; see :meth:`_call`."""
-        return self._call(subject, lambda thrift: thrift.invoke(method, *arguments), repeatable=repeatable)
 
     def _claim_thread(self) -> None:
         current = threading.get_ident()
@@ -231,11 +197,11 @@ class MetastoreConnection:
 
     def _lost_answer(self, subject: str, error: Exception, repeatable: bool) -> MetastoreUnavailableError:
         names = ", ".join(str(address) for address in self.addresses)
-        fate = "" if repeatable else "; whether the metastore carried the call out is unknown"
+        fate = "" if repeatable else _UNKNOWN_FATE
         return MetastoreUnavailableError(
             subject,
             f"the connection broke ({type(error).__name__}: {error}) and {names} gave no answer{fate}",
-            "look at the metastore's log, and raise the time-out if it was only slow",
+            error.remedy if isinstance(error, WrongPortError) else _LOOK,
         )
 
 
@@ -249,20 +215,24 @@ def _translated(subject: str) -> Iterator[None]:
     except TApplicationException as error:
         if error.type in _UNKNOWN_CALLS:
             raise MetastoreVersionError(
-                subject, f"the metastore lacks a call this needs ({error})", "use a Hive 4 metastore for this"
+                subject, f"the metastore lacks a call this needs ({_shown(error)})", "use a Hive 4 metastore for this"
             ) from error
         raise MetastoreError(
-            subject, f"the metastore failed inside the call ({error})", "look at the metastore's log"
+            subject, f"the metastore failed inside the call ({_shown(error)})", "look at the metastore's log"
         ) from error
     except _NOT_FOUND as error:
         raise ObjectNotFoundError(
-            subject, f"the metastore does not know it ({error.message})", "check the spelling, or look who dropped it"
+            subject, f"the metastore does not know it ({_shown(error)})", "check the spelling, or look who dropped it"
         ) from error
     except _OWNERSHIP_LOST as error:
         raise OwnershipLostError(
-            subject, f"{type(error).__name__}: {error.message}", "nothing was published; start the attempt again"
+            subject, f"{type(error).__name__}: {_shown(error)}", "nothing was published; start the attempt again"
         ) from error
     except TException as error:
         raise MetastoreError(
-            subject, f"{type(error).__name__}: {error.message}", "look at the metastore's log"
+            subject, f"{type(error).__name__}: {_shown(error)}", "look at the metastore's log"
         ) from error
+
+
+def _shown(error: TException) -> str:
+    return str(error.message)[:_SHOWN_CHARACTERS]

@@ -1,63 +1,25 @@
-"""The Thrift structs and calls of Hive's metastore that hmsclient (generated from Hive 2) lacks or has too old.
+"""The Thrift structs of Hive's metastore, with the fields that this package sends or reads.
 
 Field numbers and types come from the generated classes of Hive 4.0.1; optional fields that are left unset are not
-sent, so that the same structs serve Hive 3.1.3. Attribute names are free, the wire carries only numbers.
+sent, so that the same structs serve Hive 3.1.3. Attribute names are free, the wire carries only numbers. Required is
+what Hive's interface definition says is, and what cannot be used without it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
-from typing import ClassVar
-
-from hmsclient.genthrift.hive_metastore import ttypes
-from thrift.protocol.TBase import TBase
-from thrift.Thrift import TType
-
-FieldType = tuple[int, object]
-"""Thrift's type number and what its protocols need to know beyond it."""
-
-FieldSpec = tuple[int, int, str, object, None]
-
-BOOL: FieldType = (TType.BOOL, None)
-I32: FieldType = (TType.I32, None)
-I64: FieldType = (TType.I64, None)
-TEXT: FieldType = (TType.STRING, "UTF8")
-BINARY: FieldType = (TType.STRING, "BINARY")
-TEXT_MAP: FieldType = (TType.MAP, (TType.STRING, "UTF8", TType.STRING, "UTF8", False))
-
-
-def list_of(item: FieldType) -> FieldType:
-    """A list of ``item``."""
-    return TType.LIST, (*item, False)
-
-
-def struct_of(struct: type[TBase]) -> FieldType:
-    """A nested struct."""
-    return TType.STRUCT, [struct, struct.thrift_spec]
-
-
-def map_of_i64_to(item: FieldType) -> FieldType:
-    """A map with 64-bit keys."""
-    return TType.MAP, (TType.I64, None, *item, False)
-
-
-def spec(*fields: tuple[int, str, FieldType]) -> tuple[FieldSpec | None, ...]:
-    """A ``thrift_spec``, indexed by field number, from ``(number, name, type)``."""
-    by_number = {number: (number, type[0], name, type[1], None) for number, name, type in fields}
-    return tuple(by_number.get(number) for number in range(max(by_number, default=-1) + 1))
-
-
-class Struct(TBase):  # type: ignore[misc]
-    """A Thrift struct whose fields are named by its ``thrift_spec``; those not given are None."""
-
-    thrift_spec: ClassVar[tuple[FieldSpec | None, ...]] = ()
-
-    def __init__(self, **values: object) -> None:
-        for field in filter(None, self.thrift_spec):
-            setattr(self, field[2], values.pop(field[2], None))
-        if values:
-            raise TypeError(f"{type(self).__name__} has no fields {sorted(values)}")
+from airflow_provider_acid.metastore.wire import (
+    BINARY,
+    BOOL,
+    I32,
+    I64,
+    TEXT,
+    TEXT_MAP,
+    Struct,
+    list_of,
+    map_of_i64_to,
+    spec,
+    struct_of,
+)
 
 
 class GetOpenTxnsResponse(Struct):
@@ -69,6 +31,7 @@ class GetOpenTxnsResponse(Struct):
         (3, "min_open_txn", I64),
         (4, "aborted_bits", BINARY),
     )
+    required = ("txn_high_water_mark", "open_txns", "aborted_bits")
 
 
 class GetOpenTxnsRequest(Struct):
@@ -101,18 +64,21 @@ class TableValidWriteIds(Struct):
         (4, "min_open_write_id", I64),
         (5, "aborted_bits", BINARY),
     )
+    required = ("full_table_name", "write_id_high_water_mark", "invalid_write_ids", "aborted_bits")
 
 
 class GetValidWriteIdsResponse(Struct):
     """One entry per table asked for."""
 
     thrift_spec = spec((1, "tables", list_of(struct_of(TableValidWriteIds))))
+    required = ("tables",)
 
 
 class TxnToWriteId(Struct):
     """The write id a transaction got in one table."""
 
     thrift_spec = spec((1, "txn_id", I64), (2, "write_id", I64))
+    required = ("txn_id", "write_id")
 
 
 class AllocateTableWriteIdsRequest(Struct):
@@ -125,12 +91,69 @@ class AllocateTableWriteIdsResponse(Struct):
     """The write ids handed out."""
 
     thrift_spec = spec((1, "txn_to_write_ids", list_of(struct_of(TxnToWriteId))))
+    required = ("txn_to_write_ids",)
+
+
+class TxnInfo(Struct):
+    """A transaction that is open or aborted; names as in hmsclient."""
+
+    thrift_spec = spec(
+        (1, "id", I64),
+        (2, "state", I32),
+        (3, "user", TEXT),
+        (4, "hostname", TEXT),
+        (5, "agentInfo", TEXT),
+        (8, "startedTime", I64),
+        (9, "lastHeartbeatTime", I64),
+    )
+    required = ("id", "state", "user", "hostname")
+
+
+class GetOpenTxnsInfoResponse(Struct):
+    """Transactions that are open or aborted."""
+
+    thrift_spec = spec((1, "txn_high_water_mark", I64), (2, "open_txns", list_of(struct_of(TxnInfo))))
+    required = ("txn_high_water_mark", "open_txns")
+
+
+class OpenTxnsResponse(Struct):
+    """The transactions that were opened."""
+
+    thrift_spec = spec((1, "txn_ids", list_of(I64)))
+    required = ("txn_ids",)
+
+
+class ShownLock(Struct):
+    """A ShowLocksResponseElement; names as in hmsclient."""
+
+    thrift_spec = spec(
+        (1, "lockid", I64),
+        (2, "dbname", TEXT),
+        (3, "tablename", TEXT),
+        (4, "partname", TEXT),
+        (5, "state", I32),
+        (6, "type", I32),
+        (7, "txnid", I64),
+        (8, "lastheartbeat", I64),
+        (9, "acquiredat", I64),
+        (10, "user", TEXT),
+        (11, "hostname", TEXT),
+        (13, "agentInfo", TEXT),
+    )
+    required = ("lockid", "dbname", "state", "type", "user", "hostname")
+
+
+class ShowLocksResponse(Struct):
+    """Locks; Hive leaves the list out where there are none."""
+
+    thrift_spec = spec((1, "locks", list_of(struct_of(ShownLock))))
 
 
 class LockResponse(Struct):
     """Field 3 is new in Hive 4."""
 
     thrift_spec = spec((1, "lock_id", I64), (2, "state", I32), (3, "error_message", TEXT))
+    required = ("lock_id", "state")
 
 
 class CompactionRequest(Struct):
@@ -155,6 +178,7 @@ class CompactionResponse(Struct):
     """Field 4 is new in Hive 4."""
 
     thrift_spec = spec((1, "id", I64), (2, "state", TEXT), (3, "accepted", BOOL), (4, "error_message", TEXT))
+    required = ("id", "state", "accepted")
 
 
 class ShowCompactRequest(Struct):
@@ -202,12 +226,14 @@ class ShowCompactResponseElement(Struct):
         (23, "commit_ms", I64),
         (24, "highest_write_id", I64),
     )
+    required = ("database", "table", "type")
 
 
 class ShowCompactResponse(Struct):
     """The rows of queue and history."""
 
     thrift_spec = spec((1, "compactions", list_of(struct_of(ShowCompactResponseElement))))
+    required = ("compactions",)
 
 
 class FindNextCompactRequest(Struct):
@@ -240,6 +266,7 @@ class CompactionInfoStruct(Struct):
         (18, "bucket_count", I32),
         (19, "order_by", TEXT),
     )
+    required = ("id", "database", "table", "type")
 
 
 class OptionalCompactionInfoStruct(Struct):
@@ -258,12 +285,69 @@ class AbortCompactionResponseElement(Struct):
     """What happened to one row."""
 
     thrift_spec = spec((1, "compaction_id", I64), (2, "status", TEXT), (3, "message", TEXT))
+    required = ("compaction_id",)
 
 
 class AbortCompactResponse(Struct):
     """The outcome per row id."""
 
     thrift_spec = spec((1, "aborted", map_of_i64_to(struct_of(AbortCompactionResponseElement))))
+    required = ("aborted",)
+
+
+class FieldSchema(Struct):
+    """A column or partition key."""
+
+    thrift_spec = spec((1, "name", TEXT), (2, "type", TEXT))
+    required = ("name", "type")
+
+
+class Order(Struct):
+    """A column that rows are sorted by."""
+
+    thrift_spec = spec((1, "column", TEXT))
+    required = ("column",)
+
+
+class SerDeInfo(Struct):
+    """How rows are taken from and made into files."""
+
+    thrift_spec = spec((2, "library", TEXT), (3, "parameters", TEXT_MAP))
+
+
+class Storage(Struct):
+    """The StorageDescriptor of a partition, without its columns, which are many and which nobody here reads."""
+
+    thrift_spec = spec(
+        (2, "location", TEXT),
+        (3, "input_format", TEXT),
+        (7, "serde", struct_of(SerDeInfo)),
+        (9, "sort_columns", list_of(struct_of(Order))),
+        (12, "stored_as_directories", BOOL),
+    )
+
+
+class TableStorage(Struct):
+    """The StorageDescriptor of a table."""
+
+    thrift_spec = spec(
+        (1, "columns", list_of(struct_of(FieldSchema))),
+        (2, "location", TEXT),
+        (3, "input_format", TEXT),
+        (4, "output_format", TEXT),
+        (6, "bucket_count", I32),
+        (7, "serde", struct_of(SerDeInfo)),
+        (8, "bucket_columns", list_of(TEXT)),
+        (9, "sort_columns", list_of(struct_of(Order))),
+        (12, "stored_as_directories", BOOL),
+    )
+
+
+class Partition(Struct):
+    """A partition, without the fields nobody here reads."""
+
+    thrift_spec = spec((1, "values", list_of(TEXT)), (6, "storage", struct_of(Storage)), (7, "parameters", TEXT_MAP))
+    required = ("values", "storage")
 
 
 class Table(Struct):
@@ -273,12 +357,13 @@ class Table(Struct):
         (1, "name", TEXT),
         (2, "database", TEXT),
         (3, "owner", TEXT),
-        (7, "storage", struct_of(ttypes.StorageDescriptor)),
-        (8, "partition_keys", list_of(struct_of(ttypes.FieldSchema))),
+        (7, "storage", struct_of(TableStorage)),
+        (8, "partition_keys", list_of(struct_of(FieldSchema))),
         (9, "parameters", TEXT_MAP),
         (12, "table_type", TEXT),
         (19, "write_id", I64),
     )
+    required = ("name", "database", "storage")
 
 
 class Database(Struct):
@@ -287,102 +372,18 @@ class Database(Struct):
     thrift_spec = spec(
         (1, "name", TEXT), (3, "location", TEXT), (4, "parameters", TEXT_MAP), (10, "managed_location", TEXT)
     )
+    required = ("name",)
 
 
 class GetTableResult(Struct):
     """The table asked for."""
 
     thrift_spec = spec((1, "table", struct_of(Table)))
+    required = ("table",)
 
 
 class GetTablesResult(Struct):
     """Those of the tables asked for that there are."""
 
     thrift_spec = spec((1, "tables", list_of(struct_of(Table))))
-
-
-@dataclass(frozen=True)
-class Method:
-    """A call of the metastore's Thrift service.
-
-    :param arguments: types of the arguments, numbered from 1.
-    :param result: type of the answer; None for a void call.
-    :param errors: declared exceptions, numbered from 1.
-    """
-
-    name: str
-    arguments: tuple[FieldType, ...] = ()
-    result: FieldType | None = None
-    errors: tuple[type[TBase], ...] = ()
-
-    @cached_property
-    def arguments_struct(self) -> type[Struct]:
-        """The message that carries the arguments, fields ``argument_1`` and on."""
-        return _message(*((number, f"argument_{number}", type) for number, type in enumerate(self.arguments, 1)))
-
-    @cached_property
-    def answer_struct(self) -> type[Struct]:
-        """The message that carries ``result`` or one of ``error_1`` and on."""
-        errors = [(number, f"error_{number}", struct_of(error)) for number, error in enumerate(self.errors, 1)]
-        return _message(*([(0, "result", self.result)] if self.result else []), *errors)
-
-
-def _message(*fields: tuple[int, str, FieldType]) -> type[Struct]:
-    return type("Message", (Struct,), {"thrift_spec": spec(*fields)})
-
-
-_META = (ttypes.MetaException,)
-_NO_TXN_OR_META = (ttypes.NoSuchTxnException, ttypes.MetaException)
-_COMPACTION = (struct_of(CompactionInfoStruct),)
-
-GET_TABLE_REQ = Method(
-    "get_table_req",
-    (struct_of(ttypes.GetTableRequest),),
-    struct_of(GetTableResult),
-    (ttypes.MetaException, ttypes.NoSuchObjectException),
-)
-GET_DATABASE = Method(
-    "get_database", (TEXT,), struct_of(Database), (ttypes.NoSuchObjectException, ttypes.MetaException)
-)
-GET_TABLES_REQ = Method(
-    "get_table_objects_by_name_req",
-    (struct_of(ttypes.GetTablesRequest),),
-    struct_of(GetTablesResult),
-    (ttypes.MetaException, ttypes.InvalidOperationException, ttypes.UnknownDBException),
-)
-GET_OPEN_TXNS = Method("get_open_txns", (), struct_of(GetOpenTxnsResponse))
-GET_OPEN_TXNS_REQ = Method("get_open_txns_req", (struct_of(GetOpenTxnsRequest),), struct_of(GetOpenTxnsResponse))
-OPEN_TXNS = Method("open_txns", (struct_of(OpenTxnRequest),), struct_of(ttypes.OpenTxnsResponse))
-GET_VALID_WRITE_IDS = Method(
-    "get_valid_write_ids", (struct_of(GetValidWriteIdsRequest),), struct_of(GetValidWriteIdsResponse), _NO_TXN_OR_META
-)
-ALLOCATE_TABLE_WRITE_IDS = Method(
-    "allocate_table_write_ids",
-    (struct_of(AllocateTableWriteIdsRequest),),
-    struct_of(AllocateTableWriteIdsResponse),
-    (ttypes.NoSuchTxnException, ttypes.TxnAbortedException, ttypes.MetaException),
-)
-LOCK = Method(
-    "lock",
-    (struct_of(ttypes.LockRequest),),
-    struct_of(LockResponse),
-    (ttypes.NoSuchTxnException, ttypes.TxnAbortedException),
-)
-CHECK_LOCK = Method(
-    "check_lock",
-    (struct_of(ttypes.CheckLockRequest),),
-    struct_of(LockResponse),
-    (ttypes.NoSuchTxnException, ttypes.TxnAbortedException, ttypes.NoSuchLockException),
-)
-COMPACT2 = Method("compact2", (struct_of(CompactionRequest),), struct_of(CompactionResponse))
-SHOW_COMPACT = Method("show_compact", (struct_of(ShowCompactRequest),), struct_of(ShowCompactResponse))
-FIND_NEXT_COMPACT2 = Method(
-    "find_next_compact2", (struct_of(FindNextCompactRequest),), struct_of(OptionalCompactionInfoStruct), _META
-)
-UPDATE_COMPACTOR_STATE = Method("update_compactor_state", (*_COMPACTION, I64))
-SET_HADOOP_JOB_ID = Method("set_hadoop_jobid", (TEXT, I64))
-MARK_COMPACTED = Method("mark_compacted", _COMPACTION, None, _META)
-MARK_FAILED = Method("mark_failed", _COMPACTION, None, _META)
-MARK_REFUSED = Method("mark_refused", _COMPACTION, None, _META)
-MARK_CLEANED = Method("mark_cleaned", _COMPACTION, None, _META)
-ABORT_COMPACTIONS = Method("abort_Compactions", (struct_of(AbortCompactionRequest),), struct_of(AbortCompactResponse))
+    required = ("tables",)

@@ -12,9 +12,10 @@ from hmsclient.genthrift.hive_metastore import ttypes
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.write_ids import TableWriteIds
 from airflow_provider_acid.exceptions import MetastoreError, MetastoreUnavailableError, MetastoreVersionError
-from airflow_provider_acid.metastore import structs
+from airflow_provider_acid.metastore import methods, structs
 from airflow_provider_acid.metastore.connection import MetastoreConnection
 from airflow_provider_acid.metastore.values import LockAnswer, LockInfo, LockState, OpenTxns, TxnInfo, TxnState
+from airflow_provider_acid.metastore.wire import Struct
 
 AGENT = "airflow-provider-acid"
 
@@ -76,7 +77,7 @@ class TransactionCalls(MetastoreConnection):
         open_ids, aborted_ids = split_by_bits(answer.open_txns, answer.aborted_bits)
         return OpenTxns(answer.txn_high_water_mark, open_ids, aborted_ids, min(open_ids, default=None))
 
-    def _open_txns(self) -> structs.Struct:
+    def _open_txns(self) -> Any:
         """The server's answer, with the types that Hive 4 leaves out unless it is told to leave out none.
 
         Those are READ_ONLY ones (``hive.txn.readonly.enabled``), whose queries need their files like all others.
@@ -84,10 +85,10 @@ class TransactionCalls(MetastoreConnection):
         if self._tells_types:
             try:
                 every_type = structs.GetOpenTxnsRequest(exclude_txn_types=[])
-                return self._invoke("open transactions", structs.GET_OPEN_TXNS_REQ, every_type, repeatable=True)
+                return self._invoke("open transactions", methods.GET_OPEN_TXNS_REQ, every_type, repeatable=True)
             except MetastoreVersionError:
                 self._tells_types = False
-        return self._invoke("open transactions", structs.GET_OPEN_TXNS, repeatable=True)
+        return self._invoke("open transactions", methods.GET_OPEN_TXNS, repeatable=True)
 
     def transactions(self) -> list[TxnInfo]:
         """Open and aborted transactions with owner and times, by id.
@@ -108,7 +109,7 @@ class TransactionCalls(MetastoreConnection):
         """
         for _ in range(_OPENING_ATTEMPTS):
             try:
-                return self._call("open transactions", lambda thrift: thrift.get_open_txns_info(), repeatable=True)
+                return self._invoke("open transactions", methods.GET_OPEN_TXNS_INFO, repeatable=True)
             except MetastoreUnavailableError as error:
                 broken = error
                 # A metastore that does not answer at all is not waited for.
@@ -136,7 +137,7 @@ class TransactionCalls(MetastoreConnection):
         if not names:
             return []
         request = structs.GetValidWriteIdsRequest(full_table_names=names, valid_txn_list=valid_txn_list)
-        answer = self._invoke(f"write ids of {', '.join(names)}", structs.GET_VALID_WRITE_IDS, request, repeatable=True)
+        answer = self._invoke(f"write ids of {', '.join(names)}", methods.GET_VALID_WRITE_IDS, request, repeatable=True)
         by_name = {table.full_table_name.lower(): _write_ids(table) for table in answer.tables}
         missing = [name for name in names if name not in by_name]
         if missing:
@@ -159,7 +160,7 @@ class TransactionCalls(MetastoreConnection):
         :raises OwnershipLostError: it is aborted or unknown.
         """
         request = ttypes.CommitTxnRequest(txnid=txn_id)
-        self._call(f"transaction {txn_id}", lambda thrift: thrift.commit_txn(request), repeatable=False)
+        self._invoke(f"transaction {txn_id}", methods.COMMIT_TXN, request, repeatable=False)
 
     def abort(self, txn_id: int) -> None:
         """Abort a transaction.
@@ -167,7 +168,7 @@ class TransactionCalls(MetastoreConnection):
         :raises OwnershipLostError: it is unknown, or ended already.
         """
         request = ttypes.AbortTxnRequest(txnid=txn_id)
-        self._call(f"transaction {txn_id}", lambda thrift: thrift.abort_txn(request), repeatable=True)
+        self._invoke(f"transaction {txn_id}", methods.ABORT_TXN, request, repeatable=True)
 
     def heartbeat(self, txn_id: int) -> None:
         """Keep a transaction and its locks alive.
@@ -175,7 +176,7 @@ class TransactionCalls(MetastoreConnection):
         :raises OwnershipLostError: it is aborted or unknown.
         """
         request = ttypes.HeartbeatRequest(txnid=txn_id)
-        self._call(f"transaction {txn_id}", lambda thrift: thrift.heartbeat(request), repeatable=True)
+        self._invoke(f"transaction {txn_id}", methods.HEARTBEAT, request, repeatable=True)
 
     def txn_timeout_seconds(self) -> float:
         """After how long without a heartbeat the metastore aborts a transaction (``metastore.txn.timeout``)."""
@@ -242,7 +243,7 @@ class TransactionCalls(MetastoreConnection):
         request = ttypes.LockRequest(
             component=[component], txnid=txn_id, user=self.user, hostname=socket.gethostname(), agentInfo=agent_info
         )
-        return lock_answer(self._invoke(f"lock on {entity}", structs.LOCK, request, repeatable=False))
+        return lock_answer(self._invoke(f"lock on {entity}", methods.LOCK, request, repeatable=False))
 
     def check_lock(self, lock_id: int, txn_id: int | None = None) -> LockAnswer:
         """Ask again for a lock that was waiting.
@@ -250,7 +251,7 @@ class TransactionCalls(MetastoreConnection):
         :raises OwnershipLostError: the lock or its transaction is gone.
         """
         request = ttypes.CheckLockRequest(lockid=lock_id, txnid=txn_id)
-        return lock_answer(self._invoke(f"lock {lock_id}", structs.CHECK_LOCK, request, repeatable=True))
+        return lock_answer(self._invoke(f"lock {lock_id}", methods.CHECK_LOCK, request, repeatable=True))
 
     def show_locks(self, entity: Entity | None = None) -> list[LockInfo]:
         """Locks held or waited for: all, or those that touch ``entity``.
@@ -258,9 +259,7 @@ class TransactionCalls(MetastoreConnection):
         Partitions are compared here and not by the server, which compares spellings; see :meth:`LockInfo.touches`.
         """
         request = ttypes.ShowLocksRequest(dbname=entity.database if entity else None)
-        answer = self._call(
-            f"locks on {entity or 'anything'}", lambda thrift: thrift.show_locks(request), repeatable=True
-        )
+        answer = self._invoke(f"locks on {entity or 'anything'}", methods.SHOW_LOCKS, request, repeatable=True)
         locks = [lock_of(lock) for lock in answer.locks or ()]
         return [lock for lock in locks if entity is None or lock.touches(entity)]
 
@@ -268,12 +267,14 @@ class TransactionCalls(MetastoreConnection):
         request = structs.OpenTxnRequest(
             num_txns=1, user=self.user, hostname=_host(agent_info), agent_info=agent_info, txn_type=txn_type
         )
-        answer = self._invoke("new transaction", structs.OPEN_TXNS, request, repeatable=False)
+        answer = self._invoke("new transaction", methods.OPEN_TXNS, request, repeatable=False)
+        if not answer.txn_ids:
+            raise MetastoreError("new transaction", "the metastore opened none", "look at the metastore's log")
         return int(answer.txn_ids[0])
 
     def config_value(self, name: str) -> str:
         """A setting of the server; empty where it is not set and has no default."""
-        value = self._call(f"setting {name}", lambda thrift: thrift.get_config_value(name, ""), repeatable=True)
+        value = self._invoke(f"setting {name}", methods.GET_CONFIG_VALUE, name, "", repeatable=True)
         return str(value)
 
 
@@ -303,7 +304,7 @@ def duration_seconds(text: str) -> float:
     return int(number) * factor
 
 
-def _write_ids(table: structs.TableValidWriteIds) -> TableWriteIds:
+def _write_ids(table: Struct) -> TableWriteIds:
     open_ids, aborted_ids = split_by_bits(table.invalid_write_ids, table.aborted_bits)
     return TableWriteIds(
         full_table_name=table.full_table_name,
@@ -314,7 +315,7 @@ def _write_ids(table: structs.TableValidWriteIds) -> TableWriteIds:
     )
 
 
-def txn_of(info: ttypes.TxnInfo, agent_of_lock: str | None) -> TxnInfo:
+def txn_of(info: Struct, agent_of_lock: str | None) -> TxnInfo:
     """A transaction as the server lists it; a lock of it may tell more of its agent."""
     return TxnInfo(
         id=info.id,
@@ -328,12 +329,12 @@ def txn_of(info: ttypes.TxnInfo, agent_of_lock: str | None) -> TxnInfo:
     )
 
 
-def lock_answer(answer: structs.LockResponse) -> LockAnswer:
+def lock_answer(answer: Struct) -> LockAnswer:
     """The server's word on a lock that was asked for."""
     return LockAnswer(answer.lock_id, _LOCK_STATES.get(answer.state, LockState.NOT_ACQUIRED), answer.error_message)
 
 
-def lock_of(lock: ttypes.ShowLocksResponseElement) -> LockInfo:
+def lock_of(lock: Struct) -> LockInfo:
     """A lock as the server lists it."""
     return LockInfo(
         lock_id=lock.lockid,

@@ -196,13 +196,15 @@ class ThriftAdmin:
         self._calls.call("truncate_table_req", request, "req", None)
         self.commit(transaction)
 
-    def add_partitions(self, database: str, name: str, partitions: Iterable[str]) -> list[Path]:
-        """Adds partitions by name (``ds=2024-01-01/h=0``, values escaped); each lies in the folder of that name."""
+    def add_partitions(
+        self, database: str, name: str, partitions: Iterable[str], *, uri: str | None = None
+    ) -> list[Path]:
+        """Adds partitions by name (``ds=2024-01-01/h=0``, values escaped), in the folder of that name or there."""
         table = self._table(database, name)
         added = []
         for partition in partitions:
             values = self._client.partition_name_to_vals(partition)
-            descriptor = _copy_descriptor(table.sd, f"{table.sd.location}/{partition}")
+            descriptor = _copy_descriptor(table.sd, uri or f"{table.sd.location}/{partition}")
             added.append(ttypes.Partition(values=values, dbName=database, tableName=name, sd=descriptor, parameters={}))
         if added:
             self._client.add_partitions(added)

@@ -8,11 +8,11 @@ from airflow_provider_acid.compaction.housekeeping import Housekeeper
 from airflow_provider_acid.compaction.outcomes import OutcomeState
 from airflow_provider_acid.compaction.selection import TableSelection
 from airflow_provider_acid.metastore import structs
-from airflow_provider_acid.metastore.structs import Method, struct_of
 from airflow_provider_acid.metastore.values import CompactionRow, CompactionState
+from airflow_provider_acid.metastore.wire import BOOL, I64, Method, struct_of
 from tests.integration.compaction_site import AcidTable, Site, TxnType, fingerprint
 
-_SUBMIT = Method("submit_for_cleanup", (struct_of(structs.CompactionRequest), structs.I64, structs.I64), structs.BOOL)
+_SUBMIT = Method("submit_for_cleanup", (struct_of(structs.CompactionRequest), I64, I64), BOOL)
 _MAJOR = 2
 PARTITION = "p=a"
 

@@ -18,7 +18,7 @@ from airflow_provider_acid.exceptions import (
     MetastoreUnavailableError,
     ObjectNotFoundError,
 )
-from airflow_provider_acid.metastore import structs
+from airflow_provider_acid.metastore import methods, structs
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.transport import MetastoreAddress
 from airflow_provider_acid.metastore.values import ColumnInfo, TxnState
@@ -173,7 +173,7 @@ def test_hive_4_reports_the_high_water_mark_of_a_live_row_in_field_9(client: Aci
     client.update_compactor_state(type(info)(info.id, entity, info.type, highest_write_id=7, run_as="hive"), txn)
     client.abort(txn)
     request = structs.ShowCompactRequest(id=info.id)
-    [element] = client._invoke("test", structs.SHOW_COMPACT, request, repeatable=True).compactions
+    [element] = client._invoke("test", methods.SHOW_COMPACT, request, repeatable=True).compactions
     assert (element.highest_txn_id, element.highest_write_id) == (7, None)
     [row] = client.compactions(id=info.id)
     assert row.highest_write_id == 7

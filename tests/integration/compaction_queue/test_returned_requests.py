@@ -10,7 +10,7 @@ import pytest
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.plan import CompactionType
-from airflow_provider_acid.metastore import structs
+from airflow_provider_acid.metastore import methods, structs
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.database import MetastoreDatabase
 from airflow_provider_acid.metastore.queue import CompactionQueue
@@ -63,7 +63,7 @@ def ask_to_rebalance(client: AcidMetastoreClient, entity: Entity) -> CompactionR
         bucket_count=4,
         order_by="order by v desc",
     )
-    answer = client._invoke("rebalance", structs.COMPACT2, request, repeatable=False)
+    answer = client._invoke("rebalance", methods.COMPACT2, request, repeatable=False)
     (row,) = client.compactions(id=answer.id)
     return row
 

@@ -48,16 +48,18 @@ def test_who_may_still_read_is_recorded_when_the_result_is_published(
     server: MetastoreServer, client: AcidMetastoreClient, queue: CompactionQueue, claim: ClaimedCompaction
 ) -> None:
     with ThriftAdmin(server.host, server.port) as admin:
+        [own] = admin.open_transactions()
+        client.lock_shared_read(own, claim.entity)
         [reader] = admin.open_transactions()
         lock = client.lock_shared_read(reader, claim.entity)
-        queue.complete(queue.record(claim, 5, reader, "hive"))
+        queue.complete(queue.record(claim, 5, own, "hive"))
         [newer] = admin.open_transactions()
         row = the_row(queue, claim.id)
         assert row.newest_lock_id == lock.lock_id
         assert row.next_txn_id is not None
         assert reader <= row.next_txn_id < newer
-        admin.abort(reader)
-        admin.abort(newer)
+        for txn in (own, reader, newer):
+            admin.abort(txn)
 
 
 def take_back(server: MetastoreServer, row: CompactionRow) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from airflow_provider_acid.exceptions import MetastoreVersionError
-from airflow_provider_acid.metastore import structs
+from airflow_provider_acid.metastore import methods, structs
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.transport import MetastoreAddress
 from airflow_provider_acid.metastore.values import OpenTxns
+from airflow_provider_acid.metastore.wire import Method, Struct
 
 READ_ONLY = 5
 OPEN = (3, READ_ONLY)
@@ -20,10 +21,10 @@ class Server(AcidMetastoreClient):
         self.knows_types = knows_types
         self.asked: list[str] = []
 
-    def _invoke(self, subject: str, method: structs.Method, *arguments: object, repeatable: bool) -> structs.Struct:
+    def _invoke(self, subject: str, method: Method, *arguments: object, repeatable: bool) -> Struct:
         assert repeatable
         self.asked.append(method.name)
-        if method is structs.GET_OPEN_TXNS_REQ:
+        if method is methods.GET_OPEN_TXNS_REQ:
             if not self.knows_types:
                 raise MetastoreVersionError(subject, "lacks a call", "none")
             (request,) = arguments
@@ -32,7 +33,7 @@ class Server(AcidMetastoreClient):
             return self._answer(OPEN)
         return self._answer((3,) if self.knows_types else OPEN)
 
-    def _answer(self, open_txns: tuple[int, ...]) -> structs.Struct:
+    def _answer(self, open_txns: tuple[int, ...]) -> Struct:
         return structs.GetOpenTxnsResponse(txn_high_water_mark=9, open_txns=[*open_txns, 4], aborted_bits=b"\x04")
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import cast
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
 
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.exceptions import MetastoreError, OwnershipLostError
+from airflow_provider_acid.exceptions import MetastoreError, MetastoreUnavailableError, OwnershipLostError
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.queue import ClaimedCompaction
 from airflow_provider_acid.metastore.thrift_queue import ThriftCompactionQueue
 from airflow_provider_acid.metastore.values import CompactionInfo, CompactionRow, CompactionState
 
@@ -25,13 +26,21 @@ class Server:
 
     ended_as: CompactionState
     row: CompactionRow = ROW
+    error: MetastoreError = field(default_factory=lambda: MetastoreError("compaction 7", "duplicate key value", "none"))
+    marked: list[str] = field(default_factory=list)
 
     def compactions(self, **wanted: object) -> list[CompactionRow]:
         return [self.row]
 
     def mark_failed(self, info: CompactionInfo, message: str) -> None:
         self.row = replace(self.row, state=self.ended_as)
-        raise MetastoreError("compaction 7", "duplicate key value", "look at the log")
+        raise self.error
+
+    def mark_compacted(self, info: CompactionInfo) -> None:
+        self.marked.append("compacted")
+
+    def mark_refused(self, info: CompactionInfo, message: str) -> None:
+        self.marked.append("refused")
 
 
 def fail(server: Server) -> None:
@@ -52,3 +61,46 @@ def test_what_another_did_already_is_done() -> None:
 def test_where_nobody_else_changed_the_row_the_servers_error_counts() -> None:
     with pytest.raises(MetastoreError, match="duplicate key"):
         fail(Server(CompactionState.WORKING))
+
+
+@pytest.mark.parametrize("ended_as", [CompactionState.WORKING, CompactionState.REFUSED])
+def test_an_answer_that_got_lost_is_a_yes_only_where_the_row_says_so(ended_as: CompactionState) -> None:
+    lost = MetastoreUnavailableError("metastore", "hung up", "try again")
+    with pytest.raises(MetastoreUnavailableError):
+        fail(Server(ended_as, error=lost))
+    fail(Server(CompactionState.FAILED, error=lost))
+
+
+CLAIM = ClaimedCompaction(CompactionInfo.of_row(ROW), "pool@host", 9)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"worker_id": "another@host"},
+        {"state": CompactionState.INITIATED, "worker_id": None},
+        {"state": CompactionState.FAILED},
+        {"state": CompactionState.READY_FOR_CLEANING, "txn_id": 10},
+        {"state": CompactionState.READY_FOR_CLEANING, "txn_id": 9, "commit_ms": 1},
+        {"entity": Entity("db", "made_anew")},
+    ],
+    ids=["another's", "given back", "ended", "another's result", "committed", "of another table"],
+)
+def test_who_has_lost_a_claim_changes_nothing(changes: dict[str, Any]) -> None:
+    """The server checks neither the row's state nor its worker."""
+    server = Server(CompactionState.WORKING, replace(ROW, start_ms=1, **changes))
+    queue = ThriftCompactionQueue(cast(AcidMetastoreClient, server))
+    with pytest.raises(OwnershipLostError):
+        queue.complete(CLAIM)
+    with pytest.raises(OwnershipLostError):
+        queue.check_owner(CLAIM)
+    assert server.marked == []
+
+
+def test_who_believes_something_else_of_a_row_changes_nothing() -> None:
+    server = Server(CompactionState.WORKING, replace(ROW, txn_id=10))
+    queue = ThriftCompactionQueue(cast(AcidMetastoreClient, server))
+    with pytest.raises(OwnershipLostError):
+        queue.refuse(ROW, "it died")
+    queue.refuse(server.row, "it died")
+    assert server.marked == ["refused"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from hmsclient.genthrift.hive_metastore import ttypes
 from thrift.protocol.TBinaryProtocol import TBinaryProtocol
 from thrift.transport.TTransport import TMemoryBuffer
 
@@ -94,8 +93,10 @@ def test_a_request_in_a_state_that_nobody_knows_is_neither_history_nor_anybodys_
 
 def test_a_transaction_or_lock_in_a_state_that_nobody_knows_counts_as_held_by_somebody() -> None:
     """Where not, a cleaner would delete what it reads."""
-    txn = txn_of(ttypes.TxnInfo(id=7, state=99, user="u", hostname="h"), None)
-    lock = lock_of(ttypes.ShowLocksResponseElement(lockid=1, dbname="d", tablename="t", state=99, type=99, txnid=7))
+    txn = txn_of(structs.TxnInfo(id=7, state=99, user="u", hostname="h"), None)
+    lock = lock_of(
+        structs.ShownLock(lockid=1, dbname="d", tablename="t", state=99, type=99, txnid=7, user="u", hostname="h")
+    )
     assert (txn.state, lock.state) == (TxnState.OPEN, LockState.ACQUIRED)
 
 
@@ -126,8 +127,7 @@ def test_a_struct_is_read_as_it_was_written_and_unset_fields_are_not_sent() -> N
     buffer = TMemoryBuffer()
     written.write(TBinaryProtocol(buffer))
     assert len(buffer.getvalue()) == (3 + 8) + 2 * (3 + 4 + 1) + (3 + 4) + (3 + 1) + 1
-    read = structs.CompactionInfoStruct()
-    read.read(TBinaryProtocol(TMemoryBuffer(buffer.getvalue())))
+    read = structs.CompactionInfoStruct.read(TBinaryProtocol(TMemoryBuffer(buffer.getvalue())))
     assert vars(read) == vars(written)
 
 
