@@ -19,7 +19,7 @@ from airflow_provider_acid.exceptions import CorruptFileError
 from airflow_provider_acid.spark_jobs.held_texts import MAX_HELD_BYTES, HeldTexts
 from airflow_provider_acid.spark_jobs.orc_schema import TIMESTAMPS, Kind, OrcType
 from airflow_provider_acid.spark_jobs.sealed_output import SealedOutput, StripeKeys
-from airflow_provider_acid.spark_jobs.source_files import KEY_FIELDS, SourceReader
+from airflow_provider_acid.spark_jobs.source_files import KEY_FIELDS, SourceReader, damage_named
 
 _BATCH_ROWS = 1024
 
@@ -147,10 +147,11 @@ class ArrowRows(ArrowFile):
         if rows.null_count:
             raise CorruptFileError(source.name, "holds an insert without a row", "restore the file from a backup")
         columns = [rows.field(number) for number in range(rows.type.num_fields)]
-        brought = [
-            column if column.type == kind else column.cast(kind)
-            for column, kind in zip(columns, self.types, strict=False)
-        ]
+        with damage_named(source.name):
+            brought = [
+                column if column.type == kind else column.cast(kind)
+                for column, kind in zip(columns, self.types, strict=False)
+            ]
         for kind in self.types[len(columns) :]:
             missing: Any = kind
             brought.append(pa.nulls(len(rows), missing))

@@ -132,6 +132,7 @@ class ExactRows:
 
     def _rows_of(self, source: SourceReader, stripe: int) -> Iterator[tuple[Any, ...]]:
         convert = self._convert
+        source.check_stripe(stripe)
         with damage_named(source.name):
             for *key, row in source.events(stripe, self._reader.read_stripe(stripe)):
                 if row is None:

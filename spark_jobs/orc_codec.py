@@ -7,15 +7,36 @@ chunk is stored as it is. (Apache ORC specification, "Compression".)
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 from enum import IntEnum
+from typing import TypeVar
 
 import pyarrow as pa
 
+_Bytes = TypeVar("_Bytes", bytes, bytearray)
+
 _HEADER_BYTES = 3
+
+MIN_BLOCK_BYTES = 1024
+"""Least bytes of a block: in smaller ones a large section would take minutes, and no writer uses them by itself."""
+
+MAX_BLOCK_BYTES = (1 << 23) - 1
+"""Most bytes of a block: a chunk's header has 23 bits for a length, and ORC's writers refuse more (``OutStream``)."""
+
+MAX_SECTION_BYTES = 64 << 20
+"""Most plain bytes of a section that is held whole: a footer, stripe statistics, a stripe's footer, a row index."""
+
+_MAX_CHUNKS = MAX_SECTION_BYTES // MIN_BLOCK_BYTES
+
+_MAX_SNAPPY_LENGTH_BYTES = 5
 
 
 class CodecError(ValueError):
     """A section that cannot be decompressed; the caller knows the file's name and says it."""
+
+
+class UnknownCompressionError(CodecError):
+    """A compression that this release does not read; the file may be whole."""
 
 
 class CompressionKind(IntEnum):
@@ -29,15 +50,35 @@ class CompressionKind(IntEnum):
     ZSTD = 5
 
 
+def compression_of(number: int, block_bytes: int) -> CompressionKind:
+    """The compression that a postscript names.
+
+    :param block_bytes: the postscript's compression block size.
+    :raises CodecError: it is not supported, or the size of its blocks is none.
+    """
+    if number not in _READ:
+        named = {kind.value: kind.name.lower() for kind in CompressionKind}.get(number, f"number {number}")
+        raise UnknownCompressionError(f"its compression {named} is not supported")
+    kind = CompressionKind(number)
+    # Java's writer names no size where it does not compress.
+    least = 0 if kind is CompressionKind.NONE else MIN_BLOCK_BYTES
+    if not least <= block_bytes <= MAX_BLOCK_BYTES:
+        raise CodecError(f"its blocks have {block_bytes} bytes, not {least} to {MAX_BLOCK_BYTES}")
+    return kind
+
+
 def decompress(section: bytes, kind: CompressionKind, block_bytes: int) -> bytes:
     """The plain bytes of a section.
 
+    Nothing is decompressed further than a block, or the section's :data:`MAX_SECTION_BYTES`, may reach.
+
     :param block_bytes: the file's compression block size, the most a chunk may hold.
-    :raises CodecError: the section is damaged, or its compression kind is not supported.
+    :raises CodecError: the section is damaged or too large, or its compression kind is not supported.
     """
+    compression_of(kind, block_bytes)
     if kind is CompressionKind.NONE:
-        return section
-    plain, position = bytearray(), 0
+        return _within_limit(section)
+    plain, position, chunks = bytearray(), 0, 0
     while position < len(section):
         header = int.from_bytes(section[position : position + _HEADER_BYTES], "little")
         length, stored = header >> 1, header & 1
@@ -45,9 +86,21 @@ def decompress(section: bytes, kind: CompressionKind, block_bytes: int) -> bytes
         chunk = section[position : position + length]
         if len(chunk) != length:
             raise CodecError(f"a chunk of {length} bytes ends after {len(chunk)}")
-        plain += chunk if stored else _decompress_chunk(chunk, kind, block_bytes)
-        position += length
+        found = chunk if stored else _decompress_chunk(chunk, kind, block_bytes)
+        if len(found) > block_bytes:
+            raise CodecError(f"a chunk holds more than the block size of {block_bytes} bytes")
+        plain += found
+        position, chunks = position + length, chunks + 1
+        _within_limit(plain)
+        if chunks > _MAX_CHUNKS:
+            raise CodecError(f"a section has more than {_MAX_CHUNKS} chunks")
     return bytes(plain)
+
+
+def _within_limit(plain: _Bytes) -> _Bytes:
+    if len(plain) > MAX_SECTION_BYTES:
+        raise CodecError(f"a section of its tail has more than {MAX_SECTION_BYTES} bytes")
+    return plain
 
 
 def compress(plain: bytes, kind: CompressionKind, block_bytes: int) -> bytes:
@@ -77,30 +130,34 @@ def _compress_chunk(block: bytes, kind: CompressionKind) -> bytes:
 
 
 def _decompress_chunk(chunk: bytes, kind: CompressionKind, block_bytes: int) -> bytes:
+    """The chunk's bytes, or so many that they are more than a block."""
     try:
-        if kind is CompressionKind.ZLIB:
-            return zlib.decompress(chunk, wbits=-zlib.MAX_WBITS)
-        if kind is CompressionKind.SNAPPY:
-            return bytes(pa.Codec("snappy").decompress(chunk, _snappy_length(chunk, block_bytes), asbytes=True))
-        if kind is CompressionKind.ZSTD:
-            return bytes(pa.CompressedInputStream(pa.BufferReader(chunk), "zstd").read())
-        if kind is CompressionKind.LZ4:
-            return _lz4(chunk, block_bytes)
+        return _READ[kind](chunk, block_bytes)
     except (zlib.error, pa.ArrowException, OSError, IndexError) as error:
         raise CodecError(f"a {kind.name.lower()} chunk is damaged ({error})") from error
-    raise CodecError(f"its compression {kind.name.lower()} is not supported")
 
 
-def _snappy_length(chunk: bytes, block_bytes: int) -> int:
-    length, shift = 0, 0
-    for byte in chunk:
-        length |= (byte & 0x7F) << shift
+def _zlib(chunk: bytes, block_bytes: int) -> bytes:
+    inflate = zlib.decompressobj(wbits=-zlib.MAX_WBITS)
+    plain = inflate.decompress(chunk, block_bytes + 1)
+    if not inflate.eof and len(plain) <= block_bytes:
+        raise CodecError("a zlib chunk is damaged (it has no end)")
+    return plain
+
+
+def _zstd(chunk: bytes, block_bytes: int) -> bytes:
+    return bytes(pa.CompressedInputStream(pa.BufferReader(chunk), "zstd").read(block_bytes + 1))
+
+
+def _snappy(chunk: bytes, block_bytes: int) -> bytes:
+    length = 0
+    for place, byte in enumerate(chunk[:_MAX_SNAPPY_LENGTH_BYTES]):
+        length |= (byte & 0x7F) << 7 * place
         if byte < 0x80:
             break
-        shift += 7
     if length > block_bytes:
         raise CodecError(f"a snappy chunk announces {length} bytes, the block size is {block_bytes}")
-    return length
+    return bytes(pa.Codec("snappy").decompress(chunk, length, asbytes=True))
 
 
 def _lz4(chunk: bytes, block_bytes: int) -> bytes:
@@ -109,25 +166,36 @@ def _lz4(chunk: bytes, block_bytes: int) -> bytes:
     while True:
         token = chunk[position]
         literals, position = _lz4_length(chunk, position + 1, token >> 4)
+        if position + literals > len(chunk):
+            raise CodecError("an lz4 chunk is damaged (its literals end too early)")
         plain += chunk[position : position + literals]
         position += literals
         if position >= len(chunk):
             return bytes(plain)
         distance = int.from_bytes(chunk[position : position + 2], "little")
         match, position = _lz4_length(chunk, position + 2, token & 15)
-        if not 0 < distance <= len(plain) or len(plain) > block_bytes:
+        length = match + 4
+        if not 0 < distance <= len(plain) or len(plain) + length > block_bytes:
             raise CodecError("an lz4 chunk refers outside itself")
-        for _ in range(match + 4):
-            plain.append(plain[-distance])
+        repeated = plain[-distance:] * (length // distance + 1) if length > distance else plain[-distance:]
+        plain += repeated[:length]
 
 
 def _lz4_length(chunk: bytes, position: int, nibble: int) -> tuple[int, int]:
     length = nibble
     if nibble == 15:
-        while True:
-            byte = chunk[position]
-            position += 1
-            length += byte
-            if byte != 255:
-                break
+        end = position
+        while chunk[end] == 255:
+            end += 1
+        length += 255 * (end - position) + chunk[end]
+        position = end + 1
     return length, position
+
+
+_READ: dict[int, Callable[[bytes, int], bytes]] = {
+    CompressionKind.NONE: lambda chunk, block_bytes: chunk,
+    CompressionKind.ZLIB: _zlib,
+    CompressionKind.SNAPPY: _snappy,
+    CompressionKind.LZ4: _lz4,
+    CompressionKind.ZSTD: _zstd,
+}

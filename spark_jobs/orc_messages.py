@@ -114,6 +114,17 @@ _MESSAGES: dict[str, tuple[tuple[str, int, str, str], ...]] = {
         ("columns", 2, "bytes", "*"),
         ("writerTimezone", 3, "string", ""),
     ),
+    "ColumnEncoding": (("kind", 1, "uint32", ""), ("dictionarySize", 2, "uint32", "")),
+    # The same with the entries unread, to count them first.
+    "FooterParts": (
+        ("stripes", 3, "bytes", "*"),
+        ("types", 4, "bytes", "*"),
+        ("metadata", 5, "bytes", "*"),
+        ("statistics", 7, "bytes", "*"),
+    ),
+    "StripeStatisticsParts": (("colStats", 1, "bytes", "*"),),
+    "MetadataParts": (("stripeStats", 1, "bytes", "*"),),
+    "StripeFooterParts": (("streams", 1, "bytes", "*"),),
     "RowIndexEntry": (("positions", 1, "uint64", "packed"), ("statistics", 2, "ColumnStatistics", "")),
     "RowIndex": (("entry", 1, "RowIndexEntry", "*"),),
 }

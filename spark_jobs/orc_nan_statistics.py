@@ -27,9 +27,10 @@ from airflow_provider_acid.exceptions import ConfigurationError, StorageError, V
 from airflow_provider_acid.filesystem import ObjectStorage, Storage, join
 from airflow_provider_acid.spark_jobs.file_copy import CHUNK_BYTES
 from airflow_provider_acid.spark_jobs.merged import next_attempt_path
+from airflow_provider_acid.spark_jobs.orc_bounds import MAGIC
 from airflow_provider_acid.spark_jobs.orc_codec import CodecError
 from airflow_provider_acid.spark_jobs.orc_sections import Sections, stripe_bytes
-from airflow_provider_acid.spark_jobs.orc_tail import MAGIC, read_tail_section
+from airflow_provider_acid.spark_jobs.orc_tail import read_tail_section
 from airflow_provider_acid.spark_jobs.verify import REPORT
 
 _ROW_INDEX = 6

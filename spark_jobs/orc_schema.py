@@ -36,6 +36,12 @@ class Kind(IntEnum):
     TIMESTAMP_INSTANT = 18
 
 
+MAX_NESTING = 100
+"""Most types inside each other; Hive and ORC's libraries follow them by recursion."""
+
+_NO_CHILDREN = range(1)
+_CHILDREN = {Kind.LIST: range(1, 2), Kind.MAP: range(2, 3), Kind.STRUCT: range(1 << 32), Kind.UNION: range(1 << 32)}
+
 INTEGERS = (Kind.TINYINT, Kind.SMALLINT, Kind.INT, Kind.BIGINT)
 TIMESTAMPS = (Kind.TIMESTAMP, Kind.TIMESTAMP_INSTANT)
 
@@ -183,24 +189,31 @@ def _parse_nested(kind: Kind, rest: list[str]) -> tuple[OrcType, list[str]]:
 def from_footer(types: Sequence[Any]) -> OrcType:
     """The root type of a footer's list of types.
 
-    :raises ValueError: the list does not form a tree, or holds a kind this release does not know.
+    :raises ValueError: the list does not form a tree, is nested too deep, or holds a kind this release does not know.
     """
 
-    def build(index: int) -> tuple[OrcType, int]:
+    def build(index: int, level: int) -> tuple[OrcType, int]:
+        if level > MAX_NESTING:
+            raise ValueError(f"its types are nested deeper than {MAX_NESTING}")
         node, children, following = types[index], [], index + 1
         for subtype in node.subtypes:
-            if subtype != following:
+            # Each column id once and in its order: no loop, no type in two places.
+            if subtype != following or subtype >= len(types):
                 raise ValueError("its list of types is not in column order")
-            child, following = build(subtype)
+            child, following = build(subtype, level + 1)
             children.append(child)
         kind = Kind(node.kind)
+        if len(children) not in _CHILDREN.get(kind, _NO_CHILDREN):
+            raise ValueError(f"a {kind.name.lower()} among its types has {len(children)} types below it")
+        if len(node.fieldNames) != (len(children) if kind is Kind.STRUCT else 0):
+            raise ValueError(f"a {kind.name.lower()} among its types has {len(node.fieldNames)} names of fields")
         values = {"length": node.maximumLength, "precision": node.precision, "scale": node.scale}
         parameters = {name: values[name] for name in _PARAMETERS.get(kind, ())}
         return OrcType(kind, tuple(children), tuple(node.fieldNames), parameters), following
 
     if not types:
         raise ValueError("it has no list of types")
-    root, end = build(0)
+    root, end = build(0, 1)
     if end != len(types):
         raise ValueError("its list of types has loose ends")
     return root

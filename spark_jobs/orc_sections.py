@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from airflow_provider_acid.spark_jobs.orc_codec import CompressionKind, compress, decompress
+from airflow_provider_acid.spark_jobs.orc_bounds import footer_of, metadata_of
+from airflow_provider_acid.spark_jobs.orc_codec import CompressionKind, compress, compression_of, decompress
 from airflow_provider_acid.spark_jobs.orc_messages import message_class
 
 
@@ -26,14 +27,20 @@ class Sections:
         """Decode a file's tail.
 
         :param end: the last bytes of the file, at least its whole tail.
-        :raises CodecError: a section is damaged, or its compression is not supported.
+        :raises CodecError: a section is damaged or too large, or its compression is not supported.
         :raises DecodeError: a section is no message.
+        :raises ValueError: a section holds more than a file may; see :mod:`~.orc_bounds`.
         """
         postscript: Any = message_class("PostScript").FromString(end[-1 - end[-1] : -1])
         footer_start = len(end) - 1 - end[-1] - postscript.footerLength
-        footer = _unpack(postscript, "Footer", end[footer_start : footer_start + postscript.footerLength])
-        metadata = _unpack(postscript, "Metadata", end[footer_start - postscript.metadataLength : footer_start])
-        return cls(postscript, footer, metadata)
+        footer = _plain(postscript, end[footer_start : footer_start + postscript.footerLength])
+        metadata = _plain(postscript, end[footer_start - postscript.metadataLength : footer_start])
+        return cls(postscript, footer_of(footer), metadata_of(metadata))
+
+    @property
+    def compression(self) -> CompressionKind:
+        """Of all sections."""
+        return CompressionKind(self.postscript.compression)
 
     def unpack(self, message: str, section: bytes) -> Any:
         """A section of the file's stripes as a message.
@@ -42,12 +49,11 @@ class Sections:
         :raises CodecError: the section is damaged.
         :raises DecodeError: it is no message.
         """
-        return _unpack(self.postscript, message, section)
+        return message_class(message).FromString(_plain(self.postscript, section))
 
     def pack(self, message: Any) -> bytes:
         """A message as a section of this file."""
-        kind, block_bytes = CompressionKind(self.postscript.compression), self.postscript.compressionBlockSize
-        return compress(message.SerializeToString(), kind, block_bytes)
+        return compress(message.SerializeToString(), self.compression, self.postscript.compressionBlockSize)
 
     def packed(self) -> bytes:
         """The bytes of the tail; the postscript's lengths are found anew."""
@@ -59,9 +65,9 @@ class Sections:
         return b"".join((metadata, footer, end, bytes([len(end)])))
 
 
-def _unpack(postscript: Any, message: str, section: bytes) -> Any:
-    plain = decompress(section, CompressionKind(postscript.compression), postscript.compressionBlockSize)
-    return message_class(message).FromString(plain)
+def _plain(postscript: Any, section: bytes) -> bytes:
+    block_bytes = postscript.compressionBlockSize
+    return decompress(section, compression_of(postscript.compression, block_bytes), block_bytes)
 
 
 def stripe_bytes(stripe: Any) -> int:

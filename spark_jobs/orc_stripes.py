@@ -18,15 +18,18 @@ from google.protobuf.message import DecodeError, Message
 
 from airflow_provider_acid.exceptions import CorruptFileError, VerificationError
 from airflow_provider_acid.spark_jobs.file_copy import CHUNK_BYTES, changed_source, digest_of
-from airflow_provider_acid.spark_jobs.orc_codec import CodecError
+from airflow_provider_acid.spark_jobs.orc_bounds import MAGIC, check_layout
 from airflow_provider_acid.spark_jobs.orc_messages import message_class
-from airflow_provider_acid.spark_jobs.orc_schema import TIMESTAMPS
+from airflow_provider_acid.spark_jobs.orc_schema import TIMESTAMPS, from_footer
 from airflow_provider_acid.spark_jobs.orc_sections import Sections, stripe_bytes
 from airflow_provider_acid.spark_jobs.orc_stripes_statistics import merge_statistics
-from airflow_provider_acid.spark_jobs.orc_tail import MAGIC, read_tail_section
+from airflow_provider_acid.spark_jobs.orc_tail import read_tail_section, tail_errors_named
+from airflow_provider_acid.spark_jobs.stripe_footers import zone_of
 
-MAX_STATISTICS_BYTES = 64 << 20
-"""Plain bytes of stripe statistics in one file; readers hold them in memory before they read a row."""
+MAX_STATISTICS_BYTES = 12 << 20
+"""Plain bytes of stripe statistics in one file that is put together; readers hold them in memory before they read a
+row. No statistics have fewer than 6 bytes, so that they are not more than :data:`~.orc_bounds.MAX_STATISTICS`.
+"""
 
 _REMEDY = "restore the file from a backup or ask its writer; nothing was changed"
 _REPORT = "report this with the version of protobuf; nothing was published"
@@ -86,16 +89,16 @@ def look_at(name: str, open_file: OpenFile, ignored_metadata: frozenset[str] = f
 
     :param ignored_metadata: names of user metadata that may differ, because the caller writes them anew.
     :raises CorruptFileError: the file is not ORC, or its tail is damaged.
+    :raises UnsupportedTableError: it is compressed in a way that this release does not read.
     """
     with open_file() as file:
         size = file.seek(0, 2)
-        try:
+        with tail_errors_named(name):
             end = read_tail_section(file, size)
             sections = Sections.of(end)
-            _check_layout(sections.footer, size - len(end))
+            check_layout(sections.footer, size - len(end))
+            from_footer(sections.footer.types)
             zones = _time_zones(file, sections)
-        except (CodecError, DecodeError, ValueError) as error:
-            raise CorruptFileError(name, f"is not a complete ORC file ({error})", _REMEDY) from error
     shape = _shape(sections, zones, ignored_metadata)
     statistics = tuple(sections.metadata.stripeStats)
     return StripeSource(
@@ -170,8 +173,8 @@ def verify_stripes(name: str, file: BinaryIO, copy: StripeCopy) -> None:
     try:
         end = read_tail_section(file, size)
         footer = Sections.of(end).footer
-        _check_layout(footer, size - len(end))
-    except (CodecError, DecodeError, ValueError) as error:
+        check_layout(footer, size - len(end))
+    except (DecodeError, ValueError) as error:
         raise VerificationError(name, f"cannot be read back ({error})", _REPORT) from error
     if (size, hashlib.sha256(end).digest()) != (copy.size_bytes, copy.tail_digest):
         raise VerificationError(name, "has not the tail that was written", _REPORT)
@@ -182,14 +185,6 @@ def verify_stripes(name: str, file: BinaryIO, copy: StripeCopy) -> None:
         raise VerificationError(name, f"its stripes {differing} are not the sources' bytes", _REPORT)
 
 
-def _check_layout(footer: Any, data_end: int) -> None:
-    if any(stripe.offset + stripe_bytes(stripe) > data_end for stripe in footer.stripes):
-        raise ValueError("a stripe reaches behind the end of the data")
-    rows = sum(stripe.numberOfRows for stripe in footer.stripes)
-    if rows != footer.numberOfRows:
-        raise ValueError(f"its stripes have {rows} rows, its footer says {footer.numberOfRows}")
-
-
 def _time_zones(file: BinaryIO, sections: Sections) -> tuple[str, ...]:
     """The zones in which the stripes count timestamps; none where there are no timestamps."""
     if not any(node.kind in TIMESTAMPS for node in sections.footer.types) or sections.footer.encryption:
@@ -197,7 +192,7 @@ def _time_zones(file: BinaryIO, sections: Sections) -> tuple[str, ...]:
     zones = set()
     for stripe in sections.footer.stripes:
         file.seek(stripe.offset + stripe.indexLength + stripe.dataLength)
-        zones.add(sections.unpack("StripeFooter", file.read(stripe.footerLength)).writerTimezone)
+        zones.add(zone_of(sections.unpack("StripeFooter", file.read(stripe.footerLength))))
     return tuple(sorted(zones))
 
 

@@ -154,9 +154,10 @@ def _decimals(parts: Sequence[Any], node: Any) -> Message | None:
     return merged
 
 
-def _decimal(text: str) -> Decimal:
-    value = _EXACT.create_decimal(text)
-    if not value.is_finite():
+def _decimal(text: str | bytes) -> Decimal:
+    # Protobuf gives bytes for a text that is no UTF-8; the zeros that an exponent stands for are written out below.
+    value = _EXACT.create_decimal(text) if isinstance(text, str) else None
+    if value is None or not value.is_finite() or abs(value.adjusted()) > _EXACT.prec:
         raise InvalidOperation
     return value
 

@@ -7,18 +7,19 @@ the stripes and their statistics byte by byte. (Apache ORC specification, "File 
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from google.protobuf.message import DecodeError
 
-from airflow_provider_acid.exceptions import CorruptFileError
-from airflow_provider_acid.spark_jobs.orc_codec import CodecError, CompressionKind, compress, decompress
+from airflow_provider_acid.exceptions import CorruptFileError, UnsupportedTableError
+from airflow_provider_acid.spark_jobs.orc_bounds import MAGIC, MAX_TAIL_BYTES, check_layout
+from airflow_provider_acid.spark_jobs.orc_codec import CompressionKind, UnknownCompressionError, compress
 from airflow_provider_acid.spark_jobs.orc_messages import message_class
 from airflow_provider_acid.spark_jobs.orc_schema import OrcType, from_footer, to_footer
-
-MAGIC = b"ORC"
+from airflow_provider_acid.spark_jobs.orc_sections import Sections
 
 KEY_INDEX = "hive.acid.key.index"
 STATS = "hive.acid.stats"
@@ -65,6 +66,7 @@ class OrcTail:
 
     :param schema: the root type; its column ids are the positions in ``statistics``.
     :param calendar: footer field 11: 0 unknown (Hive 3 writes a hybrid calendar), 1 Julian-Gregorian, 2 proleptic.
+    :param columns: how many column ids there are.
     :param tail_bytes: bytes from the end of the stripe data to the end of the file.
     :param statistics: per column id.
     """
@@ -75,6 +77,7 @@ class OrcTail:
     row_index_stride: int
     stripes: tuple[Stripe, ...]
     schema: OrcType
+    columns: int
     user_metadata: Mapping[str, bytes]
     statistics: tuple[ColumnRange, ...]
     stripe_statistics: int
@@ -87,29 +90,26 @@ def read_tail(file: BinaryIO, name: str) -> OrcTail:
 
     :param name: how errors call the file.
     :raises CorruptFileError: the file is not ORC, or damaged, or truncated.
+    :raises UnsupportedTableError: it is compressed in a way that this release does not read.
     """
     size = file.seek(0, io.SEEK_END)
-    try:
+    with tail_errors_named(name):
         return _decode(read_tail_section(file, size), size)
-    except (CodecError, DecodeError, ValueError) as error:
-        raise CorruptFileError(name, f"is not a complete ORC file ({error})", _REMEDY) from error
 
 
-def read_writer_time_zones(file: BinaryIO, tail: OrcTail, name: str) -> frozenset[str]:
-    """The time zones in which the file's stripes count their timestamps; ``''`` where a stripe names none.
+@contextmanager
+def tail_errors_named(name: str, reason: str = "is not a complete ORC file") -> Iterator[None]:
+    """Turn what is wrong with a tail, or a section of it, into an error that names the file.
 
-    :raises CorruptFileError: a stripe footer cannot be read.
+    :raises CorruptFileError: in its place.
+    :raises UnsupportedTableError: in its place, where the file may be whole.
     """
-    zones = set()
-    for stripe in tail.stripes:
-        file.seek(stripe.offset + stripe.index_bytes + stripe.data_bytes)
-        try:
-            plain = decompress(file.read(stripe.footer_bytes), tail.compression, tail.compression_block_bytes)
-            footer: Any = message_class("StripeFooter").FromString(plain)
-        except (CodecError, DecodeError, ValueError) as error:
-            raise CorruptFileError(name, f"has a damaged stripe footer ({error})", _REMEDY) from error
-        zones.add(footer.writerTimezone)
-    return frozenset(zones)
+    try:
+        yield
+    except UnknownCompressionError as error:
+        raise UnsupportedTableError(name, str(error), "compact this partition with Hive") from error
+    except (DecodeError, ValueError) as error:
+        raise CorruptFileError(name, f"{reason} ({error})", _REMEDY) from error
 
 
 def reseal(end: bytes, schema: OrcType, user_metadata: Mapping[str, bytes], calendar: int) -> bytes:
@@ -119,8 +119,10 @@ def reseal(end: bytes, schema: OrcType, user_metadata: Mapping[str, bytes], cale
     :param schema: the types as Hive declares them; the column encodings must be those that are in the file.
     :returns: ``end`` with its new tail.
     """
-    postscript, metadata, footer, kind = _sections(end)
-    start = len(end) - len(metadata) - postscript.footerLength - end[-1] - 1
+    sections = Sections.of(end)
+    postscript, footer = sections.postscript, sections.footer
+    start = len(end) - tail_bytes(end)
+    metadata = end[start : start + postscript.metadataLength]
     del footer.types[:]
     declare_types(footer, schema)
     del footer.metadata[:]
@@ -128,7 +130,7 @@ def reseal(end: bytes, schema: OrcType, user_metadata: Mapping[str, bytes], cale
         footer.metadata.add(name=name, value=value)
     if calendar:
         footer.calendar = calendar
-    packed = compress(footer.SerializeToString(), kind, postscript.compressionBlockSize)
+    packed = compress(footer.SerializeToString(), sections.compression, postscript.compressionBlockSize)
     postscript.footerLength = len(packed)
     last = postscript.SerializeToString()
     return b"".join((end[:start], metadata, packed, last, bytes([len(last)])))
@@ -136,7 +138,7 @@ def reseal(end: bytes, schema: OrcType, user_metadata: Mapping[str, bytes], cale
 
 def stripe_rows(end: bytes) -> tuple[int, ...]:
     """Rows of every stripe, from the last bytes of a file just written."""
-    return tuple(stripe.numberOfRows for stripe in _sections(end)[2].stripes)
+    return tuple(stripe.numberOfRows for stripe in Sections.of(end).footer.stripes)
 
 
 def tail_bytes(end: bytes) -> int:
@@ -162,20 +164,11 @@ def _postscript(end: bytes) -> Any:
     return message_class("PostScript").FromString(end[-1 - end[-1] : -1])
 
 
-def _sections(end: bytes) -> tuple[Any, bytes, Any, CompressionKind]:
-    postscript = _postscript(end)
-    kind = CompressionKind(postscript.compression)
-    footer_start = len(end) - 1 - end[-1] - postscript.footerLength
-    packed = end[footer_start : footer_start + postscript.footerLength]
-    footer: Any = message_class("Footer").FromString(decompress(packed, kind, postscript.compressionBlockSize))
-    return postscript, end[footer_start - postscript.metadataLength : footer_start], footer, kind
-
-
 def read_tail_section(file: BinaryIO, size: int) -> bytes:
     """The bytes of a file's whole tail.
 
     :param size: of the file.
-    :raises ValueError: the file is not ORC, or truncated.
+    :raises ValueError: the file is not ORC, or truncated, or its tail is longer than any may be.
     :raises DecodeError: its postscript is damaged.
     """
     if size < len(MAGIC) + 2:
@@ -189,6 +182,8 @@ def read_tail_section(file: BinaryIO, size: int) -> bytes:
     wanted = tail_bytes(end)
     if wanted > size:
         raise ValueError(f"its tail should have {wanted} bytes, the file has {size}")
+    if wanted > MAX_TAIL_BYTES:
+        raise ValueError(f"its tail has {wanted} bytes, {MAX_TAIL_BYTES} at most are read")
     return end[-wanted:] if wanted <= len(end) else _last(file, size, wanted)
 
 
@@ -201,37 +196,29 @@ def _last(file: BinaryIO, size: int, length: int) -> bytes:
 
 
 def _decode(end: bytes, size: int) -> OrcTail:
-    postscript, metadata, footer, kind = _sections(end)
+    sections = Sections.of(end)
+    footer = sections.footer
     if footer.encryption:
         raise ValueError("it has encrypted columns")
+    check_layout(footer, size - len(end))
     stripes = tuple(
         Stripe(stripe.offset, stripe.indexLength, stripe.dataLength, stripe.footerLength, stripe.numberOfRows)
         for stripe in footer.stripes
     )
-    _check_layout(stripes, footer.numberOfRows, size - len(end))
-    plain = decompress(metadata, kind, postscript.compressionBlockSize)
-    statistics: Any = message_class("Metadata").FromString(plain)
     return OrcTail(
-        compression=kind,
-        compression_block_bytes=postscript.compressionBlockSize,
+        compression=sections.compression,
+        compression_block_bytes=sections.postscript.compressionBlockSize,
         rows=footer.numberOfRows,
         row_index_stride=footer.rowIndexStride,
         stripes=stripes,
         schema=from_footer(footer.types),
+        columns=len(footer.types),
         user_metadata={item.name: item.value for item in footer.metadata},
         statistics=tuple(_column_range(column) for column in footer.statistics),
-        stripe_statistics=len(statistics.stripeStats),
+        stripe_statistics=len(sections.metadata.stripeStats),
         calendar=footer.calendar,
         tail_bytes=len(end),
     )
-
-
-def _check_layout(stripes: tuple[Stripe, ...], rows: int, data_end: int) -> None:
-    for stripe in stripes:
-        if stripe.offset + stripe.size_bytes > data_end:
-            raise ValueError("a stripe reaches behind the end of the data")
-    if sum(stripe.rows for stripe in stripes) != rows:
-        raise ValueError(f"its stripes have {sum(stripe.rows for stripe in stripes)} rows, its footer says {rows}")
 
 
 def _column_range(column: Any) -> ColumnRange:

@@ -77,6 +77,7 @@ class RowsCheck:
         if self._zone is None:
             return self._check_keys(reader, stripe, None)
         keys = self._check_keys(reader, stripe)
+        reader.check_stripe(stripe)
         with damage_named(reader.name):
             found = sum(1 for _ in exact_reader(reader, zoneinfo.ZoneInfo(self._zone)).read_stripe(stripe))
         rows = reader.tail.stripes[stripe].rows

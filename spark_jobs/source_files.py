@@ -11,10 +11,10 @@ from typing import Any, BinaryIO, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.orc as orc
-import pyorc
 
+from airflow_provider_acid.acid.names import BaseName, DeltaName, parse_directory_name
 from airflow_provider_acid.acid.plan import SourceFile, SyntheticIds
-from airflow_provider_acid.exceptions import CorruptFileError, UnsupportedTableError
+from airflow_provider_acid.exceptions import AcidError, CorruptFileError, UnsupportedTableError
 from airflow_provider_acid.filesystem import Storage, join
 from airflow_provider_acid.spark_jobs.acid_keys import DAMAGED, INSERT
 from airflow_provider_acid.spark_jobs.file_copy import check_size
@@ -31,11 +31,16 @@ from airflow_provider_acid.spark_jobs.orc_tail import (
     OrcTail,
     read_tail,
     read_tail_section,
-    read_writer_time_zones,
 )
 from airflow_provider_acid.spark_jobs.stripe_batches import decoded_bytes, number_bytes, rows_of_a_batch, stripe_batches
+from airflow_provider_acid.spark_jobs.stripe_footers import stripe_footer, zone_of
+
+_REASON_CHARACTERS = 1000
 
 KEY_FIELDS = list(ACID_COLUMNS[:5])
+
+WRITE_ID_COLUMN = 4
+"""``currentTransaction`` among :data:`ACID_COLUMNS`."""
 
 
 @contextmanager
@@ -46,9 +51,12 @@ def damage_named(name: str) -> Iterator[None]:
     """
     try:
         yield
-    # pyorc raises a RuntimeError for what ORC's C++ reader throws.
-    except (pa.ArrowException, OSError, pyorc.ParseError, RuntimeError, UnicodeDecodeError) as error:
-        raise CorruptFileError(name, f"cannot be read exactly ({error})", DAMAGED) from error
+    except AcidError:
+        raise
+    # They raise errors of a dozen classes: pyorc a RuntimeError for what ORC's C++ reader throws, Arrow a MemoryError.
+    except Exception as error:
+        reason = str(error)[:_REASON_CHARACTERS] or type(error).__name__
+        raise CorruptFileError(name, f"cannot be read exactly ({reason})", DAMAGED) from error
 
 
 class SourceReader:
@@ -58,6 +66,7 @@ class SourceReader:
     :param open_again: opens the file that ``file`` is, or is the beginning of, to read it in another thread.
     :param ids: what its rows' ids are made of, where it has no ACID columns.
     :param first_row_id: row number of its first row, where it has no ACID columns.
+    :param write_ids: lowest and highest that its events may have, by its directory's name; None where none says so.
     """
 
     def __init__(
@@ -67,13 +76,16 @@ class SourceReader:
         open_again: Callable[[], BinaryIO],
         ids: SyntheticIds | None = None,
         first_row_id: int = 0,
+        write_ids: tuple[int, int] | None = None,
     ) -> None:
         self.name = name
         self.file = file
         self._open_again = open_again
         self.tail: OrcTail = read_tail(file, name)
         self._ids = ids
+        self._zones: dict[int, str] = {}
         self.first_row_id = first_row_id
+        self._write_ids = write_ids
         _check_columns(name, self.tail.schema, ids)
         with damage_named(name):
             self._arrow = orc.ORCFile(pa.PythonFile(cast(io.IOBase, file), mode="r"))
@@ -100,8 +112,21 @@ class SourceReader:
         return tuple(counts)
 
     def writer_time_zones(self) -> frozenset[str]:
-        """See :func:`~airflow_provider_acid.spark_jobs.orc_tail.read_writer_time_zones`."""
-        return read_writer_time_zones(self.file, self.tail, self.name)
+        """The time zones in which the file's stripes count their timestamps; ``''`` where a stripe names none.
+
+        :raises CorruptFileError: a stripe's footer cannot be read.
+        """
+        return frozenset(map(self.check_stripe, range(len(self.tail.stripes))))
+
+    def check_stripe(self, stripe: int) -> str:
+        """Check a stripe's footer, before any library reads it; the stripe's time zone.
+
+        :raises CorruptFileError: it is damaged, or says what cannot be true.
+        """
+        if stripe not in self._zones:
+            footer = stripe_footer(self.file, self.tail, self.tail.stripes[stripe], self.name)
+            self._zones[stripe] = zone_of(footer)
+        return self._zones[stripe]
 
     def ranges(self, kinds: Sequence[Kind]) -> Iterator[ColumnRange]:
         """The statistics of every column of these kinds that holds a value."""
@@ -121,10 +146,12 @@ class SourceReader:
         """A stripe's rows as Arrow in their order, with the columns of an ACID file; in one batch or several.
 
         :param fields: :data:`KEY_FIELDS`, or None for all columns.
-        :raises CorruptFileError: the stripe cannot be read, or has not the rows its footer says.
+        :raises CorruptFileError: the stripe cannot be read, has not the rows its footer says, or has events of write
+            ids that do not belong into its directory: such an event would be judged by another transaction's fate.
         """
         if self._ids is None:
             for batch in self._read(stripe, None if fields is None else len(fields)):
+                self._check_write_ids(batch)
                 yield pa.RecordBatch.from_arrays(batch.columns, names=list(fields or ACID_COLUMNS))
             return
         first = self._first_row_of(stripe)
@@ -140,6 +167,20 @@ class SourceReader:
             ids = _id_columns(self._ids, first, batch.num_rows)
             yield pa.RecordBatch.from_arrays([*ids, row], names=list(ACID_COLUMNS))
             first += batch.num_rows
+
+    def _check_write_ids(self, batch: pa.RecordBatch) -> None:
+        if self._write_ids is None or not batch.num_rows:
+            return
+        lowest, highest = self._write_ids
+        found: Any = pc.min_max(batch.column(WRITE_ID_COLUMN)).as_py()
+        first, last = found["min"], found["max"]
+        # NULL, which min_max passes over, is refused with the keys.
+        if first is not None and not lowest <= first <= last <= highest:
+            raise CorruptFileError(
+                self.name,
+                f"has events of the write ids {first} to {last}, its directory's name says {lowest} to {highest}",
+                DAMAGED,
+            )
 
     def events(self, stripe: int, rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
         """Rows of a stripe as pyorc reads them, in the form of an ACID file's."""
@@ -159,6 +200,7 @@ class SourceReader:
 
     def _read(self, stripe: int, numbers: int | None) -> Generator[pa.RecordBatch]:
         """The first columns, if those are numbers, or all."""
+        self.check_stripe(stripe)
         expected, found = self.tail.stripes[stripe].rows, 0
         size = decoded_bytes(self._sections, stripe) if numbers is None else number_bytes(expected, numbers)
         batch_rows = rows_of_a_batch(expected, size)
@@ -229,7 +271,19 @@ def open_source(storage: Storage, source: SourceFile, first_row_id: int = 0) -> 
         check_size(name, size, source.size_bytes)
         part = _committed(name, file, size, source.committed_bytes)
         again = partial(storage.open_input, source.path)
-        yield SourceReader(name, part, again, source.synthetic, first_row_id) if part else None
+        write_ids = _write_ids(source.path)
+        yield SourceReader(name, part, again, source.synthetic, first_row_id, write_ids) if part else None
+
+
+def _write_ids(path: str) -> tuple[int, int] | None:
+    """Lowest and highest write id of the directory that a file lies in; a base may hold rows of converted files (0)."""
+    directory = parse_directory_name(path.partition("/")[0])
+    match directory:
+        case BaseName():
+            return 0, max(directory.write_id, 0)
+        case DeltaName():
+            return directory.min_write_id, directory.max_write_id
+    return None
 
 
 def _committed(name: str, file: BinaryIO, size: int, committed_bytes: int | None) -> BinaryIO | None:

@@ -15,12 +15,13 @@ from airflow_provider_acid.acid.plan import OrcOptions
 from airflow_provider_acid.exceptions import CorruptFileError, VerificationError
 from airflow_provider_acid.spark_jobs.acid_keys import DAMAGED, Key
 from airflow_provider_acid.spark_jobs.file_copy import CHUNK_BYTES
+from airflow_provider_acid.spark_jobs.orc_bounds import MAGIC
 from airflow_provider_acid.spark_jobs.orc_codec import CompressionKind
 from airflow_provider_acid.spark_jobs.orc_messages import message_class
 from airflow_provider_acid.spark_jobs.orc_schema import OrcType
 from airflow_provider_acid.spark_jobs.orc_sections import Sections, stripe_bytes
 from airflow_provider_acid.spark_jobs.orc_stripes_statistics import merge_statistics
-from airflow_provider_acid.spark_jobs.orc_tail import MAGIC, declare_types
+from airflow_provider_acid.spark_jobs.orc_tail import declare_types
 from airflow_provider_acid.spark_jobs.orc_writers import OrcWriter, common_writer
 from airflow_provider_acid.spark_jobs.sealed_output import SealedOutput, acid_metadata, sealed_output
 from airflow_provider_acid.spark_jobs.source_files import SourceReader, damage_named

@@ -16,11 +16,12 @@ from google.protobuf.message import DecodeError, Message
 
 from airflow_provider_acid.acid.plan import OrcOptions
 from airflow_provider_acid.spark_jobs.file_copy import changed_source
+from airflow_provider_acid.spark_jobs.orc_bounds import MAGIC
 from airflow_provider_acid.spark_jobs.orc_codec import CodecError
 from airflow_provider_acid.spark_jobs.orc_nan_statistics import columns_with_nan
 from airflow_provider_acid.spark_jobs.orc_schema import Kind, OrcType
 from airflow_provider_acid.spark_jobs.orc_sections import Sections
-from airflow_provider_acid.spark_jobs.orc_tail import MAGIC, read_tail_section
+from airflow_provider_acid.spark_jobs.orc_tail import read_tail_section
 from airflow_provider_acid.spark_jobs.orc_writers import OrcWriter
 from airflow_provider_acid.spark_jobs.output_options import FILTERED_KINDS
 from airflow_provider_acid.spark_jobs.source_files import KEY_FIELDS, SourceReader

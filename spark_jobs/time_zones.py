@@ -38,7 +38,7 @@ def agrees_with_java(name: str, zone: str) -> bool:
     """
     try:
         info = zoneinfo.ZoneInfo(zone)
-    except (zoneinfo.ZoneInfoNotFoundError, ValueError) as error:
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError) as error:
         raise UnsupportedTableError(
             name, f"counts timestamps in the zone {zone}, which is not known here", "compact this partition with Hive"
         ) from error

@@ -7,12 +7,18 @@ from pathlib import Path
 
 import pytest
 
+from airflow_provider_acid.acid.plan import CompactionType
+from airflow_provider_acid.acid.sealing import RunKey
 from airflow_provider_acid.compaction.outcomes import OutcomeState
-from airflow_provider_acid.compaction.run_directory import RUNS_DIRECTORY
+from airflow_provider_acid.compaction.run_directory import RunDirectory
+from airflow_provider_acid.compaction.run_place import RunPlace, run_name
 from airflow_provider_acid.compaction.staging import staging_name
+from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.metastore.pools import new_token
-from tests.integration.compaction_site import AcidTable, Site
+from tests.harness.run_files import RunFiles
+from tests.integration.compaction_site import ON_BOTH_METASTORES, AcidTable, Site, due
 from tests.integration.played_batch import play
+from tests.unit.spark_jobs.acid_files import delete
 
 DEEP = b"[" * 200_000
 
@@ -62,15 +68,17 @@ def test_a_plan_that_a_dead_run_left_and_nobody_understands_is_told_once_and_lef
 ) -> None:
     """Seen: the batch ended with a UnicodeDecodeError; the table failed for ever."""
     table, other = inserts(site, "t"), inserts(site, "other")
-    run = table.folder() / RUNS_DIRECTORY / "old"
-    run.mkdir(parents=True)
-    (run / "0000.plan.json").write_bytes(content)
+    place = RunPlace.of(site.settings.storages, None, str(table.folder()))
+    name = run_name(site.client.database_uuid())
+    run = Path(RunDirectory(Storages(), place, RunKey.new(name), 1).location.removeprefix("file:"))
+    RunFiles(run).put_plan(0, content)
+    written = (run / "0000.plan.json").read_bytes()
     with caplog.at_level(logging.WARNING):
         found = play(site, [other.entity(), table.entity()], max_active=1)
     assert {outcome.state for outcome in found.values()} == {OutcomeState.COMPACTED}
-    told = [record.getMessage() for record in caplog.records if "old/0000.plan.json" in record.getMessage()]
+    told = [record.getMessage() for record in caplog.records if f"{name}/0000.plan.json" in record.getMessage()]
     assert [reason in message for message in told] == [True]
-    assert (run / "0000.plan.json").read_bytes() == content
+    assert (run / "0000.plan.json").read_bytes() == written
 
 
 def test_what_a_dead_attempt_left_and_nobody_understands_is_merged_anew(site: Site) -> None:
@@ -82,3 +90,23 @@ def test_what_a_dead_attempt_left_and_nobody_understands_is_merged_anew(site: Si
     assert play(site, [table.entity()])["t"].state is OutcomeState.COMPACTED
     assert not staging.exists()
     assert table.values() == [0, 1]
+
+
+@ON_BOTH_METASTORES
+@pytest.mark.parametrize("type", CompactionType)
+def test_an_event_of_a_write_id_outside_of_its_directory_refuses_its_partition(
+    site: Site, type: CompactionType
+) -> None:
+    """Seen: an aborted writer's delete with the write id 0 was applied, and a row that all readers see was gone."""
+    table = inserts(site, "t")
+    aborted, committed = table.writes(2)
+    aborted.abort()
+    committed.commit()
+    table.write_file(f"delete_delta_{aborted.id:07d}_{committed.id:07d}", [delete(1, 0, 0)])
+    before = table.fingerprint()
+    outcome = site.compact(due(table.entity(), type=type))
+    assert outcome.state is OutcomeState.FAILED
+    assert f"has events of the write ids 0 to 0, its directory's name says {aborted.id} to {committed.id}" in (
+        outcome.message
+    )
+    assert table.fingerprint() == before

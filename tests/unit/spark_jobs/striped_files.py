@@ -18,7 +18,7 @@ BASE, DELTA, STREAM, DELETES = (
     "base_0000005",
     "delta_0000006_0000006_0000",
     "delta_0000007_0000009",
-    "delete_delta_0000010_0000010_0000",
+    "delete_delta_0000010_0000011",
 )
 
 TYPES = ("bigint", "string", "double", "decimal(10,2)", "date", "timestamp", "boolean", "binary", "array<int>")

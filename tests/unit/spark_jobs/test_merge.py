@@ -17,7 +17,7 @@ from airflow_provider_acid.acid.plan import CopiedStripes, OrcOptions, SourceFil
 from airflow_provider_acid.exceptions import AcidError, CorruptFileError, StorageError, UnsupportedTableError
 from airflow_provider_acid.spark_jobs import exact_rows, merge_sources
 from airflow_provider_acid.spark_jobs.orc_tail import read_tail
-from tests.unit.spark_jobs.acid_files import STAGING, Partition, bucket_property, delete, insert
+from tests.unit.spark_jobs.acid_files import STAGING, Event, Partition, bucket_property, delete, insert
 
 SMALL_STRIPES: dict[str, Any] = {"stripe_size": 4096, "batch_size": 100}
 # The least number of rows that makes ORC's C++ writer end several stripes of the smallest size.
@@ -112,8 +112,8 @@ def test_a_delete_hits_only_the_statement_it_names(partition: Partition) -> None
 def test_row_ids_and_write_ids_of_any_size_are_told_apart(partition: Partition) -> None:
     write_ids, row_ids = [1, 10_000_001, 2**40], [0, 1, 2**31, 2**45]
     rows = [insert(write_id, row_id, 0) for write_id in write_ids for row_id in row_ids]
-    partition.write("delta_0000001_0000009", rows)
-    partition.write("delete_delta_0000010_0000010", [delete(10_000_001, 2**31, 2**41), delete(2**40, 0, 2**41)])
+    partition.write(f"delta_0000001_{2**40}", rows)
+    partition.write(f"delete_delta_{2**41}_{2**41}", [delete(10_000_001, 2**31, 2**41), delete(2**40, 0, 2**41)])
     merged = partition.merge(high_water_mark=2**42)
     assert keys(partition.read(merged)) == [
         key for key in keys(rows) if (key[0], key[2]) not in ((10_000_001, 2**31), (2**40, 0))
@@ -234,10 +234,50 @@ def test_a_file_that_breaks_a_rule_is_refused(
 ) -> None:
     monkeypatch.setattr(merge_sources, "is_exact", lambda source, target: way == "arrow")
     events, error, text = REFUSED[case]
-    partition.write("delta_0000001_0000001_0000", events)
+    partition.write("delta_0000001_0000002", events)
     with pytest.raises(error, match=f"bucket_00000: .*{text}"):
         partition.merge()
     assert partition.attempts() == []
+
+
+@pytest.mark.parametrize("way", ["arrow", "exact"])
+@pytest.mark.parametrize("copied", [CopiedStripes.ALWAYS, CopiedStripes.NEVER])
+@pytest.mark.parametrize(
+    ("directory", "events", "ids"),
+    [
+        ("base_0000003", [insert(1, 0, 1), insert(4, 0, 1)], "1 to 4, .* says 0 to 3"),
+        ("base_0000003", [insert(-1, 0, 1)], "-1 to -1, .* says 0 to 3"),
+        ("base_-9223372036854775808", [insert(0, 0, 1), insert(1, 0, 1)], "0 to 1, .* says 0 to 0"),
+        ("delta_0000002_0000003", [insert(1, 0, 1), insert(2, 0, 1)], "1 to 2, .* says 2 to 3"),
+        ("delta_0000002_0000003", [insert(2, 0, 1), insert(4, 0, 1)], "2 to 4, .* says 2 to 3"),
+        ("delete_delta_0000002_0000002_0000", [delete(1, 0, 0)], "0 to 0, .* says 2 to 2"),
+        ("delete_delta_0000002_0000002_0000", [delete(1, 0, 3)], "3 to 3, .* says 2 to 2"),
+    ],
+)
+def test_every_events_write_id_lies_in_its_directorys_range(
+    directory: str,
+    events: list[Event],
+    ids: str,
+    copied: CopiedStripes,
+    way: str,
+    partition: Partition,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An aborted delete delta whose event says write id 0 would count, and a visible row would be gone."""
+    monkeypatch.setattr(merge_sources, "is_exact", lambda source, target: way == "arrow")
+    partition.write(directory, events)
+    if directory.startswith("delete"):
+        partition.write("delta_0000001_0000001_0000", noise(1, 2))
+    with pytest.raises(CorruptFileError, match=f"{directory}/bucket_00000: has events of the write ids {ids}"):
+        partition.merge(high_water_mark=9, stripe_copy=copied)
+    assert partition.attempts() == []
+
+
+@pytest.mark.parametrize("directory", ["base_0000003", "base_-9223372036854775808"])
+def test_a_base_may_hold_rows_from_before_the_table_was_transactional(directory: str, partition: Partition) -> None:
+    rows = [insert(0, row_id, 1) for row_id in range(3)]
+    partition.write(directory, rows)
+    assert partition.read(partition.merge()) == rows
 
 
 def test_files_whose_keys_do_not_follow_each_other_are_refused(partition: Partition) -> None:

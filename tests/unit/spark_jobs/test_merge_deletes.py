@@ -33,9 +33,10 @@ def partition(tmp_path: Path) -> Partition:
 
 
 def deltas(partition: Partition, *files: list[Event]) -> None:
-    """A delete delta per list, of write ids from 2 on."""
+    """A delete delta per list, of write ids from 2 on, and of those that its events have."""
     for number, events in enumerate(files, start=2):
-        partition.write(f"delete_delta_{number:07d}_{number:07d}_0000", events)
+        deleters = [number, *(event[4] for event in events)]
+        partition.write(f"delete_delta_{min(deleters):07d}_{max(deleters):07d}_0000", events)
 
 
 def test_deletes_stay_events_with_both_write_ids_and_no_row(partition: Partition) -> None:
@@ -249,7 +250,7 @@ def test_the_calendar_is_carried(calendars: tuple[int, int], expected: int, tmp_
 
 
 REFUSED: dict[str, tuple[list[Event], type[Exception], str]] = {
-    "an insert among the deletes": ([insert(1, 0, 1)], CorruptFileError, "operation 0 among deletes"),
+    "an insert among the deletes": ([insert(2, 0, 1)], CorruptFileError, "operation 0 among deletes"),
     "an update of ACID version 1": ([(1, 1, bucket_property(), 0, 2, None)], UnsupportedTableError, "ACID version 1"),
     "a bucket property of Hive 2": ([(2, 1, 0, 0, 2, None)], UnsupportedTableError, "bucket property 0"),
     "a negative row id": ([delete(1, -1, 2)], CorruptFileError, "row ids from -1"),
@@ -262,6 +263,14 @@ def test_a_delete_file_that_breaks_a_rule_is_refused(partition: Partition, case:
     deltas(partition, events)
     with pytest.raises(error, match=f"bucket_00000: .*{text}"):
         partition.merge_deletes()
+    assert partition.attempts() == []
+
+
+@pytest.mark.parametrize("deleter", [0, 1, 4, 2**62])
+def test_every_events_write_id_lies_in_its_directorys_range(deleter: int, partition: Partition) -> None:
+    partition.write("delete_delta_0000002_0000003", [delete(0, 0, deleter)])
+    with pytest.raises(CorruptFileError, match=f"of the write ids {deleter} to {deleter}, .* says 2 to 3"):
+        partition.merge_deletes(high_water_mark=2**62)
     assert partition.attempts() == []
 
 

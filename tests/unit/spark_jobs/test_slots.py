@@ -12,6 +12,7 @@ from airflow_provider_acid.acid.plan import OrcOptions
 from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.spark_jobs import bucket_tasks, spark_tasks
 from airflow_provider_acid.spark_jobs.compact import EXIT_DONE, Driver
+from tests.harness.run_files import SECRET, RunFiles
 from tests.unit.spark_jobs.acid_files import Partition, delete, insert
 from tests.unit.spark_jobs.striped_files import write_in_stripes
 from tests.unit.spark_jobs.test_run_directory import SPARK, FakeSpark, FakeUdf, result, start
@@ -37,7 +38,7 @@ def test_a_bucket_is_cut_into_as_many_slices_as_spark_has_slots(
     write_in_stripes(made, "delta_0000001_0000001_0000", [insert(1, row_id, 0) for row_id in range(600)])
     made.write("delete_delta_0000002_0000002_0000", [delete(1, row_id, 2) for row_id in range(0, 600, 100)])
     plan = made.plan(orc=OrcOptions(slice_bytes=sum(source.size_bytes for source in made.rows[0]) // 3))
-    (run / "0000.plan.json").write_text(plan.to_json())
+    RunFiles(run).put_plan(0, plan)
     monkeypatch.setattr(FakeSpark, "defaultParallelism", 4)
     slices: list[int] = []
     write: Callable[..., Any] = vars(bucket_tasks)["write_part"]
@@ -47,6 +48,6 @@ def test_a_bucket_is_cut_into_as_many_slices_as_spark_has_slots(
         return write(*arguments)
 
     monkeypatch.setattr(bucket_tasks, "write_part", written)
-    assert Driver(SPARK, str(run), Storages()).run() == EXIT_DONE
+    assert Driver(SPARK, str(run), Storages(), SECRET).run() == EXIT_DONE
     assert sorted(slices) == [0, 1, 2, 3]
     assert [file.rows_out for file in result(run, 0).files] == [594]

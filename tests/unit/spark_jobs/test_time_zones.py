@@ -66,6 +66,6 @@ def test_later_timestamps_are_taken_in_every_zone(tmp_path: Path) -> None:
 def test_a_zone_that_only_java_knows_is_refused(zone: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     partition = Partition(tmp_path, ("timestamp",))
     partition.write("delta_0000001_0000001_0000", [insert(1, 0, TIMESTAMPS["2024"])])
-    monkeypatch.setattr(source_files, "read_writer_time_zones", lambda file, tail, name: frozenset({zone}))
+    monkeypatch.setattr(source_files, "zone_of", lambda footer: zone)
     with pytest.raises(UnsupportedTableError, match="bucket_00000: counts timestamps in the zone .* not known here"):
         partition.merge()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 
 from airflow_provider_acid.acid.plan import CopiedStripes, OrcOptions
 from airflow_provider_acid.exceptions import VerificationError
-from airflow_provider_acid.spark_jobs import merge_rows, rows_output, sealed_output
+from airflow_provider_acid.spark_jobs import merge_rows, rows_output, sealed_output, verify
 from airflow_provider_acid.spark_jobs.arrow_rows import ArrowRows
 from airflow_provider_acid.spark_jobs.exact_rows import ExactRows
 from airflow_provider_acid.spark_jobs.key_filter import Kept, KeyFilter
@@ -144,6 +145,25 @@ def wrong_last_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sealed_output, "key_at", lambda batch, row: key_at(batch, row - 1))
 
 
+def limited(**limits: int) -> Callable[[pytest.MonkeyPatch], None]:
+    """The footer says other limits of the write ids, by which readers pass over a file."""
+
+    def inject(monkeypatch: pytest.MonkeyPatch) -> None:
+        open_source = vars(verify)["open_source"]
+
+        @contextmanager
+        def with_limits(*arguments: Any) -> Iterator[Any]:
+            with open_source(*arguments) as reader:
+                statistics = list(reader.tail.statistics)
+                statistics[2] = replace(statistics[2], **limits)
+                reader.tail = replace(reader.tail, statistics=tuple(statistics))
+                yield reader
+
+        monkeypatch.setattr(verify, "open_source", with_limits)
+
+    return inject
+
+
 FAULTS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], str]] = {
     "rows are lost": (losing_rows, "rows"),
     "values are lost": (losing_values, r"columns hold \(78,\) values, the sources \(80,\)"),
@@ -155,6 +175,9 @@ FAULTS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], str]] = {
     "a column has another type": (sealing(other_type), "schema"),
     "the data cannot be read": (garbage, "cannot be read back"),
     "a stripe ends with another key": (wrong_last_key, "ends with"),
+    "the lowest write id is not in the statistics": (limited(minimum=2), "statistics do not fit its write ids"),
+    "the highest write id is not in the statistics": (limited(maximum=1), "statistics do not fit its write ids"),
+    "the statistics tell of a write id without rows": (limited(maximum=3), "statistics do not fit its write ids"),
 }
 
 
