@@ -18,11 +18,25 @@ from airflow_provider_acid.exceptions import ConfigurationError
 T = TypeVar("T")
 W = TypeVar("W", bound=Enum)
 
+_SHOWN_CHARACTERS = 2000
+
 _TRUTH_VALUES = {"true": True, "false": False}
 
 
 def _wrong(name: str, value: object, remedy: str) -> ConfigurationError:
-    return ConfigurationError(f"parameter {name}", f"is {value!r}", remedy)
+    return ConfigurationError(f"parameter {name}", f"is {_shown(value)}", remedy)
+
+
+def _shown(value: object) -> str:
+    """What an error says of a value, however deep or long it is."""
+    return _text_of(value, repr)[:_SHOWN_CHARACTERS]
+
+
+def _text_of(value: object, form: Callable[[object], str] = str) -> str:
+    try:
+        return form(value)
+    except (RecursionError, ValueError):  # nested deeper than Python goes, or a number of thousands of digits
+        return f"a value of type {type(value).__name__} that cannot be shown"
 
 
 def as_names(name: str, value: object) -> list[str]:
@@ -44,7 +58,7 @@ def _written_list(text: str) -> object | None:
         return None
     try:
         value: object = ast.literal_eval(text.strip())
-    except (ValueError, SyntaxError):
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
         return None
     return value
 
@@ -83,7 +97,9 @@ def _parsed(name: str, value: object, parse: Callable[[JsonObject], T]) -> list[
             parsed.append(parse(item))
         except (ConfigurationError, ValueError) as error:
             raise ConfigurationError(
-                f"parameter {name}", f"holds {dict(item)!r} ({error})", "give database, table and partition as texts"
+                f"parameter {name}",
+                f"holds {_shown(dict(item))} ({error})",
+                "give database, table and partition as texts",
             ) from error
     return parsed
 
@@ -120,7 +136,7 @@ def as_optional_integer(name: str, value: object, *, minimum: int = 1) -> int | 
 
 def as_optional_text(value: object) -> str | None:
     """A text without blanks around it; None for None, or what a template or an empty field makes of it."""
-    text = "" if value is None else str(value).strip()
+    text = "" if value is None else _text_of(value).strip()
     return None if text in ("", "None") else text
 
 
@@ -136,7 +152,7 @@ def as_time_window(name: str, value: object, zone: object) -> TimeWindow | None:
         return TimeWindow.of(text, str(zone))
     except ConfigurationError as error:
         raise ConfigurationError(
-            f"parameter {name}", f"is {value!r}: {error.subject} {error.reason}", error.remedy
+            f"parameter {name}", f"is {_shown(value)}: {error.subject} {error.reason}", error.remedy
         ) from error
 
 
@@ -145,7 +161,7 @@ def as_word(name: str, value: object, words: type[W]) -> W:
 
     :raises ConfigurationError: it is none of them.
     """
-    text = value.value if isinstance(value, Enum) else str(value).strip().lower()
+    text = value.value if isinstance(value, Enum) else _text_of(value).strip().lower()
     for word in words:
         if word.value == text:
             return word
@@ -157,7 +173,7 @@ def _number(value: object) -> float | None:
         return None
     try:
         number = float(value)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return number if math.isfinite(number) else None
 
@@ -167,7 +183,7 @@ def as_boolean(name: str, value: object) -> bool:
 
     :raises ConfigurationError: it is neither.
     """
-    truth = value if isinstance(value, bool) else _TRUTH_VALUES.get(str(value).strip().lower())
+    truth = value if isinstance(value, bool) else _TRUTH_VALUES.get(_text_of(value).strip().lower())
     if truth is None:
         raise _wrong(name, value, "give true or false")
     return truth

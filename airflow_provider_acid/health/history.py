@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from enum import Enum
@@ -14,6 +16,8 @@ from airflow_provider_acid.acid.plan import CompactionType
 from airflow_provider_acid.compaction.cleaner import Cleaning
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome
 from airflow_provider_acid.exceptions import ConfigurationError
+
+log = logging.getLogger(__name__)
 
 MAX_MESSAGE_CHARACTERS = 2000
 
@@ -158,14 +162,19 @@ def to_lines(records: Iterable[HistoryRecord]) -> bytes:
     return "".join(json.dumps(asdict(record), separators=(",", ":")) + "\n" for record in records).encode()
 
 
-def from_lines(data: bytes) -> list[HistoryRecord]:
-    """The records of a file; lines of other versions are passed over, for nothing depends on them."""
-    records = []
-    for line in data.splitlines():
+def from_lines(data: bytes, path: str) -> list[HistoryRecord]:
+    """The records of a file; other lines are passed over with a warning, for nothing depends on them.
+
+    :param path: of the file, for the warning.
+    """
+    records, passed_over = [], 0
+    for line in io.BytesIO(data):
         try:
             records.append(HistoryRecord.from_json(fields.decoded(line, "record")))
         except ConfigurationError:
-            continue
+            passed_over += 1
+    if passed_over:
+        log.warning("%d lines of the health store's file %s are no records of this release", passed_over, path)
     return records
 
 

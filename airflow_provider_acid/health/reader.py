@@ -6,6 +6,7 @@ where they changed. Directories stay in the files, and are read for one partitio
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -14,10 +15,9 @@ from datetime import timedelta
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.exceptions import AcidError
+from airflow_provider_acid.exceptions import AcidError, CorruptFileError
 from airflow_provider_acid.filesystem import Storage
 from airflow_provider_acid.health.arrow_form import FIGURES, KEYS, SCHEMA, has_key, key_of, newest_rows
 from airflow_provider_acid.health.files import (
@@ -33,7 +33,10 @@ from airflow_provider_acid.health.files import (
     renewed_file,
 )
 from airflow_provider_acid.health.history import HistoryRecord, RecordKind, from_lines
+from airflow_provider_acid.health.parquet_files import rows_in
 from airflow_provider_acid.storages.small_files import EXCHANGE_FILE_BYTES
+
+log = logging.getLogger(__name__)
 
 REFRESH_SECONDS = 5.0
 """Time between two listings of the location, however many people look at the page."""
@@ -108,10 +111,10 @@ class HealthReader:
         found: list[dict[str, Any]] = []
         for path in paths:
             with storage.open_input(path) as source:
-                rows = pq.read_table(source, columns=["evaluated_ms", "directories"], filters=wanted)
+                rows = rows_in(source, path, ["evaluated_ms", "directories"], wanted)
             found.extend(rows.to_pylist())
         newest = max(reversed(found), key=lambda row: row["evaluated_ms"] or 0, default=None)
-        return [] if newest is None else newest["directories"]
+        return [] if newest is None else newest["directories"] or []
 
     def _refresh(self, storage: Storage) -> None:
         files, tables = self._read_tables(storage)
@@ -144,7 +147,7 @@ class HealthReader:
         if known is not None:
             return known
         with storage.open_input(path) as source:
-            return pq.read_table(source, columns=FIGURES)
+            return rows_in(source, path, FIGURES)
 
     def _read_history(self, storage: Storage) -> dict[str, list[HistoryRecord]]:
         oldest = day_of(now_ms()) - timedelta(days=HISTORY_DAYS)
@@ -155,7 +158,10 @@ class HealthReader:
                 continue
             known = self._records.get(path)
             try:
-                records[path] = from_lines(storage.read(path, EXCHANGE_FILE_BYTES)) if known is None else known
+                records[path] = from_lines(storage.read(path, EXCHANGE_FILE_BYTES), path) if known is None else known
+            except CorruptFileError as error:
+                log.warning("the health store's file is passed over: %s", error)
+                records[path] = []
             except AcidError:
                 continue  # merged into another file, which the next refresh finds
         return records

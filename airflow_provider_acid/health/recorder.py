@@ -21,6 +21,7 @@ from airflow_provider_acid.acid.thresholds import CompactionDecision
 from airflow_provider_acid.compaction.looking import Seen
 from airflow_provider_acid.health.arrow_form import ROW_GROUP, SCHEMA, newest_rows, table_of, texts_in
 from airflow_provider_acid.health.files import TableFile, TableName, day_of, newest_files, now_ms
+from airflow_provider_acid.health.parquet_files import rows_in
 from airflow_provider_acid.health.renewal import Renewed
 from airflow_provider_acid.health.store import MILLISECONDS_PER_DAY, HealthStore
 from airflow_provider_acid.health.values import HealthState, PartitionHealth, held, partition_health
@@ -152,7 +153,7 @@ def _known_before(store: HealthStore, file: TableFile | None, renewed: pa.Table)
     if file is None:
         return renewed
     with store.open(file) as opened:
-        rows = pq.read_table(opened, schema=SCHEMA)
+        rows = rows_in(opened, file.path)
     return newest_rows(pa.concat_tables([rows, renewed])) if renewed.num_rows else rows
 
 

@@ -6,6 +6,7 @@ The next evaluation of their tables takes them over; where there is none, every 
 from __future__ import annotations
 
 import io
+import logging
 from collections.abc import Collection, Sequence
 
 import pyarrow as pa
@@ -15,11 +16,14 @@ import pyarrow.parquet as pq
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.thresholds import CompactionDecision
 from airflow_provider_acid.compaction.looking import Seen
-from airflow_provider_acid.exceptions import AcidError
+from airflow_provider_acid.exceptions import AcidError, CorruptFileError
 from airflow_provider_acid.health.arrow_form import ROW_GROUP, SCHEMA, newest_rows, table_of
 from airflow_provider_acid.health.files import KEPT_DAYS, RenewedFile, TableName, now_ms
+from airflow_provider_acid.health.parquet_files import rows_in
 from airflow_provider_acid.health.store import MILLISECONDS_PER_DAY, HealthStore
 from airflow_provider_acid.health.values import PartitionHealth, partition_health
+
+log = logging.getLogger(__name__)
 
 MERGED_FILES = 100
 
@@ -70,10 +74,13 @@ class Renewed:
         for file in files:
             try:
                 content = store.read(file)
+            except CorruptFileError as error:
+                log.warning("the health store's file is passed over: %s", error)
+                continue
             except AcidError:
                 continue
             self._read.append(file.path)
-            tables.append(pq.read_table(io.BytesIO(content), schema=SCHEMA))
+            tables.append(rows_in(io.BytesIO(content), file.path))
         self._rows = newest_rows(pa.concat_tables(tables))
 
     def of(self, table: TableName) -> pa.Table:

@@ -125,10 +125,10 @@ class HealthStore:
 
     def _merge(self, day: date, paths: Sequence[str]) -> None:
         try:
-            contents = [self._storage.read(path, EXCHANGE_FILE_BYTES) for path in paths]
+            contents = {path: self._storage.read(path, EXCHANGE_FILE_BYTES) for path in paths}
         except AcidError:
             return  # somebody else is merging the same day
-        records = {record.id: record for content in contents for record in from_lines(content)}
+        records = {record.id: record for path in paths for record in from_lines(contents[path], path)}
         self._write_history(day, sorted(records.values(), key=lambda record: record.ended_ms))
         self._storage.delete(paths)
 

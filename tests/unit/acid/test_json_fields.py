@@ -67,7 +67,7 @@ def test_every_reader_of_a_stored_file_refuses_it_in_the_family_of_errors(reader
 @pytest.mark.parametrize("name", sorted(HOSTILE))
 def test_notes_and_records_of_others_are_passed_over(name: str) -> None:
     assert RowNotes.parse(HOSTILE[name]) == RowNotes()
-    assert from_lines(HOSTILE[name]) == []
+    assert from_lines(HOSTILE[name], "file") == []
 
 
 def test_what_hive_writes_is_read() -> None:

@@ -34,7 +34,7 @@ def location(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def records(location: Path) -> list[HistoryRecord]:
-    return [record for file in sorted(location.rglob("*.jsonl")) for record in from_lines(file.read_bytes())]
+    return [record for file in sorted(location.rglob("*.jsonl")) for record in from_lines(file.read_bytes(), file.name)]
 
 
 def found(location: Path) -> list[tuple[str, str | None, str]]:

@@ -15,6 +15,7 @@ from airflow_provider_acid.parameters import (
     as_integer,
     as_names,
     as_number,
+    as_optional_integer,
 )
 
 T = {"database": "d", "table": "t"}
@@ -107,3 +108,38 @@ def test_what_cannot_be_used_is_refused_by_the_parameters_name(
 ) -> None:
     with pytest.raises(ConfigurationError, match=r"^parameter the_name\b.*Remedy: (give|name) ."):
         read("the_name", value)
+
+
+def nested(kind: type, levels: int = 100_000) -> object:
+    value: object = kind()
+    for _ in range(levels):
+        value = [value] if kind is list else {"a": value}
+    return value
+
+
+HOSTILE: dict[str, object] = {
+    "a list that is nested deep": nested(list),
+    "an object that is nested deep": nested(dict, 5000),
+    "a number of 5,000 digits": 10**5000,
+    "objects that are nested deep": [nested(dict, 5000)],
+    "a name that is nested deep": [{"database": nested(list), "table": "t"}],
+    "a request of 5,000 digits": [{"database": "d", "table": "t", "type": "major", "request_id": 10**5000}],
+}
+
+
+READERS = (as_names, as_due_partitions, as_entities, as_number, as_integer, as_optional_integer, as_boolean)
+
+
+# Entities have no request.
+@pytest.mark.parametrize(
+    ("read", "case"),
+    [(read, case) for read in READERS for case in HOSTILE if read is not as_entities or "request" not in case],
+)
+def test_a_hostile_value_is_refused_by_name(read: Callable[[str, object], object], case: str) -> None:
+    with pytest.raises(ConfigurationError, match="parameter some_name"):
+        read("some_name", HOSTILE[case])
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "[" + "-" * 100_000 + "1]", "[" + "(" * 5000 + "]", "['a'" * 50])
+def test_a_text_that_is_nested_deep_is_no_written_list(text: str) -> None:
+    assert as_names("include", text) == [text]
