@@ -83,6 +83,7 @@ def configured_settings() -> CompactionSettings:
         cleaning_lock_timeout_action=as_word(
             "[hive_acid] cleaner_lock_timeout_action", _text("cleaner_lock_timeout_action"), CleaningLockAction
         ),
+        exclusive_locations=tuple(as_names("[hive_acid] exclusive_locations", _text("exclusive_locations"))),
         listing_threads=as_integer("[hive_acid] listing_threads", _integer("listing_threads")),
         stripe_copy=as_word("[hive_acid] stripe_copy", _text("stripe_copy"), CopiedStripes),
         small_stripe_share=as_number("[hive_acid] small_stripe_share", _number("small_stripe_share")),

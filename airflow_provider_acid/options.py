@@ -55,6 +55,15 @@ OPTIONS = (
         "8",
     ),
     Option(
+        "exclusive_locations",
+        "Patterns of places, e.g. s3a://warehouse/sales/*, in each of which lies one table or partition and nobody "
+        "else's, with blanks or commas between them; * also stands for slashes. Asked only for a table or partition "
+        "outside of its usual place, where neither the metastore's database nor its catalogue can tell who else lies "
+        "there.",
+        "string",
+        "",
+    ),
+    Option(
         "max_num_delta",
         "Directories that one minor compaction merges at most; the rest is left to the next.",
         "integer",

@@ -41,6 +41,11 @@ class Directory:
                 names.append(name)
         return cls((scheme, authority.partition(":")[0] if scheme == "hdfs" else authority), tuple(names))
 
+    def __str__(self) -> str:
+        scheme, authority = self.store
+        path = "/" + "/".join(self.path)
+        return f"{scheme}://{authority}{path}" if scheme or authority else path
+
     def child(self, path: str) -> Directory:
         """What lies below it under this relative path."""
         return Directory(self.store, (*self.path, *filter(None, path.split("/"))))
@@ -75,7 +80,7 @@ class Occupied:
         for above in directory.above:
             below = self._below.setdefault(above, [])
             # Of two owners at least one is another than the one who asks.
-            if len(below) < 2:
+            if len(below) < 2 and all(entity != owner for owner, _ in below):
                 below.append((entity, uri))
 
     def other(self, directory: Directory, own: Entity) -> tuple[Entity, str] | None:

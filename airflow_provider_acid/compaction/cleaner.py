@@ -111,7 +111,7 @@ class Cleaner:
         self._client = client
         self._queue = queue
         self._settings = settings
-        self._neighbours = Neighbours(client, queue.database)
+        self._neighbours = Neighbours(client, queue.database, settings.exclusive_locations)
         self._recovery = Recovery(client, queue, settings)
         self._on_step = on_step
         self._sleep = sleep

@@ -42,7 +42,7 @@ class Judge:
         demand: Demand = Demand(),  # noqa: B008 - immutable
     ) -> None:
         self._ages = AbortAges(client)
-        self._neighbours = Neighbours(client, queue.database)
+        self._neighbours = Neighbours(client, queue.database, settings.exclusive_locations)
         self._policy = settings.policy(queue.publishes_by_commit)
         self._hive_version = 4 if queue.publishes_by_commit else 3
         self._demand = demand

@@ -1,19 +1,26 @@
 """Two tables over one directory: each one's cleaning would delete files of the other, so neither is touched.
 
 A place that only one table or partition can have needs no look: the folder of its database with its own name. Every
-other place is compared with where all others lie, as far as it can be known: the metastore's database knows every table
-and partition; the catalogue is asked for all tables, and for the partitions of the table itself.
+other place is compared with where all others lie, by the metastore's database where there is one, else by the
+catalogue, whose tables and partitions are all fetched. What cannot be compared is refused, unless the site says that
+nobody else lies there.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
 from functools import cached_property
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.location import Directory, Occupied
-from airflow_provider_acid.exceptions import MetastoreError, MetastoreUnavailableError, UnsupportedTableError
+from airflow_provider_acid.exceptions import (
+    MetastoreError,
+    MetastoreUnavailableError,
+    ObjectNotFoundError,
+    UnsupportedTableError,
+)
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.database import MetastoreDatabase
 from airflow_provider_acid.metastore.sql_locations import StoredLocations
@@ -24,15 +31,26 @@ log = logging.getLogger(__name__)
 DEFAULT_DATABASE = "default"
 """The one database without a folder of its own in the warehouse."""
 
+MOST_PARTITIONS = 200_000
+"""Of all tables, looked at without the metastore's database: 200 calls, each of a second or so on a slow server."""
+
 
 class Neighbours:
     """Judges locations; belongs to one thread, like its client. What it has learnt is kept, so it lives for one run.
 
     :param database: the metastore's database; None where it is not at hand.
+    :param exclusive: patterns of places that nobody else has where no other table is known to lie there.
     """
 
-    def __init__(self, client: AcidMetastoreClient, database: MetastoreDatabase | None = None) -> None:
+    def __init__(
+        self,
+        client: AcidMetastoreClient,
+        database: MetastoreDatabase | None = None,
+        exclusive: Sequence[str] = (),
+    ) -> None:
         self._client = client
+        self._exclusive = [str(Directory.of(pattern)) for pattern in exclusive]
+        self._catalogue_error: MetastoreError | None = None
         self._stored = None if database is None else StoredLocations(database)
         self._databases: dict[str, tuple[Directory, ...]] = {}
         self._partitions: dict[Entity, Occupied] = {}
@@ -42,7 +60,8 @@ class Neighbours:
     def check(self, table: TableInfo, partition: PartitionInfo | None) -> None:
         """Do nothing where nobody else's files can lie in the directories of a table and its partition.
 
-        :raises UnsupportedTableError: another table's or partition's location is the same, above or below.
+        :raises UnsupportedTableError: another table's or partition's location is the same, above or below, or it
+            cannot be known.
         """
         root = Directory.of(table.location)
         self._check(Entity(table.database, table.name), table.location, root)
@@ -89,10 +108,32 @@ class Neighbours:
         stored = self._near(entity, root if root.holds(place) else place)
         if stored is not None:
             return stored.other(place, entity)
-        found = self._tables.other(place, Entity(entity.database, entity.table))
-        if found is None and entity.partition is not None:
+        if entity.partition is not None:
             found = self._own_partitions(entity).other(place, entity)
-        return found
+            if found is not None:
+                return found
+        return self._other_in_catalogue(entity, place)
+
+    def _other_in_catalogue(self, entity: Entity, place: Directory) -> tuple[Entity, str] | None:
+        table = Entity(entity.database, entity.table)
+        is_exclusive = any(fnmatchcase(str(place), pattern) for pattern in self._exclusive)
+        try:
+            if self._catalogue_error is not None:
+                raise self._catalogue_error
+            found = self._tables.other(place, table)
+            return self._apart.other(place, table) if found is None and not is_exclusive else found
+        except MetastoreUnavailableError:
+            raise
+        except MetastoreError as error:
+            self._catalogue_error = error
+            if is_exclusive:
+                return None
+            raise UnsupportedTableError(
+                str(entity),
+                f"lies at {place}, and whether somebody else lies there cannot be known ({error.reason})",
+                "name the metastore's database (metastore_db_conn_id), or, where nobody else lies there, add the place "
+                "to [hive_acid] exclusive_locations",
+            ) from error
 
     def _near(self, entity: Entity, around: Directory) -> Occupied | None:
         """What the database knows, asked once for all partitions below their table; None where it cannot be asked."""
@@ -111,8 +152,34 @@ class Neighbours:
             return None
 
     @cached_property
+    def _located_tables(self) -> list[tuple[Entity, str]]:
+        return [(table, uri) for table, uri in self._client.table_locations() if uri]
+
+    @cached_property
     def _tables(self) -> Occupied:
-        return Occupied(self._client.table_locations())
+        return Occupied(self._located_tables)
+
+    @cached_property
+    def _apart(self) -> Occupied:
+        return Occupied(self._partitions_apart())
+
+    def _partitions_apart(self) -> Iterator[tuple[Entity, str]]:
+        """Tables at the places of those of their partitions that do not lie below them; those below need no look."""
+        looked_at = 0
+        for table, uri in self._located_tables:
+            root = Directory.of(uri)
+            try:
+                names = self._client.get_partition_names(table.database, table.table)
+                looked_at += len(names)
+                if looked_at > MOST_PARTITIONS:
+                    raise MetastoreError(
+                        "partitions of all tables", f"there are more than {MOST_PARTITIONS:,}", "ask the database"
+                    )
+                for place in self._client.partition_locations(table.database, table.table, names):
+                    if not root.holds(Directory.of(place)):
+                        yield table, place
+            except ObjectNotFoundError:
+                log.info("%s was dropped while the places of all partitions were fetched", table)
 
     def _own_partitions(self, entity: Entity) -> Occupied:
         table = Entity(entity.database, entity.table)

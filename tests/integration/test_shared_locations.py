@@ -13,8 +13,8 @@ from airflow_provider_acid.compaction.outcomes import OutcomeState
 from airflow_provider_acid.metastore import structs
 from airflow_provider_acid.metastore.database import MetastoreDatabase
 from airflow_provider_acid.metastore.sql_locations import StoredLocations
-from airflow_provider_acid.metastore.structs import Method, struct_of
 from airflow_provider_acid.metastore.values import CompactionState
+from airflow_provider_acid.metastore.wire import Method, struct_of
 from tests.integration.compaction_site import ON_BOTH_METASTORES, AcidTable, Site, fingerprint
 
 SHARED = "the cleaning of one would delete files of the other"
@@ -121,6 +121,66 @@ def test_where_a_databases_managed_tables_lie_is_told_where_somebody_chose_it(si
     database = structs.Database(name=f"{site.database}chosen", managed_location=chosen)
     site.client._invoke("database", create, database, repeatable=False)
     assert site.client.get_database(database.name).managed_location == chosen
+
+
+def partition_apart(site: Site) -> tuple[AcidTable, Path]:
+    """A table with a partition of three rows that lies apart from it, and where."""
+    victim = site.table("victim", partitions=["p=near"])
+    apart = site.server.warehouse / f"{site.database}-outside" / "far"
+    site.admin.add_partitions(site.database, "victim", ["p=far"], uri=f"file:{apart}")
+    return victim, apart
+
+
+NEAR_APART = pytest.mark.parametrize("where", ["", "..", "below"], ids=["same", "above", "below"])
+
+
+@ON_BOTH_METASTORES
+@NEAR_APART
+def test_a_table_at_anothers_partition_that_lies_apart_is_refused(site: Site, where: str) -> None:
+    """Hive 4 is asked without its database here, Hive 3 with it."""
+    victim, apart = partition_apart(site)
+    keep = apart / "delta_0000001_0000001_0000" / "bucket_00000"
+    keep.parent.mkdir(parents=True)
+    keep.write_bytes(b"row")
+    table = intruder(site, apart / where)
+    before = fingerprint(apart)
+    outcome = site.compact(table.entity())
+    assert (outcome.state, site.rows(table.entity())) == (OutcomeState.REFUSED, [])
+    assert f"and {victim.entity()}" in outcome.message
+    assert SHARED in outcome.message
+    assert fingerprint(apart) == before
+
+
+@ON_BOTH_METASTORES
+@NEAR_APART
+def test_what_moved_to_anothers_partition_that_lies_apart_is_not_cleaned(site: Site, where: str) -> None:
+    victim, apart = partition_apart(site)
+    table = site.table("moving")
+    for value in range(3):
+        table.insert(value)
+    assert site.compact(table.entity()).state is OutcomeState.COMPACTED
+    place = apart / where
+    place.mkdir(parents=True, exist_ok=True)
+    site.admin.set_table_location(site.database, table.name, f"file:{place}")
+    (cleaning,) = site.clean(table.entity())
+    assert (cleaning.state, cleaning.deleted) == (CleaningState.FAILED, ())
+    assert f"and {victim.entity()}" in cleaning.message
+    assert SHARED in cleaning.message
+
+
+@ON_BOTH_METASTORES
+@NEAR_APART
+def test_a_partition_at_anothers_directory_is_refused(site: Site, where: str) -> None:
+    victim = victim_table(site)
+    table = site.table("parted", partitions=["p=near"])
+    site.admin.add_partitions(site.database, "parted", ["p=far"], uri=f"file:{victim.folder() / where}")
+    for _ in range(3):
+        table.write("p=near").commit()
+    before = fingerprint(victim.location)
+    outcome = site.compact(table.entity("p=far"))
+    assert outcome.state is OutcomeState.REFUSED
+    assert SHARED in outcome.message
+    assert fingerprint(victim.location) == before
 
 
 # The metastore's database

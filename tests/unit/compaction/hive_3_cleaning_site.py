@@ -52,6 +52,7 @@ class FakeClient(AcidMetastoreClient):
         self.is_opening = False
         self.looks = 0
         self.transaction_host = "there"
+        self.locks: list[LockInfo] = []
 
     def get_table(self, database: str, name: str) -> TableInfo:
         if self.is_dropped:
@@ -69,6 +70,9 @@ class FakeClient(AcidMetastoreClient):
     def table_locations(self) -> Iterator[tuple[Entity, str]]:
         yield TABLE, str(self.location)
 
+    def get_partition_names(self, database: str, table: str) -> list[str]:
+        return []
+
     def open_transactions(self) -> OpenTxns:
         self.looks += 1
         if self.looks == 1 and self.is_opening:
@@ -80,7 +84,7 @@ class FakeClient(AcidMetastoreClient):
         return [TxnInfo(txn, state, "eve", self.transaction_host, None, NOW_MS, NOW_MS) for txn, state in found]
 
     def show_locks(self, entity: Entity | None = None) -> list[LockInfo]:
-        return []
+        return self.locks
 
     def server_now_ms(self) -> int:
         return NOW_MS

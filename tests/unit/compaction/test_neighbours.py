@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -13,7 +13,12 @@ from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.location import Directory
 from airflow_provider_acid.compaction import neighbours as neighbours_module
 from airflow_provider_acid.compaction.neighbours import Neighbours
-from airflow_provider_acid.exceptions import MetastoreError, MetastoreUnavailableError, UnsupportedTableError
+from airflow_provider_acid.exceptions import (
+    MetastoreError,
+    MetastoreUnavailableError,
+    ObjectNotFoundError,
+    UnsupportedTableError,
+)
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.database import MetastoreDatabase
 from airflow_provider_acid.metastore.transport import MetastoreAddress
@@ -34,6 +39,8 @@ class Catalogue(AcidMetastoreClient):
         self.warehouse = warehouse
         self.database = database
         self.partitions: dict[str, str] = {}
+        self.others_partitions: dict[Entity, dict[str, str]] = {}
+        self.error: MetastoreError | None = None
         self.asked: Counter[str] = Counter()
 
     def config_value(self, name: str) -> str:
@@ -46,11 +53,25 @@ class Catalogue(AcidMetastoreClient):
 
     def table_locations(self) -> Iterator[tuple[Entity, str]]:
         self.asked["table_locations"] += 1
+        if self.error is not None:
+            raise self.error
         yield from self.known
 
     def get_partition_names(self, database: str, table: str) -> list[str]:
         self.asked["get_partition_names"] += 1
-        return list(self.partitions)
+        return list(self._partitions_of(database, table))
+
+    def partition_locations(self, database: str, table: str, names: Sequence[str]) -> Iterator[str]:
+        self.asked["partition_locations"] += 1
+        partitions = self._partitions_of(database, table)
+        return (partitions[name] for name in names)
+
+    def _partitions_of(self, database: str, table: str) -> dict[str, str]:
+        return (
+            self.partitions
+            if (database, table) == ("d", "t")
+            else self.others_partitions.get(Entity(database, table), {})
+        )
 
     def get_partitions(self, database: str, table: str, names: Sequence[str]) -> list[PartitionInfo]:
         self.asked["get_partitions"] += 1
@@ -122,9 +143,14 @@ def test_partitions_elsewhere_that_nobody_shares_are_fetched_once(location: str)
     neighbours = Neighbours(catalogue)
     for name, uri in catalogue.partitions.items():
         neighbours.check(table(), partition(name, uri))
-    assert catalogue.asked == dict.fromkeys(
-        ["metastore.warehouse.dir", "table_locations", "get_partition_names", "get_partitions"], 1
-    )
+    # Of the own table's partitions once, and of each table's once.
+    assert catalogue.asked == {
+        "metastore.warehouse.dir": 1,
+        "table_locations": 1,
+        "get_partitions": 1,
+        "get_partition_names": 3,
+        "partition_locations": 2,
+    }
 
 
 @pytest.mark.parametrize(
@@ -200,3 +226,99 @@ def test_a_database_that_does_not_answer_is_no_reason_to_believe_anything(monkey
     stored = Stored(error=MetastoreUnavailableError("SDS", "does not answer", "start it"))
     with pytest.raises(MetastoreUnavailableError):
         with_stored(Catalogue(), stored, monkeypatch).check(table("file:/x/t"), None)
+
+
+APART = "s3a://elsewhere/old"
+
+
+def with_partition_apart(tables: int = 1, uri: str = f"{APART}/p=x") -> Catalogue:
+    """The victim and more tables, all partitioned; one partition of the victim lies elsewhere."""
+    others = [(Entity("d", f"other{number}"), f"file:/wh/d.db/other{number}") for number in range(tables)]
+    catalogue = Catalogue(VICTIM, *others)
+    for entity, location in others:
+        catalogue.others_partitions[entity] = {"p=1": f"{location}/p=1"}
+    catalogue.others_partitions[VICTIM[0]] = {"p=w": f"{VICTIM[1]}/p=w", "p=x": uri}
+    return catalogue
+
+
+NEAR_APART = [f"{APART}/p=x", "s3://elsewhere/old//p=x/", f"{APART}/p=x/below", APART, "s3a://elsewhere"]
+
+
+@pytest.mark.parametrize("location", NEAR_APART)
+@pytest.mark.parametrize("exclusive", [(), ("s3a://other/*",)])
+def test_without_a_database_anothers_partition_that_lies_apart_is_seen(
+    location: str, exclusive: tuple[str, ...]
+) -> None:
+    told = f"d.victim at {APART}/p=x: the cleaning"
+    with pytest.raises(UnsupportedTableError, match=told):
+        Neighbours(with_partition_apart(), None, exclusive).check(table(location), None)
+    catalogue = with_partition_apart()
+    catalogue.partitions = {"p=a": location}
+    with pytest.raises(UnsupportedTableError, match=told):
+        Neighbours(catalogue, None, exclusive).check(table(), partition("p=a", location))
+
+
+def test_all_partitions_are_fetched_once_for_a_run() -> None:
+    catalogue = with_partition_apart(tables=9)
+    neighbours = Neighbours(catalogue)
+    for number in range(100):
+        neighbours.check(table(f"file:/x/{number}"), None)
+    assert catalogue.asked["table_locations"] == 1
+    assert catalogue.asked["get_partition_names"] == catalogue.asked["partition_locations"] == 10
+
+
+def test_own_partitions_apart_hide_no_others() -> None:
+    catalogue = Catalogue(VICTIM, (Entity("d", "t"), f"{APART}/t"))
+    catalogue.partitions = {f"p={number}": f"{APART}/mine/{number}" for number in range(5)}
+    catalogue.others_partitions[VICTIM[0]] = {"p=x": f"{APART}/p=x"}
+    catalogue.known = catalogue.known[::-1]
+    with pytest.raises(UnsupportedTableError, match="d.victim at"):
+        Neighbours(catalogue).check(table(APART), None)
+
+
+UNKNOWN = (
+    "^d.t: lies at s3a://b/x, and whether somebody else lies there cannot be known .*metastore_db_conn_id.*exclusive_"
+)
+
+
+def failing() -> Catalogue:
+    catalogue = with_partition_apart()
+    catalogue.error = MetastoreError("tables", "the metastore failed", "look")
+    return catalogue
+
+
+def with_too_many() -> Catalogue:
+    catalogue = with_partition_apart()
+    catalogue.others_partitions[VICTIM[0]] = {f"p={number}": VICTIM[1] for number in range(4)}
+    return catalogue
+
+
+@pytest.mark.parametrize(("make", "asks"), [(failing, 1), (with_too_many, 1)], ids=["error", "too many"])
+def test_what_cannot_be_known_is_refused_unless_the_site_says_so(
+    make: Callable[[], Catalogue], asks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(neighbours_module, "MOST_PARTITIONS", 3)
+    catalogue = make()
+    neighbours = Neighbours(catalogue)
+    for _ in range(3):
+        with pytest.raises(UnsupportedTableError, match=UNKNOWN):
+            neighbours.check(table("s3a://b/x"), None)
+    assert catalogue.asked["table_locations"] == asks
+    assert catalogue.asked["partition_locations"] == 0
+    for pattern in ("s3a://b/*", "S3://b/x/", "s3a://b/x"):
+        Neighbours(make(), None, ["file:/y", pattern]).check(table("s3a://b/x"), None)
+    with pytest.raises(UnsupportedTableError, match=UNKNOWN):
+        Neighbours(make(), None, ["s3a://b/x/*", "x", "s3a://b"]).check(table("s3a://b/x"), None)
+
+
+def test_a_pattern_does_not_allow_what_is_known_to_be_shared() -> None:
+    with pytest.raises(UnsupportedTableError, match="d.victim at"):
+        Neighbours(Catalogue(VICTIM), None, ["file:/*", "file:*"]).check(table(VICTIM[1]), None)
+
+
+def test_a_table_that_is_dropped_meanwhile_is_passed_over() -> None:
+    class Dropping(Catalogue):
+        def get_partition_names(self, database: str, table: str) -> list[str]:
+            raise ObjectNotFoundError(table, "is not known", "look")
+
+    Neighbours(Dropping(VICTIM)).check(table("s3a://b/x"), None)

@@ -30,6 +30,11 @@ READ: dict[str, tuple[str, Callable[[], object], object]] = {
     "aborted_txn_time_threshold": ("-1", lambda: configured_settings().thresholds.aborted_age_seconds, -1),
     "candidates": ("written", lambda: configured_settings().candidates, Candidates.WRITTEN),
     "check_interval": ("7.5", check_interval_seconds, 7.5),
+    "exclusive_locations": (
+        "s3a://a/*, /b",
+        lambda: configured_settings().exclusive_locations,
+        ("s3a://a/*", "/b"),
+    ),
     "listing_threads": ("7", lambda: configured_settings().listing_threads, 7),
     "stripe_copy": ("never", lambda: configured_settings().policy().stripe_copy, CopiedStripes.NEVER),
     "small_stripe_share": ("0.25", lambda: configured_settings().policy().small_stripe_share, 0.25),
