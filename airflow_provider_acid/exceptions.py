@@ -55,6 +55,10 @@ class VerificationError(AcidError):
     """An output that was written but does not hold what it must; it is never published."""
 
 
+class UnauthenticatedError(AcidError):
+    """A file of a run that neither its operator nor its application wrote as it is; nothing of it was read."""
+
+
 class StorageError(AcidError):
     """The warehouse's storage refused, lost or cannot do what was asked."""
 

@@ -40,6 +40,13 @@ class Storage(Protocol):
         """The URI this storage was opened for."""
 
     @property
+    def home(self) -> str:
+        """URI of the place on the same store that belongs to the user for whom this storage acts; it may not exist.
+
+        :raises ConfigurationError: there is none.
+        """
+
+    @property
     def publishes_atomically(self) -> bool:
         """Whether nobody ever sees a part of a directory that is being published under its new name."""
 
@@ -75,6 +82,21 @@ class Storage(Protocol):
 
     def make_directory(self, path: str) -> None:
         """Make a directory and its parents below the location; no error where it exists."""
+
+    def make_private(self, path: str) -> None:
+        """Make a directory that nobody else may enter, at no moment; where there are no rights of files, do nothing.
+
+        One that exists stays as it is and is checked.
+
+        :raises RefusedError: see :meth:`check_private`.
+        :raises ConfigurationError: it cannot be made.
+        """
+
+    def check_private(self, path: str) -> None:
+        """Do nothing where nobody else may write into a directory, as far as the store knows rights of files.
+
+        :raises RefusedError: it is somebody else's, others may write into it, or it is no directory.
+        """
 
     def publish(self, source: str, target: str) -> None:
         """Rename a file or directory atomically to a name that does not exist.

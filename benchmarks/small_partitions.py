@@ -14,7 +14,10 @@ import pyspark
 import airflow_provider_acid.spark_jobs.compact
 from airflow_provider_acid.acid.arguments import as_argument
 from airflow_provider_acid.acid.plan import CompactionType
+from airflow_provider_acid.acid.sealing import RunKey
+from airflow_provider_acid.compaction.key_file import write_key_file
 from airflow_provider_acid.compaction.run_directory import RunDirectory
+from airflow_provider_acid.compaction.run_place import RunPlace
 from airflow_provider_acid.exceptions import AcidError
 from airflow_provider_acid.filesystem import Storages
 from benchmarks.acid_tables import Shape, write_table
@@ -75,12 +78,15 @@ def _by_hive(hive: HiveSide, place: Path, meter: Meter, *poll_ms: int) -> None:
 
 def _run_application(spark: SparkPlace, folder: Path, places: list[Path], meter: Meter) -> None:
     """One application for all; what it makes is removed afterwards."""
-    run = RunDirectory(Storages(), str(folder), uuid.uuid4().hex, len(places))
+    key = RunKey.new(uuid.uuid4().hex)
+    run = RunDirectory(Storages(), RunPlace.in_directory(str(folder)), key, len(places))
+    key_file = write_key_file(folder, key)
     for index, place in enumerate(places):
         run.put_plan(index, plan_for(place, _SHAPE.write_ids, CompactionType.MAJOR, _SHAPE.properties))
     run.beat()
     submit = str(Path(pyspark.__file__).parent / "bin" / "spark-submit")
-    application = (airflow_provider_acid.spark_jobs.compact.__file__, "--run-directory", as_argument(run.location))
+    arguments = ("--run-directory", as_argument(run.location), "--key-file", as_argument(str(key_file)))
+    application = (airflow_provider_acid.spark_jobs.compact.__file__, *arguments)
     environment = {**os.environ, **spark.environment}
     with meter.running():
         done = subprocess.run(
@@ -95,6 +101,7 @@ def _run_application(spark: SparkPlace, folder: Path, places: list[Path], meter:
     if done.returncode or errors or len(results) != len(places):
         raise RuntimeError(f"{errors[:1] or done.stdout[-2000:] + done.stderr[-2000:]}")
     run.remove()
+    key_file.unlink()
     for place in places:
         for made in place.glob("_acid_compaction_*"):
             shutil.rmtree(made)

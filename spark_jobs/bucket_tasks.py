@@ -18,7 +18,7 @@ from airflow_provider_acid.spark_jobs.merge import begin_bucket
 from airflow_provider_acid.spark_jobs.merge_rows import join_rows, write_part
 from airflow_provider_acid.spark_jobs.merged import Merged, Part
 from airflow_provider_acid.spark_jobs.pyarrow_version import check_pyarrow
-from airflow_provider_acid.spark_jobs.run_directory import RunDirectory
+from airflow_provider_acid.spark_jobs.run_directory import TaskReports
 from airflow_provider_acid.spark_jobs.stitch_slices import SlicedRows
 
 _T = TypeVar("_T")
@@ -45,9 +45,9 @@ class RunItem:
     slots: int = 1
 
     @property
-    def run(self) -> RunDirectory:
-        """The run directory."""
-        return RunDirectory(self.storages.open(self.run_uri))
+    def reports(self) -> TaskReports:
+        """What tasks write into the run directory."""
+        return TaskReports(self.storages.open(self.run_uri))
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ def slice_task(document: str, task: Slice, item: RunItem) -> Part | Refusal:
         if time.monotonic() - begin_seconds >= _QUIET_SECONDS:
             mebibytes = sum(segment.size_bytes for segment in task.sliced.of_slice(task.number)) >> 20
             with suppress(StorageError):
-                item.run.write_slice(item.number, bucket.bucket, task.number, mebibytes)
+                item.reports.write_slice(item.number, bucket.bucket, task.number, mebibytes)
         return part
 
     return _answer(work)
@@ -157,7 +157,7 @@ class _Tenths:
     """Tells the run directory about every tenth of a bucket, where that takes long."""
 
     def __init__(self, item: RunItem, bucket: BucketPlan) -> None:
-        self._run = item.run
+        self._reports = item.reports
         self._item = item.number
         self._bucket = bucket.bucket
         self._input_bytes = max(bucket.input_bytes, 1)
@@ -172,4 +172,4 @@ class _Tenths:
             self._told = percent
             # A live display is not worth a compaction.
             with suppress(StorageError):
-                self._run.write_bucket_progress(self._item, self._bucket, percent)
+                self._reports.write_bucket_progress(self._item, self._bucket, percent)

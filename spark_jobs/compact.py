@@ -1,4 +1,4 @@
-"""The Spark application: ``spark-submit compact.py --run-directory URI``.
+"""The Spark application: ``spark-submit compact.py --run-directory URI --key-file PATH``.
 
 It waits for plans in the run directory, carries out all that are there at the same time, and reports each partition as
 soon as it is finished. It ends when every item has a result or was skipped, when the operator shows no sign of life, or
@@ -25,11 +25,18 @@ from pyspark.sql import SparkSession
 from airflow_provider_acid.acid.arguments import from_argument
 from airflow_provider_acid.acid.plan import CompactionPlan
 from airflow_provider_acid.acid.result import CompactionResult
-from airflow_provider_acid.exceptions import AcidError, ConfigurationError, CorruptFileError, StorageError
+from airflow_provider_acid.exceptions import (
+    AcidError,
+    ConfigurationError,
+    CorruptFileError,
+    StorageError,
+    UnauthenticatedError,
+)
 from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.spark_jobs.bucket_tasks import RunItem
 from airflow_provider_acid.spark_jobs.partition_job import run_plan
 from airflow_provider_acid.spark_jobs.run_directory import Batch, RunDirectory, RunGoneError, Seen
+from airflow_provider_acid.spark_jobs.run_secret import read_secret
 
 _POLL_SECONDS = 0.5
 _MAX_CONCURRENT_PLANS = 16
@@ -54,13 +61,14 @@ class Driver:
 
     :param run_uri: the run directory.
     :param storages: opens it and the tables' locations, also in the tasks.
+    :param secret: of the run's key; no task gets it.
     """
 
-    def __init__(self, spark: SparkSession, run_uri: str, storages: Storages) -> None:
+    def __init__(self, spark: SparkSession, run_uri: str, storages: Storages, secret: bytes) -> None:
         self._spark = spark
         self._storages = storages
         self._run_uri = run_uri
-        self._run = RunDirectory(storages.open(run_uri))
+        self._run = RunDirectory(storages.open(run_uri), secret)
         self._running: dict[int, _Running] = {}
         self._finished: set[int] = set()
         self._alive = -1
@@ -127,9 +135,10 @@ class Driver:
         for item in sorted(seen.plans - seen.results - seen.skips - self._running.keys() - self._finished):
             try:
                 plan = self._run.plan(item)
-            except (ConfigurationError, CorruptFileError) as error:
-                # Its operator, who finds no result, fails this partition and no other.
+            except (ConfigurationError, CorruptFileError, UnauthenticatedError) as error:
+                # Its operator fails this partition and no other.
                 _say(f"{item:04d} is left: {error}")
+                self._run.write_result(item, CompactionResult.unread(str(error)))
                 self._finished.add(item)
                 continue
             _say(f"{item:04d} {plan.entity}: {plan.input_bytes:,} bytes in {len(plan.buckets)} buckets, {plan.reason}")
@@ -190,7 +199,7 @@ def _result_of(running: _Running) -> CompactionResult:
     traceback.print_exception(error)
     seconds = time.monotonic() - running.start_seconds
     reason = f"{running.plan.entity}: {type(error).__name__}: {error}. Remedy: see the Spark driver's log."
-    return CompactionResult(running.plan.attempt, running.plan.entity, reason, (), seconds)
+    return CompactionResult.failed(running.plan, reason, seconds)
 
 
 def _outcome(item: int, result: CompactionResult) -> str:
@@ -230,6 +239,12 @@ def parse_arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
         "--run-directory", required=True, type=from_argument, help="URI of the directory the operator has made"
     )
     parser.add_argument(
+        "--key-file",
+        required=True,
+        type=from_argument,
+        help="file with the run's key; its name, where it was sent along",
+    )
+    parser.add_argument(
         "--storage-options", default="{}", type=from_argument, help="how storages are reached, in JSON; nothing secret"
     )
     return parser.parse_args(argv)
@@ -244,7 +259,8 @@ def work(arguments: argparse.Namespace) -> int:
     conf = SparkConf().setIfMissing("spark.scheduler.mode", "FAIR")
     spark = SparkSession.builder.config(conf=conf).getOrCreate()
     try:
-        return Driver(spark, arguments.run_directory, Storages.from_json(arguments.storage_options)).run()
+        storages, secret = Storages.from_json(arguments.storage_options), read_secret(arguments.key_file)
+        return Driver(spark, arguments.run_directory, storages, secret).run()
     finally:
         _bounded(spark.stop)
 

@@ -33,7 +33,7 @@ from airflow_provider_acid.spark_jobs.stitch_slices import SlicedRows
 
 
 def run_plan(spark: SparkSession, plan: CompactionPlan, item: RunItem) -> CompactionResult:
-    """Carry out a plan up to its sealed staging directory.
+    """Carry out a plan up to its finished staging directory.
 
     :returns: the result; its ``error`` is set when the plan could not be carried out, whatever the reason.
     """
@@ -41,7 +41,7 @@ def run_plan(spark: SparkSession, plan: CompactionPlan, item: RunItem) -> Compac
 
 
 def carry_out(storages: Storages, plan: CompactionPlan, merge_buckets: Callable[[], list[Merged]]) -> CompactionResult:
-    """Merge by whatever means and seal the staging directory.
+    """Merge by whatever means and finish the staging directory.
 
     :param merge_buckets: merges every bucket of the plan; the outcomes by bucket.
     :returns: as :func:`run_plan`.
@@ -50,12 +50,13 @@ def carry_out(storages: Storages, plan: CompactionPlan, merge_buckets: Callable[
     try:
         storage = storages.open(plan.location)
         files = _merge_all(storage, plan, merge_buckets)
-        # Whatever a sealed result names was written before; see compaction/staging_by_copy.
+        # Whatever a finished result names was written before; see compaction/staging_by_copy.
         _check_wanted(storage, plan)
-        result = CompactionResult(plan.attempt, plan.entity, None, files, time.monotonic() - start)
+        seconds = time.monotonic() - start
+        result = CompactionResult(plan.attempt, plan.digest, plan.entity, None, files, seconds)
         storage.write_new(f"{plan.staging}/{RESULT_FILE}", result.to_json().encode())
     except AcidError as error:
-        return CompactionResult(plan.attempt, plan.entity, str(error), (), time.monotonic() - start)
+        return CompactionResult.failed(plan, str(error), time.monotonic() - start)
     return result
 
 

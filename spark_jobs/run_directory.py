@@ -14,9 +14,10 @@ from airflow_provider_acid.acid import exchange
 from airflow_provider_acid.acid import json_fields as fields
 from airflow_provider_acid.acid.plan import FORMAT_VERSION, BucketPlan, CompactionPlan
 from airflow_provider_acid.acid.result import CompactionResult
+from airflow_provider_acid.acid.sealing import RunKey
 from airflow_provider_acid.exceptions import AcidError, NameTakenError, StorageError
-from airflow_provider_acid.filesystem import Storage
-from airflow_provider_acid.storages.small_files import EXCHANGE_FILE_BYTES
+from airflow_provider_acid.filesystem import Storage, join
+from airflow_provider_acid.storages.small_files import EXCHANGE_FILE_BYTES, SIDE_FILE_BYTES
 
 
 class RunGoneError(AcidError):
@@ -58,21 +59,46 @@ class Seen:
         return max(bucket.input_bytes * percent // 100, min(sliced_bytes, bucket.input_bytes))
 
 
-class RunDirectory:
-    """Reads and writes the files of a run."""
+class TaskReports:
+    """What tasks write into a run directory, without its key."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
+
+    def write_bucket_progress(self, item: int, bucket: int, percent: int) -> None:
+        """Report from a task how far it is; another attempt at the same task may have said so before."""
+        self._write_once(exchange.item_file(item, exchange.bucket_kind(bucket, percent)), b"")
+
+    def write_slice(self, item: int, bucket: int, number: int, mebibytes: int) -> None:
+        """Report from a task that a slice is written; another attempt at the same task may have said so before."""
+        self._write_once(exchange.item_file(item, exchange.slice_kind(bucket, number, mebibytes)), b"")
+
+    def _write_once(self, name: str, content: bytes) -> None:
+        with suppress(NameTakenError):
+            self._storage.write_new(name, content)
+
+
+class RunDirectory(TaskReports):
+    """Reads and writes the files of a run, for the driver.
+
+    :param secret: of the run's key.
+    """
+
+    def __init__(self, storage: Storage, secret: bytes) -> None:
+        super().__init__(storage)
+        self._key = RunKey(storage.location.rstrip("/").rpartition("/")[2], secret)
 
     def batch(self) -> Batch:
         """Read ``batch.json``.
 
         :raises RunGoneError: the directory was removed.
+        :raises RefusedError: the directory is somebody else's, or others may write to it.
+        :raises UnauthenticatedError: the operator did not write it as it is.
         :raises ConfigurationError: it is not of this version.
         """
         self._check_there()
-        name = f"{self._storage.location}/{exchange.BATCH_FILE}"
-        data = fields.versioned(self._storage.read(exchange.BATCH_FILE), name, FORMAT_VERSION)
+        self._storage.check_private("")
+        data = fields.versioned(self._opened(exchange.BATCH_FILE), self._uri(exchange.BATCH_FILE), FORMAT_VERSION)
         return Batch(fields.integer(data, "partitions"), fields.number(data, "idle_timeout_seconds"))
 
     def write_application(self, id: str, ui_url: str | None) -> None:
@@ -80,7 +106,7 @@ class RunDirectory:
 
         :param ui_url: None where it has no user interface.
         """
-        self._write_once(exchange.APPLICATION_FILE, json.dumps({"id": id, "ui_url": ui_url}))
+        self._write_once(exchange.APPLICATION_FILE, json.dumps({"id": id, "ui_url": ui_url}).encode())
 
     def look(self) -> Seen:
         """List the directory once.
@@ -97,6 +123,10 @@ class RunDirectory:
             item, kind = exchange.parse_item_file(file) or (-1, "")
             if kind in found:
                 found[kind].add(item)
+            elif (seal := exchange.parse_skip_kind(kind)) is not None:
+                # A false one is passed over, and so the item is waited for.
+                if self._key.is_seal_of(seal, exchange.item_file(item, exchange.SKIP)):
+                    found[exchange.SKIP].add(item)
             elif (read := exchange.parse_bucket_kind(kind)) is not None:
                 bucket, done = read
                 percent[item, bucket] = max(percent.get((item, bucket), 0), done)
@@ -125,28 +155,23 @@ class RunDirectory:
     def plan(self, item: int) -> CompactionPlan:
         """Read an item's plan.
 
+        :raises UnauthenticatedError: the operator did not write it as it is.
         :raises ConfigurationError: it is not a plan of this version.
         """
-        return CompactionPlan.from_json(
-            self._storage.read(exchange.item_file(item, exchange.PLAN), EXCHANGE_FILE_BYTES)
-        )
+        return CompactionPlan.from_json(self._opened(exchange.item_file(item, exchange.PLAN), EXCHANGE_FILE_BYTES))
 
     def write_result(self, item: int, result: CompactionResult) -> None:
         """Report an item as finished; the first report stands."""
-        self._write_once(exchange.item_file(item, exchange.RESULT), result.to_json())
+        name = exchange.item_file(item, exchange.RESULT)
+        self._write_once(name, self._key.sealed(name, result.to_json().encode()))
 
     def write_progress(self, item: int, number: int, document: dict[str, object]) -> None:
         """Report how far an item is."""
-        self._write_once(exchange.item_file(item, exchange.progress_kind(number)), json.dumps(document, sort_keys=True))
+        text = json.dumps(document, sort_keys=True)
+        self._write_once(exchange.item_file(item, exchange.progress_kind(number)), text.encode())
 
-    def write_bucket_progress(self, item: int, bucket: int, percent: int) -> None:
-        """Report from a task how far it is; another attempt at the same task may have said so before."""
-        self._write_once(exchange.item_file(item, exchange.bucket_kind(bucket, percent)), "")
+    def _opened(self, name: str, most_bytes: int = SIDE_FILE_BYTES) -> bytes:
+        return self._key.opened(self._uri(name), name, self._storage.read(name, most_bytes))
 
-    def write_slice(self, item: int, bucket: int, number: int, mebibytes: int) -> None:
-        """Report from a task that a slice is written; another attempt at the same task may have said so before."""
-        self._write_once(exchange.item_file(item, exchange.slice_kind(bucket, number, mebibytes)), "")
-
-    def _write_once(self, name: str, text: str) -> None:
-        with suppress(NameTakenError):
-            self._storage.write_new(name, text.encode())
+    def _uri(self, name: str) -> str:
+        return join(self._storage.location, name)

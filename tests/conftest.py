@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,6 +24,15 @@ from tests.harness.metastore_program import MetastoreProgram
 from tests.harness.metastore_server import REAPER_SECONDS, MetastoreServer
 from tests.harness.postgres_server import PostgresServer
 from tests.harness.s3_server import S3Server, minio_program
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _home_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Run directories lie below it by default; what is downloaded stays in the real one's cache."""
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("XDG_CACHE_HOME", os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache"))
+        environment.setenv("HOME", str(tmp_path_factory.mktemp("home")))
+        yield
 
 
 @pytest.fixture(scope="session")

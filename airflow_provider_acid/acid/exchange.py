@@ -1,13 +1,20 @@
 """Names of the files by which operator and Spark application talk; both sides know them from here.
 
 A *staging directory* lies inside the partition: the plan, the tasks' attempts, the finished output and, last, the
-result that seals it. A *run directory* lies where operator, driver and executors reach it. In both, files are written
-once and never changed:
+result that completes it. A *run directory* lies where operator and driver reach it, and executors where they are to
+tell how far they are. In both, files are written once and never changed. These carry the seal of the run
+(:mod:`~airflow_provider_acid.acid.sealing`):
 
 - ``batch.json``: number of items and how long the application waits without a sign of life;
+- ``NNNN.plan.json`` or ``NNNN.skip.SEAL``: the operator's word on item NNNN;
+- ``NNNN.result.json``: the application's word on it.
+
+The others carry none, since nothing that is published depends on them: a false one keeps an application waiting, or
+shows a wrong figure.
+
+- ``operator.alive.K``: the operator's sign of life;
 - ``application.json``: the application's id and the address of its user interface;
-- ``NNNN.plan.json`` or ``NNNN.skip``: the operator's word on item NNNN; ``operator.alive.K``: its sign of life;
-- ``NNNN.result.json``: the application's word on it; ``NNNN.progress.K``: how far it is;
+- ``NNNN.progress.K``: how far the application is with an item;
 - ``NNNN.bucket.B.P``: a task's word that P per cent of bucket B are read;
 - ``NNNN.slice.B.S.M``: a task's word that slice S of bucket B is written, which was made of M mebibytes.
 """
@@ -20,7 +27,7 @@ PLAN_FILE = "plan.json"
 """In a staging directory: its plan."""
 
 RESULT_FILE = "result.json"
-"""In a staging directory: the seal; the output beside it is complete."""
+"""In a staging directory: the output beside it is complete."""
 
 ATTEMPTS_DIRECTORY = "attempts"
 """In a staging directory: files of task attempts, of which the driver takes one per bucket."""
@@ -40,17 +47,31 @@ APPLICATION_FILE = "application.json"
 """In a run directory: what the application says of itself; nothing depends on it."""
 
 PLAN, SKIP, RESULT = "plan.json", "skip", "result.json"
-"""Kinds of an item's files in a run directory."""
+"""Kinds of an item's files in a run directory; a skip's seal follows in its name, so that it need not be read."""
 
-_ITEM = re.compile(r"(\d{4,})\.(plan\.json|skip|result\.json|progress\.\d+|bucket\.\d+\.\d+|slice(?:\.\d+){3})")
-_BUCKET = re.compile(r"bucket\.(\d+)\.(\d+)")
-_SLICE = re.compile(r"slice\.(\d+)\.(\d+)\.(\d+)")
-_ALIVE = re.compile(r"operator\.alive\.(\d+)")
+_ITEM = re.compile(
+    r"(\d{4,18})\.(plan\.json|skip\.[0-9a-f]{64}|result\.json|progress\.\d+|bucket\.\d+\.\d+|slice(?:\.\d+){3})"
+)
+_SKIP = re.compile(r"skip\.([0-9a-f]{64})")
+_BUCKET = re.compile(r"bucket\.(\d{1,18})\.(\d{1,18})")
+_SLICE = re.compile(r"slice\.(\d{1,18})\.(\d{1,18})\.(\d{1,18})")
+_ALIVE = re.compile(r"operator\.alive\.(\d{1,18})")
 
 
 def item_file(item: int, kind: str) -> str:
     """Name of an item's file, e.g. ``0007.plan.json``."""
     return f"{item:04d}.{kind}"
+
+
+def skip_kind(seal: str) -> str:
+    """Kind of a skip with its seal, which is that of :func:`item_file` of :data:`SKIP`."""
+    return f"{SKIP}.{seal}"
+
+
+def parse_skip_kind(kind: str) -> str | None:
+    """The seal of a skip; None for any other kind."""
+    match = _SKIP.fullmatch(kind)
+    return match[1] if match else None
 
 
 def progress_kind(number: int) -> str:

@@ -47,12 +47,14 @@ _kept = lru_cache(maxsize=4096)
 """For what a name means: kept for the names seen last, because a table's partitions have the same."""
 
 _LONG_MAX = 2**63 - 1
-_BASE = re.compile(r"base_(-9223372036854775808|[0-9]+)(?:_v([0-9]+))?")
-_DELTA = re.compile(r"(delete_)?delta_([0-9]+)_([0-9]+)(?:_([0-9]+))?(?:_v([0-9]+))?")
+# Python refuses to read numbers of thousands of digits, which some storages take in a name.
+_NUMBER = "([0-9]{1,100})"
+_BASE = re.compile(rf"base_(-9223372036854775808|[0-9]{{1,100}})(?:_v{_NUMBER})?")
+_DELTA = re.compile(rf"(delete_)?delta_{_NUMBER}_{_NUMBER}(?:_{_NUMBER})?(?:_v{_NUMBER})?")
 _ACID_PREFIXES = ("base_", "delta_", "delete_delta_")
-_DATA_FILE = re.compile(r"bucket_([0-9]+)(?:_([0-9]+))?")
+_DATA_FILE = re.compile(rf"bucket_{_NUMBER}(?:_{_NUMBER})?")
 _FLUSH_LENGTH = re.compile(r"bucket_[0-9]+_flush_length")
-_ORIGINAL_FILE = re.compile(r"([0-9]+)_[0-9]+(?:_copy_([0-9]+))?")
+_ORIGINAL_FILE = re.compile(rf"{_NUMBER}_[0-9]+(?:_copy_{_NUMBER})?")
 
 
 def _suffix(visibility_txn_id: int) -> str:

@@ -5,6 +5,7 @@ A plan is complete: the Spark job that carries it out asks no metastore.
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -305,6 +306,11 @@ class CompactionPlan:
             high_water_mark=other.high_water_mark,
         )
         return mine == other
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the plan's JSON document, in hexadecimal digits."""
+        return hashlib.sha256(self.to_json().encode()).hexdigest()
 
     def to_json(self) -> str:
         """The plan as a JSON document."""

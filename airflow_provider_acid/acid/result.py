@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from airflow_provider_acid.acid import json_fields as fields
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.json_fields import JsonObject
-from airflow_provider_acid.acid.plan import FORMAT_VERSION, OutputKind
+from airflow_provider_acid.acid.plan import FORMAT_VERSION, CompactionPlan, OutputKind
 
 
 @dataclass(frozen=True)
@@ -59,16 +59,28 @@ class CompactionResult:
     """What the Spark job reports about one plan.
 
     :param attempt: the plan's token.
+    :param plan_digest: of the plan that was carried out; see :attr:`~.plan.CompactionPlan.digest`.
     :param error: None when the output directory is complete; else the message of what went wrong.
     :param files: what became of every bucket of the plan.
     :param seconds: wall time from the first task to the last verified file.
     """
 
     attempt: str
+    plan_digest: str
     entity: Entity
     error: str | None
     files: tuple[OutputFile, ...]
     seconds: float
+
+    @classmethod
+    def failed(cls, plan: CompactionPlan, error: str, seconds: float) -> CompactionResult:
+        """The result of a plan that could not be carried out."""
+        return cls(plan.attempt, plan.digest, plan.entity, error, (), seconds)
+
+    @classmethod
+    def unread(cls, error: str) -> CompactionResult:
+        """The word on a plan that could not be read, so that nothing is known of it."""
+        return cls("", "", Entity("", ""), error, (), 0.0)
 
     def to_json(self) -> str:
         """The result as a JSON document."""
@@ -83,6 +95,7 @@ class CompactionResult:
         data = fields.versioned(document, "compaction result", FORMAT_VERSION)
         return cls(
             attempt=fields.text(data, "attempt"),
+            plan_digest=fields.text(data, "plan_digest"),
             entity=Entity.from_json(fields.child(data, "entity")),
             error=fields.optional_text(data, "error"),
             files=fields.children(data, "files", OutputFile.from_json),

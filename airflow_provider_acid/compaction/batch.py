@@ -13,6 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
@@ -39,8 +40,8 @@ BEATS_IN_IDLE_TIMEOUT = 100
 WorkerFactory = Callable[[], AbstractContextManager[Worker]]
 """Opens a worker (and its metastore connection) in the thread that calls it."""
 
-RunDirectoryFactory = Callable[[ActiveCompaction, int], RunDirectory]
-"""Makes the run directory, for the given number of items, when the first plan is there."""
+RunDirectoryFactory = Callable[[Worker, ActiveCompaction, int], RunDirectory]
+"""Makes the run directory, for the given number of items, when a worker has the first plan."""
 
 
 class CompactionBatch:
@@ -183,13 +184,14 @@ class CompactionBatch:
         try:
             with Supervised(begun.entity):
                 if self._run is None:
-                    self._run = self._make_run_directory(begun, 2 * self._count)
+                    self._run = self._make_run_directory(worker, begun, 2 * self._count)
                     for skipped in sorted(self._skipped):
                         self._run.put_skip(skipped)
                 self._run.put_plan(item, begun.plan)
                 self._handed_over.add(item)
         except AcidError as error:
-            self._abandon(worker, item, str(error))
+            outcome = _abandoned(worker, self._active.pop(item), str(error))
+            self._end(item, replace(outcome, state=OutcomeState.REFUSED) if error.is_permanent else outcome)
             return
         self._progress.began(begun.plan)
         if begun.plan.type is CompactionType.MAJOR:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import filterfalse
 
 from airflow_provider_acid.acid import json_fields as fields
 from airflow_provider_acid.acid.exchange import JOURNAL_FILE
 from airflow_provider_acid.acid.listing import Listing
+from airflow_provider_acid.acid.names import parse_directory_name
 from airflow_provider_acid.acid.plan import FORMAT_VERSION
-from airflow_provider_acid.exceptions import ConfigurationError, CorruptFileError, StorageError
+from airflow_provider_acid.exceptions import ConfigurationError, CorruptFileError, StorageError, UnknownNameError
 from airflow_provider_acid.filesystem import Storage
 from airflow_provider_acid.storages.small_files import EXCHANGE_FILE_BYTES
 
@@ -54,13 +56,31 @@ class PublicationJournal:
         :raises ConfigurationError: the document is not a journal of this version.
         """
         data = fields.versioned(document, "publication journal", FORMAT_VERSION)
-        return cls(
+        journal = cls(
             targets=fields.texts(data, "targets"),
             transaction=fields.integer(data, "transaction"),
             lock=fields.optional_integer(data, "lock"),
             # Missing where a release wrote it that knew renames only.
             files=fields.texts({"files": [], **data}, "files"),
         )
+        odd = [*filterfalse(_is_target, journal.targets), *filterfalse(journal._is_own, journal.files)]
+        if odd:
+            reason = f"names {odd[0]!r}, which no compaction of its partition publishes"
+            raise ConfigurationError("publication journal", reason, "find out who wrote it, and remove it")
+        return journal
+
+    def _is_own(self, path: str) -> bool:
+        """Whether a file lies right in one of the targets; marker files are published, too."""
+        target, _, name = path.partition("/")
+        return target in self.targets and name not in ("", ".", "..") and "/" not in name
+
+
+def _is_target(name: str) -> bool:
+    """Whether a compaction publishes directories of such names, which lie in its partition."""
+    try:
+        return parse_directory_name(name) is not None
+    except UnknownNameError:
+        return False
 
 
 def write_journal(storage: Storage, staging: str, journal: PublicationJournal) -> None:

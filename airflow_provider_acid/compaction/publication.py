@@ -13,7 +13,8 @@ from airflow_provider_acid.acid.names import (
     parse_directory_name,
 )
 from airflow_provider_acid.acid.plan import CompactionPlan
-from airflow_provider_acid.acid.result import CompactionResult, OutputFile
+from airflow_provider_acid.acid.result import CompactionResult
+from airflow_provider_acid.acid.row_counts import wrong_counts
 from airflow_provider_acid.acid.unseen import is_cut_by, is_doubled_beside
 from airflow_provider_acid.compaction.staged_files import rejected
 from airflow_provider_acid.compaction.store_rules import publication_on
@@ -26,11 +27,13 @@ def verify_output(storage: Storage, plan: CompactionPlan, result: CompactionResu
 
     Spark's exit code proves nothing, nor does the report alone: names and sizes are compared with the storage.
 
-    :raises VerificationError: a file is missing, too many, of another size, its counts do not add up, or the report
-        is about another attempt.
+    :raises VerificationError: a file is missing, too many, of another size, its counts do not add up or are not the
+        plan's, or the report is about another attempt, or another plan.
     """
     if (result.attempt, result.entity) != (plan.attempt, plan.entity):
         raise rejected(str(plan.entity), f"got the result of attempt {result.attempt} at {result.entity}")
+    if result.plan_digest != plan.digest:
+        raise rejected(str(plan.entity), "was merged by another plan than the one that was handed out")
     planned = sorted((bucket.output.value, bucket.bucket) for bucket in plan.buckets)
     told = sorted((file.output.value, file.bucket) for file in result.files)
     if not plan.format.is_insert_only and told != planned or set(told) != set(planned):
@@ -39,18 +42,11 @@ def verify_output(storage: Storage, plan: CompactionPlan, result: CompactionResu
         publication_on(storage).check_staged(plan, result, output)
     for file in result.files:
         named = join(storage.location, plan.staged(file.output), file.name or f"bucket {file.bucket}")
-        _check_counts(named, file)
+        wrong = wrong_counts(plan, file)
+        if wrong is not None:
+            raise rejected(named, wrong)
         if not plan.format.is_insert_only and (file.name is None) != (file.rows_out == 0):
             raise rejected(named, f"has {file.rows_out} rows; a file is written where there are any, and only there")
-
-
-def _check_counts(subject: str, file: OutputFile) -> None:
-    if file.rows_out != file.rows_in - file.rows_aborted - file.rows_deleted - file.rows_repeated:
-        raise rejected(
-            subject,
-            f"holds {file.rows_out} rows, but {file.rows_in} came in, {file.rows_aborted} of them aborted, "
-            f"{file.rows_deleted} deleted and {file.rows_repeated} repeated",
-        )
 
 
 def _buckets(buckets: Sequence[tuple[str, int]]) -> str:

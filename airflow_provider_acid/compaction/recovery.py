@@ -60,7 +60,7 @@ class Recovery:
         self._settings = settings
         self._results = dead_results(client, queue, settings)
         self._end_row = end
-        self._dead_runs = DeadRuns(settings.storages, self._look_for_living)
+        self._dead_runs = DeadRuns(settings.storages, self._look_for_living, lambda: client.database_uuid())
 
     def recover(self, facts: EntityFacts, own: RequestPool) -> Outcome | FinishedOutput | None:
         """Bury dead attempts of one partition, or say who is alive.
@@ -83,8 +83,8 @@ class Recovery:
         return finished
 
     def remove_dead_runs(self, table_location: str) -> None:
-        """Remove the run directories of dead operators where those of a table's batches lie; once in each place."""
-        self._dead_runs.remove(self._settings.run_directory or table_location)
+        """Remove dead operators' run directories where a batch that begins with a table has its own, once."""
+        self._dead_runs.remove(self._settings.run_directory, table_location)
 
     def recover_claim(self, row: CompactionRow) -> Outcome | None:
         """Bury the dead attempt that has claimed ``row``; for who compacts nothing himself.

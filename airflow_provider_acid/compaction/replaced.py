@@ -45,8 +45,7 @@ def read_replaced(storage: Storage, staging: str) -> frozenset[str] | None:
     path = f"{staging}/{REPLACED_FILE}"
     try:
         content = storage.read(path, EXCHANGE_FILE_BYTES)
-        data = fields.versioned(content, "list of replaced directories", _FORMAT_VERSION)
-        return frozenset(fields.texts(data, "names"))
+        return replaced_names(content)
     except StorageError:
         # Looked for afterwards: another cleaner may be through with it just now.
         if storage.exists(path):
@@ -55,3 +54,12 @@ def read_replaced(storage: Storage, staging: str) -> frozenset[str] | None:
     except (ConfigurationError, CorruptFileError) as error:
         log.warning("%s is passed over: %s", join(storage.location, path), error)
         return None
+
+
+def replaced_names(document: bytes) -> frozenset[str]:
+    """What a note says.
+
+    :raises ConfigurationError: it is none of this version.
+    """
+    data = fields.versioned(document, "list of replaced directories", _FORMAT_VERSION)
+    return frozenset(fields.texts(data, "names"))

@@ -1,7 +1,7 @@
 """The operator's side of a run directory: plans and signs of life in, results and progress out.
 
-It lies on the tables' storage, so that any worker and any deploy mode sees it. Its files are named in
-:mod:`~airflow_provider_acid.acid.exchange`.
+It lies on the first table's store, so that any worker and any deploy mode sees it (:mod:`.run_place`). Its files are
+named in :mod:`~airflow_provider_acid.acid.exchange`, and sealed where something depends on them.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from airflow_provider_acid.acid import exchange
 from airflow_provider_acid.acid.json_fields import decoded, integer
 from airflow_provider_acid.acid.plan import FORMAT_VERSION, CompactionPlan
 from airflow_provider_acid.acid.result import CompactionResult
+from airflow_provider_acid.acid.sealing import HEAD_BYTES, RunKey
+from airflow_provider_acid.compaction.run_place import RunPlace
 from airflow_provider_acid.compaction.supervision import Supervised
 from airflow_provider_acid.exceptions import AcidError, UnsupportedTableError
 from airflow_provider_acid.filesystem import Storages, join
@@ -20,8 +22,6 @@ from airflow_provider_acid.storages.small_files import EXCHANGE_FILE_BYTES
 
 log = logging.getLogger(__name__)
 
-RUNS_DIRECTORY = "_acid_runs"
-"""Must not begin like a staging directory: a later attempt removes those."""
 IDLE_TIMEOUT_SECONDS = 600.0
 
 
@@ -29,21 +29,31 @@ class RunDirectory:
     """The operator's side of one run.
 
     :param storages: opens the run's directory.
-    :param parent: URI of a directory all Spark executors reach, as a rule the first table's location.
-    :param name: unique name of the run.
+    :param place: where it is made, for nobody but this user.
+    :param key: seals what is said here; a new one for each run, whose name the directory gets.
     :param items: number of partitions in the run.
     :param idle_timeout_seconds: the application ends itself after this long without a sign of life.
+    :raises RefusedError: others may write to the place, or it is somebody else's.
+    :raises ConfigurationError: it cannot be made.
     """
 
     def __init__(
-        self, storages: Storages, parent: str, name: str, items: int, idle_timeout_seconds: float = IDLE_TIMEOUT_SECONDS
+        self,
+        storages: Storages,
+        place: RunPlace,
+        key: RunKey,
+        items: int,
+        idle_timeout_seconds: float = IDLE_TIMEOUT_SECONDS,
     ) -> None:
         self.storages = storages
+        self.key = key
         self.idle_timeout_seconds = idle_timeout_seconds
-        self._parent = storages.open(parent)
-        self._path = f"{RUNS_DIRECTORY}/{name}"
-        self._parent.make_directory(self._path)
-        self.location = join(parent, self._path)
+        self._place = place
+        self._parent = storages.open(place.root)
+        self._path = f"{place.path}/{key.run}"
+        place.make(self._parent)
+        self._parent.make_private(self._path)
+        self.location = join(place.root, self._path)
         self._storage = storages.open(self.location)
         self._seen: set[str] = set()
         self._beats = 0
@@ -52,7 +62,7 @@ class RunDirectory:
             "partitions": items,
             "idle_timeout_seconds": idle_timeout_seconds,
         }
-        self._storage.write_new(exchange.BATCH_FILE, json.dumps(batch).encode())
+        self._put(exchange.BATCH_FILE, json.dumps(batch).encode())
 
     def put_plan(self, index: int, plan: CompactionPlan) -> None:
         """Hand item ``index`` to the application.
@@ -60,17 +70,18 @@ class RunDirectory:
         :raises UnsupportedTableError: the partition has more files than a plan may name.
         """
         document = plan.to_json().encode()
-        if len(document) > EXCHANGE_FILE_BYTES:
+        if len(document) > EXCHANGE_FILE_BYTES - HEAD_BYTES:
             raise UnsupportedTableError(
                 str(plan.entity),
                 f"its plan would have {len(document)} bytes, and {EXCHANGE_FILE_BYTES} are read at most",
                 "compact it by Hive, or merge its files in parts, by minors",
             )
-        self._storage.write_new(exchange.item_file(index, exchange.PLAN), document)
+        self._put(exchange.item_file(index, exchange.PLAN), document)
 
     def put_skip(self, index: int) -> None:
         """Tell the application that there is nothing to merge for item ``index``."""
-        self._storage.write_new(exchange.item_file(index, exchange.SKIP), b"")
+        seal = self.key.seal_of(exchange.item_file(index, exchange.SKIP))
+        self._storage.write_new(exchange.item_file(index, exchange.skip_kind(seal)), b"")
 
     def beat(self) -> None:
         """Leave a sign of life and remove the one before the last."""
@@ -96,10 +107,15 @@ class RunDirectory:
 
     def _result(self, path: str) -> CompactionResult | AcidError:
         try:
-            with Supervised(join(self.location, path)):
-                return CompactionResult.from_json(self._storage.read(path, EXCHANGE_FILE_BYTES))
+            uri = join(self.location, path)
+            with Supervised(uri):
+                document = self._storage.read(path, EXCHANGE_FILE_BYTES)
+                return CompactionResult.from_json(self.key.opened(uri, path, document))
         except AcidError as error:
             return error
+
+    def _put(self, name: str, content: bytes) -> None:
+        self._storage.write_new(name, self.key.sealed(name, content))
 
     def _bytes_done(self, path: str) -> int:
         """What a report says; 0 where it cannot be understood, for nothing depends on it."""
@@ -110,11 +126,12 @@ class RunDirectory:
             return 0
 
     def remove(self) -> None:
-        """Remove the run's files; the directory of all runs goes too when this was the last."""
+        """Remove the run's files; where the directory of all runs is not the user's own, it goes with the last."""
         self._parent.delete([self._path])
-        if not self._parent.exists(RUNS_DIRECTORY):
-            # Where there are no directories it went with the last run, and the next one may just begin.
+        runs = self._place.path
+        # Where there are no directories it went with the last run, and the next one may just begin.
+        if self._place.own or not self._parent.exists(runs):
             return
-        runs = self._parent.list(RUNS_DIRECTORY)
-        if not runs.directories and not runs.files:
-            self._parent.delete([RUNS_DIRECTORY])
+        found = self._parent.list(runs)
+        if not found.directories and not found.files:
+            self._parent.delete([runs])

@@ -61,8 +61,8 @@ class CompactionSettings:
         attempt.
     :param insert_only_originals: whether Hive takes original files in insert-only tables for data
         (``hive.mm.allow.originals``).
-    :param run_directory: URI of a directory that operator, Spark driver and executors reach, for plans and results;
-        None for the location of the first partition's table.
+    :param run_directory: URI of a directory that operator and Spark driver reach, for plans and results; None for the
+        user's home directory on the first table's store.
     :param rewrite_single_delta: whether a single delta is rewritten into a base, as Hive 3 does; Hive 4 refuses.
     :param transaction_timeout_seconds: a transaction without a heartbeat for longer is taken for dead; None for
         the metastore's own ``metastore.txn.timeout``.
@@ -80,6 +80,7 @@ class CompactionSettings:
     :param stripe_copy: which stripes of full-ACID files are copied as bytes.
     :param small_stripe_share: of the table's stripe size; smaller stripes beside each other are rewritten together.
     :param slice_bytes: about so many bytes of a bucket's stripes one Spark task rewrites.
+    :param exclusive_locations: patterns of places that only one table or partition has; asked where nothing else tells.
     :param storages: opens the tables' locations.
     """
 
@@ -107,6 +108,7 @@ class CompactionSettings:
     stripe_copy: CopiedStripes = CopiedStripes.AUTO
     small_stripe_share: float = OrcOptions.small_stripe_share
     slice_bytes: int = OrcOptions.slice_bytes
+    exclusive_locations: tuple[str, ...] = ()
     storages: Storages = field(default_factory=Storages)
 
     def policy(self, publishes_by_commit: bool = True) -> CompactionPolicy:

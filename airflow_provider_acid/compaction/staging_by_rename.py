@@ -69,7 +69,7 @@ class StagingByRename:
             result = CompactionResult.from_json(storage.read(f"{staging}/{RESULT_FILE}", EXCHANGE_FILE_BYTES))
         except (StorageError, ConfigurationError, CorruptFileError):
             return None
-        if result.error is not None or result.attempt != plan.attempt:
+        if result.error is not None or (result.attempt, result.plan_digest) != (plan.attempt, plan.digest):
             return None
         # The directory was moved since the plan was written.
         outputs = (f"{staging}/{OUTPUTS_DIRECTORY}/{output.kind.value}" for output in plan.outputs)

@@ -80,11 +80,16 @@ class Worker:
         self._identity = identity
         self._host = host
         self._on_step = on_step
-        self._neighbours = Neighbours(client, queue.database)
+        self._neighbours = Neighbours(client, queue.database, settings.exclusive_locations)
         self._recovery = Recovery(client, queue, settings)
         self._finisher = Finisher(queue, settings, on_step)
         self._kept: dict[int, float] = {}
         self._policy = settings.policy(queue.publishes_by_commit)
+
+    @property
+    def metastore(self) -> str | None:
+        """The id of its metastore's database; None where that is not known."""
+        return self._client.database_uuid()
 
     def begin(self, due: DuePartition) -> ActiveCompaction | Outcome:
         """Claim, lock and plan one partition; an outcome where there is nothing (more) to do.
@@ -267,7 +272,7 @@ class Worker:
             _drop(storage, finished)
         elif staging_on(storage).adopt(finished, plan):
             log.info("%s: adopting the finished output of a dead attempt", plan.entity)
-            return replace(finished.result, attempt=plan.attempt)
+            return replace(finished.result, attempt=plan.attempt, plan_digest=plan.digest)
         return None
 
     def _fill_staging(self, storage: Storage, plan: CompactionPlan, snapshot: Snapshot, *, is_new: bool) -> None:

@@ -16,13 +16,16 @@ from airflow.providers.common.compat.sdk import AirflowException, AirflowFailExc
 
 from airflow_provider_acid.acid.arguments import as_argument
 from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.sealing import RunKey
 from airflow_provider_acid.compaction.active import ActiveCompaction
 from airflow_provider_acid.compaction.application_watch import watch_application
 from airflow_provider_acid.compaction.batch import CompactionBatch
+from airflow_provider_acid.compaction.key_file import write_key_file
 from airflow_provider_acid.compaction.opening import Opening
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
 from airflow_provider_acid.compaction.package_archive import compaction_script, write_package_archive
 from airflow_provider_acid.compaction.run_directory import IDLE_TIMEOUT_SECONDS, RunDirectory
+from airflow_provider_acid.compaction.run_place import RunPlace, run_name
 from airflow_provider_acid.compaction.settings import CompactionSettings, LockTimeoutAction
 from airflow_provider_acid.compaction.worker import Worker
 from airflow_provider_acid.config import configured_settings, job_queue
@@ -82,8 +85,8 @@ class AcidCompactionOperator(NamedByPartitions, SparkSubmitOperator):
     :param conn_id: the Spark connection.
     :param max_active_partitions: partitions in work at the same time; default 4, or twice the task slots that
         ``num_executors`` and ``executor_cores`` or ``total_executor_cores`` ask for. (templated)
-    :param run_directory: URI of a directory that Airflow and all executors reach, for plans and results; default:
-        inside the first table's location. (templated)
+    :param run_directory: URI of a directory that Airflow and the Spark driver reach, for plans and results; default:
+        in the user's home directory on the first table's store (of S3, in the bucket). (templated)
     :param idle_timeout_seconds: the application ends itself after so long without a sign of life of this task.
         (templated)
     :param rewrite_single_delta: rewrite also a partition that is a single delta into a base, as Hive 3 does.
@@ -228,8 +231,6 @@ class AcidCompactionOperator(NamedByPartitions, SparkSubmitOperator):
     def _submit(self, context: Context, items: Sequence[DuePartition], run: RunDirectory) -> Exception | None:
         """Run the application to its end; its error is returned, because only the outcomes tell what it is worth."""
         self.application = str(compaction_script())
-        arguments = {"--run-directory": run.location, "--storage-options": run.storages.to_json()}
-        self.application_args = [part for name, text in arguments.items() for part in (name, as_argument(text))]
         self.name = application_name([item.entity for item in items])
         self._yarn_queue = self._yarn_queue or job_queue()
         self.conf = {**DEFAULT_CONF, **(self.conf or {})}
@@ -237,6 +238,7 @@ class AcidCompactionOperator(NamedByPartitions, SparkSubmitOperator):
         with (
             tempfile.TemporaryDirectory(prefix="airflow-acid-") as directory,
             self._with_package(Path(directory)),
+            self._with_key(Path(directory), run),
             watch_application(run.storages, run.location, lambda url: SparkUiLink().push(context, url)),
         ):
             try:
@@ -255,6 +257,24 @@ class AcidCompactionOperator(NamedByPartitions, SparkSubmitOperator):
         finally:
             self.py_files = users_files
 
+    @contextmanager
+    def _with_key(self, directory: Path, run: RunDirectory) -> Iterator[None]:
+        """The run's key in a file; no argument, setting or log has it."""
+        key_file = write_key_file(directory, run.key)
+        arguments = {
+            "--run-directory": run.location,
+            "--key-file": str(key_file),
+            "--storage-options": run.storages.to_json(),
+        }
+        self.application_args = [part for name, text in arguments.items() for part in (name, as_argument(text))]
+        users_files = self.files
+        if spark_connection(self._conn_id, self._get_hook)["deploy_mode"] == "cluster":
+            self.files = ",".join(filter(None, (users_files, str(key_file))))
+        try:
+            yield
+        finally:
+            self.files = users_files
+
     def _make_batch(self, items: Sequence[DuePartition], identity: str) -> CompactionBatch:
         hours = as_time_window("time_window", self.time_window, self.time_zone)
         endpoint = AcidMetastoreHook(self.hive_acid_conn_id).endpoint()
@@ -266,9 +286,10 @@ class AcidCompactionOperator(NamedByPartitions, SparkSubmitOperator):
             with open_connected_worker(endpoint, settings, identity) as worker:
                 yield worker
 
-        def make_run_directory(first: ActiveCompaction, count: int) -> RunDirectory:
-            parent = settings.run_directory or first.table_location
-            return RunDirectory(settings.storages, parent, uuid4().hex, count, idle_timeout_seconds)
+        def make_run_directory(worker: Worker, first: ActiveCompaction, count: int) -> RunDirectory:
+            place = RunPlace.of(settings.storages, settings.run_directory, first.table_location)
+            key = RunKey.new(run_name(worker.metastore))
+            return RunDirectory(settings.storages, place, key, count, idle_timeout_seconds)
 
         return CompactionBatch(
             items,

@@ -59,6 +59,11 @@ class ArrowHdfsStorage:
         return self._place.location
 
     @property
+    def home(self) -> str:
+        """The home directory of the user that the options act for."""
+        return self._changes().home
+
+    @property
     def publishes_atomically(self) -> bool:
         """Whether a web address is known; without, it publishes nothing at all."""
         return self._web is not None
@@ -121,6 +126,14 @@ class ArrowHdfsStorage:
     def make_directory(self, path: str) -> None:
         """Make a directory and its parents below the location; no error where it exists."""
         self._changes().make_directory(path)
+
+    def make_private(self, path: str) -> None:
+        """Make a directory that nobody else may enter; see :meth:`~..filesystem.Storage.make_private`."""
+        self._changes().make_private(path)
+
+    def check_private(self, path: str) -> None:
+        """Check a directory's kind, owner and mode; see :meth:`~..filesystem.Storage.check_private`."""
+        self._changes().check_private(path)
 
     def publish(self, source: str, target: str) -> None:
         """Rename atomically to a name that does not exist; see :meth:`~..filesystem.Storage.publish`."""

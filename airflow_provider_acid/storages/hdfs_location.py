@@ -50,6 +50,10 @@ class HdfsLocation:
         """The absolute path of what lies below."""
         return "/".join((self.path, *parts))
 
+    def beside(self, path: str) -> str:
+        """The location of an absolute path on the same HDFS."""
+        return f"{self.scheme}://{self.authority}{path}"
+
     def web_addresses(self, options: HdfsOptions) -> tuple[str, ...]:
         """URLs of the NameNodes' web servers that serve the location.
 

@@ -16,7 +16,9 @@ from typing import BinaryIO
 
 from airflow_provider_acid.acid.listing import FileEntry, Listing
 from airflow_provider_acid.exceptions import NameTakenError, StorageError
+from airflow_provider_acid.storages.links import untrusted_link
 from airflow_provider_acid.storages.paths import relative_parts, split_location
+from airflow_provider_acid.storages.private_directory import PRIVATE_MODE, check_is_private, no_home
 from airflow_provider_acid.storages.small_files import SIDE_FILE_BYTES, read_whole
 
 _NO_HARD_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EINVAL})
@@ -35,6 +37,15 @@ class LocalStorage:
     def location(self) -> str:
         """The URI this storage was opened for."""
         return self._location
+
+    @property
+    def home(self) -> str:
+        """The home directory of the process's user."""
+        try:
+            # Not as a URI: what is percent-encoded in a location is part of a name.
+            return f"file:{Path.home()}"
+        except RuntimeError as error:
+            raise no_home("the home directory", str(error)) from error
 
     def list(self, path: str = "") -> Listing:
         """Everything below ``path``; see :meth:`~..filesystem.Storage.list`."""
@@ -101,6 +112,28 @@ class LocalStorage:
         except OSError as error:
             raise _storage_error(place, "cannot be made", error) from error
 
+    def make_private(self, path: str) -> None:
+        """Make a directory that nobody else may enter; see :meth:`~..filesystem.Storage.make_private`."""
+        place = self._root.joinpath(*relative_parts(self.location, path))
+        try:
+            place.mkdir(PRIVATE_MODE)
+        except FileExistsError:
+            pass
+        except OSError as error:
+            raise no_home(str(place), error.strerror or str(error)) from error
+        self.check_private(path)
+
+    def check_private(self, path: str) -> None:
+        """Check a directory's kind, owner and mode; see :meth:`~..filesystem.Storage.check_private`."""
+        place = self._root.joinpath(*relative_parts(self.location, path))
+        try:
+            seen = place.lstat()
+        except OSError as error:
+            raise _storage_error(place, "cannot be looked at", error) from error
+        check_is_private(
+            str(place), _kind(seen.st_mode), f"user {seen.st_uid}", f"user {os.geteuid()}", stat.S_IMODE(seen.st_mode)
+        )
+
     def publish(self, source: str, target: str) -> None:
         """Rename atomically to a name that does not exist; see :meth:`~..filesystem.Storage.publish`."""
         old, new = self._resolve(source, "renamed"), self._resolve(target, "renamed to")
@@ -131,6 +164,19 @@ class LocalStorage:
             except OSError as error:
                 raise _storage_error(victim, "cannot be deleted", error) from error
 
+    def _check_way(self) -> None:
+        """Looked at each time: a partition's directory may have become a link since the last one."""
+        try:
+            link = untrusted_link(self._path, (0, os.geteuid()))
+        except OSError as error:
+            raise _storage_error(self._root, "cannot be looked at", error) from error
+        if link is not None:
+            raise StorageError(
+                link,
+                f"is a symbolic link on the way to {self.location}, made by somebody else than root and this user",
+                "replace it by the directory itself, or let root make the link",
+            )
+
     @property
     def _root(self) -> Path:
         return Path(self._path)
@@ -138,6 +184,7 @@ class LocalStorage:
     def _resolve(self, path: str, operation: str) -> Path:
         """The path itself, which goes through no symbolic link; ``operation`` is what cannot be done where it does."""
         resolved = self._root
+        self._check_way()
         for part in relative_parts(self._location, path):
             resolved /= part
             try:
@@ -155,6 +202,12 @@ def _mode(path: Path) -> int | None:
         return path.lstat().st_mode
     except (FileNotFoundError, NotADirectoryError):
         return None
+
+
+def _kind(mode: int) -> str:
+    if stat.S_ISLNK(mode):
+        return "symbolic link"
+    return "directory" if stat.S_ISDIR(mode) else "file"
 
 
 def _local_path(location: str) -> str:

@@ -58,6 +58,11 @@ class S3Storage:
         """The URI this storage was opened for."""
         return self._location.uri
 
+    @property
+    def home(self) -> str:
+        """The bucket: an object store knows no users' directories, and who may write where is its policy."""
+        return self._location.name("").rstrip("/")
+
     def list(self, path: str = "") -> Listing:
         """Everything below ``path``; see :meth:`~..filesystem.Storage.list`.
 
@@ -138,6 +143,14 @@ class S3Storage:
 
     def make_directory(self, path: str) -> None:
         """Nothing: a directory is there as soon as there is something in it, and markers would be taken for data."""
+        self._location.key(path)
+
+    def make_private(self, path: str) -> None:
+        """Nothing, as :meth:`make_directory`."""
+        self._location.key(path)
+
+    def check_private(self, path: str) -> None:
+        """Nothing: objects have no modes."""
         self._location.key(path)
 
     def publish(self, source: str, target: str) -> None:

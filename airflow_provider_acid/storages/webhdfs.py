@@ -26,12 +26,14 @@ from airflow_provider_acid.storages.hdfs_errors import SYMBOLIC_LINK_REMEDY, sto
 from airflow_provider_acid.storages.hdfs_location import HdfsLocation
 from airflow_provider_acid.storages.options import HdfsOptions
 from airflow_provider_acid.storages.paths import relative_parts
+from airflow_provider_acid.storages.private_directory import PRIVATE_MODE, check_is_private, no_home
 from airflow_provider_acid.storages.ranged_reader import RangedReader
 from airflow_provider_acid.storages.small_files import SIDE_FILE_BYTES, read_whole
 from airflow_provider_acid.storages.streamed_file import StreamedFile
 from airflow_provider_acid.storages.webhdfs_calls import FileStatus, RemoteError, name_nodes
 from airflow_provider_acid.storages.webhdfs_session import NoAnswerError
 
+_NO_PLACE = frozenset({"AccessControlException", "ParentNotDirectoryException", "FileAlreadyExistsException"})
 _LATE_CREATE_PAUSES_SECONDS = (0.05, 0.2, 0.5)
 
 log = logging.getLogger(__name__)
@@ -58,6 +60,12 @@ class WebHdfsStorage:
     def location(self) -> str:
         """The URI this storage was opened for."""
         return self._place.location
+
+    @property
+    def home(self) -> str:
+        """The home directory of the user that the options act for."""
+        with storage_errors(self.location, "has a NameNode that does not name the home directory"):
+            return self._place.beside(self._name_nodes.home())
 
     def list(self, path: str = "") -> Listing:
         """Everything below ``path``; see :meth:`~..filesystem.Storage.list`. One call per directory."""
@@ -152,6 +160,31 @@ class WebHdfsStorage:
             for length in range(len(parts), 0, -1):
                 self._delete_if_empty(self._place.below(parts[:length]))
         raise self._no_location()
+
+    def make_private(self, path: str) -> None:
+        """Make a directory that nobody else may enter; see :meth:`~..filesystem.Storage.make_private`."""
+        with storage_errors(self._uri(path), "cannot be made"):
+            place = self._below(path)
+            try:
+                # Parents that are missing would else be made with these rights, and be closed for everybody else.
+                self._name_nodes.make_directories(place.rpartition("/")[0])
+                self._name_nodes.make_directories(place, PRIVATE_MODE)
+            except RemoteError as error:
+                if error.kind in _NO_PLACE:
+                    raise no_home(self._uri(path), str(error)) from error
+                raise
+        self.check_private(path)
+
+    def check_private(self, path: str) -> None:
+        """Check a directory's kind, owner and mode; see :meth:`~..filesystem.Storage.check_private`."""
+        uri = self._uri(path)
+        with storage_errors(uri, "cannot be looked at"):
+            seen = self._name_nodes.status(self._resolve(path))
+            # The last part of its path is the user's name, as HDFS calls whoever owns a file.
+            me = self._name_nodes.home().rpartition("/")[2]
+        if seen is None:
+            raise StorageError(uri, "does not exist", "start the compaction again; somebody removed it")
+        check_is_private(uri, seen.kind.lower(), seen.owner, me, seen.mode)
 
     def publish(self, source: str, target: str) -> None:
         """Rename atomically to a name that does not exist; see :meth:`~..filesystem.Storage.publish`."""

@@ -6,7 +6,6 @@ must not be done twice finds out what came of it (:meth:`WebHdfsStorage.publish`
 
 from __future__ import annotations
 
-import json
 import os
 import time
 import unicodedata
@@ -18,6 +17,7 @@ from typing import TypeVar
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 from airflow_provider_acid.acid import json_fields
+from airflow_provider_acid.acid.json_fields import JsonObject
 from airflow_provider_acid.exceptions import ConfigurationError
 from airflow_provider_acid.storages.options import HdfsOptions
 from airflow_provider_acid.storages.webhdfs_session import Answer, NoAnswerError, WebHdfsSession, server_of
@@ -72,12 +72,16 @@ class FileStatus:
     :param name: within the listed directory; empty where the path itself was asked for.
     :param kind: ``FILE``, ``DIRECTORY`` or ``SYMLINK``.
     :param file_id: the inode's; it survives renames and is never used again.
+    :param owner: short name of the user it belongs to.
+    :param mode: permission bits.
     """
 
     name: str
     kind: str
     size_bytes: int
     file_id: int
+    owner: str
+    mode: int
 
 
 class NameNodes:
@@ -118,9 +122,19 @@ class NameNodes:
             raise RemoteError("ParentNotDirectoryException", f"{path} is a file")
         return found
 
-    def make_directories(self, path: str) -> None:
-        """Make a directory and its parents; no error where it exists."""
-        self._check_done(self._json("PUT", path, {"op": "MKDIRS", **self._permissions(0o777)}), f"mkdirs {path}")
+    def home(self) -> str:
+        """The path of the acting user's home directory, which need not exist."""
+        path = self._json("GET", "/", {"op": "GETHOMEDIRECTORY"}).get("Path")
+        if not isinstance(path, str) or not path.startswith("/"):
+            raise _no_webhdfs(self._urls[self._active], "a home directory without Path")
+        return path
+
+    def make_directories(self, path: str, mode: int = 0o777) -> None:
+        """Make a directory and its parents; no error where it exists.
+
+        :param mode: permission bits, from which the umask takes.
+        """
+        self._check_done(self._json("PUT", path, {"op": "MKDIRS", **self._permissions(mode)}), f"mkdirs {path}")
 
     def delete(self, path: str, *, recursive: bool) -> bool:
         """Delete a file or directory; whether there was one."""
@@ -229,7 +243,7 @@ class NameNodes:
                 raise
             return self._datanode(method, path, {**parameters, "excludedatanodes": ""}, False)
 
-    def _json(self, method: str, path: str, parameters: Mapping[str, str]) -> dict[str, object]:
+    def _json(self, method: str, path: str, parameters: Mapping[str, str]) -> JsonObject:
         return _decoded(self._urls[self._active], self._call(method, path, parameters))
 
     def _call(self, method: str, path: str, parameters: Mapping[str, str]) -> Answer:
@@ -283,7 +297,7 @@ class NameNodes:
         """As Hadoop's own client sends them: default ACLs of the parent are cut by the second only."""
         return {"permission": f"{bits & ~int(self._options.umask, 8):o}", "unmaskedpermission": f"{bits:o}"}
 
-    def _check_done(self, answer: dict[str, object], what: str) -> None:
+    def _check_done(self, answer: JsonObject, what: str) -> None:
         if answer.get("boolean") is not True:
             raise RemoteError("IOException", f"{what} was not done")
 
@@ -310,14 +324,12 @@ def _checked(url: str, answer: Answer) -> Answer:
     raise RemoteError(kind, message.partition("\n")[0])
 
 
-def _decoded(url: str, answer: Answer) -> dict[str, object]:
+def _decoded(url: str, answer: Answer) -> JsonObject:
     try:
-        data = json.loads(answer.content)
-    except ValueError:
-        data = None
-    if not isinstance(data, dict):
-        raise _no_webhdfs(url, f"HTTP {answer.status}, {answer.content[:80].decode(errors='replace')!r}")
-    return data
+        return json_fields.decoded(answer.content, "answer")
+    except ConfigurationError as error:
+        said = answer.content[:80].decode(errors="replace")
+        raise _no_webhdfs(url, f"HTTP {answer.status}, {said!r}") from error
 
 
 def _redirection(url: str, path: str, answer: Answer) -> str:
@@ -340,9 +352,13 @@ def _file_status(url: str, data: object) -> FileStatus:
             json_fields.text(fields, "type"),
             json_fields.integer(fields, "length"),
             json_fields.integer(fields, "fileId"),
+            json_fields.text(fields, "owner"),
+            int(json_fields.text(fields, "permission"), 8),
         )
     except ConfigurationError as error:
         raise _no_webhdfs(url, f"{error.subject}: {error.reason}") from error
+    except ValueError as error:
+        raise _no_webhdfs(url, f"a permission that is no octal number: {error}") from error
 
 
 def _no_webhdfs(url: str, what: str) -> NoAnswerError:

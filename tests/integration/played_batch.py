@@ -8,10 +8,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.sealing import RunKey
 from airflow_provider_acid.compaction.active import ActiveCompaction
 from airflow_provider_acid.compaction.batch import CompactionBatch
 from airflow_provider_acid.compaction.outcomes import Outcome
 from airflow_provider_acid.compaction.run_directory import RunDirectory
+from airflow_provider_acid.compaction.run_place import RunPlace, run_name
 from airflow_provider_acid.compaction.worker import Worker
 from airflow_provider_acid.spark_jobs import run_directory as job
 from airflow_provider_acid.storages.local import LocalStorage
@@ -34,8 +36,9 @@ def play(
         with site.client.for_another_thread() as client:
             yield replace(site, client=client).worker()
 
-    def make_run_directory(first: ActiveCompaction, count: int) -> RunDirectory:
-        return RunDirectory(site.settings.storages, first.table_location, "played", count)
+    def make_run_directory(worker: Worker, first: ActiveCompaction, count: int) -> RunDirectory:
+        place = RunPlace.of(site.settings.storages, site.settings.run_directory, first.table_location)
+        return RunDirectory(site.settings.storages, place, RunKey.new(run_name(worker.metastore)), count)
 
     items = [due(entity) for entity in entities]
     batch = CompactionBatch(items, open_worker, make_run_directory, max_active=max_active, poll_seconds=0.05)
@@ -43,7 +46,7 @@ def play(
     run = batch.wait_until_planned()
     if run is not None:
         when_planned()
-        _be_the_application(job.RunDirectory(LocalStorage(run.location)))
+        _be_the_application(job.RunDirectory(LocalStorage(run.location), run.key.secret))
     batch.application_ended()
     return {outcome.entity.partition or outcome.entity.table: outcome for outcome in batch.join()}
 

@@ -11,11 +11,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from airflow_provider_acid.acid.result import CompactionResult
+from airflow_provider_acid.acid.sealing import RunKey
 from airflow_provider_acid.compaction.active import ActiveCompaction
 from airflow_provider_acid.compaction.batch import CompactionBatch
 from airflow_provider_acid.compaction.cleaner import CleaningState
 from airflow_provider_acid.compaction.outcomes import OutcomeState
 from airflow_provider_acid.compaction.run_directory import RunDirectory
+from airflow_provider_acid.compaction.run_place import RunPlace
 from airflow_provider_acid.compaction.worker import Worker
 from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.metastore.client import AcidMetastoreClient
@@ -34,7 +36,7 @@ class Application:
     """Merges a partition when it is told to, and not before."""
 
     def __init__(self, run: RunDirectory) -> None:
-        self._run = job.RunDirectory(Storages().open(run.location))
+        self._run = job.RunDirectory(Storages().open(run.location), run.key.secret)
 
     def has_plan(self, item: int) -> bool:
         return item in self._run.look().plans
@@ -77,8 +79,8 @@ class Batch:
                 host="here",
             )
 
-    def _make_run(self, first: ActiveCompaction, count: int) -> RunDirectory:
-        self._run = RunDirectory(Storages(), self._runs.as_uri(), "run", count)
+    def _make_run(self, worker: Worker, first: ActiveCompaction, count: int) -> RunDirectory:
+        self._run = RunDirectory(Storages(), RunPlace.in_directory(self._runs.as_uri()), RunKey.new("run"), count)
         return self._run
 
 

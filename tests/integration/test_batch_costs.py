@@ -10,14 +10,19 @@ import pytest
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.plan import FORMAT_VERSION, CompactionType
+from airflow_provider_acid.acid.sealing import RunKey
 from airflow_provider_acid.compaction.outcomes import OutcomeState
-from airflow_provider_acid.compaction.run_directory import RUNS_DIRECTORY
-from airflow_provider_acid.metastore import row_store, structs
+from airflow_provider_acid.compaction.run_directory import RunDirectory
+from airflow_provider_acid.compaction.run_place import RunPlace, run_name
+from airflow_provider_acid.filesystem import Storages
+from airflow_provider_acid.metastore import methods, row_store
 from airflow_provider_acid.metastore.connection import MetastoreConnection
 from airflow_provider_acid.metastore.pools import RequestPool, owner_of
 from airflow_provider_acid.metastore.stored_rows import stored_rows
 from airflow_provider_acid.metastore.values import CompactionState
+from airflow_provider_acid.metastore.wire import Method
 from airflow_provider_acid.storages.local import LocalStorage
+from tests.harness.run_files import RunFiles
 from tests.integration.compaction_site import ON_BOTH_METASTORES, AcidTable, Site
 from tests.integration.played_batch import play
 
@@ -43,11 +48,9 @@ def costs(monkeypatch: pytest.MonkeyPatch) -> Costs:
     counted = Costs()
     invoke, rows, read = MetastoreConnection._invoke, stored_rows, LocalStorage.read
 
-    def counting_invoke(
-        self: MetastoreConnection, subject: str, method: structs.Method, *others: Any, **more: Any
-    ) -> Any:
+    def counting_invoke(self: MetastoreConnection, subject: str, method: Method, *others: Any, **more: Any) -> Any:
         answer = invoke(self, subject, method, *others, **more)
-        if method is structs.SHOW_COMPACT:
+        if method is methods.SHOW_COMPACT:
             counted.answers.append(len(answer.compactions))
         return answer
 
@@ -68,12 +71,12 @@ def costs(monkeypatch: pytest.MonkeyPatch) -> Costs:
 
 def dead_run(table: AcidTable, plans: int) -> Path:
     """The run directory of an operator that died: as many plans of attempts that nobody knows any more."""
-    run = table.folder() / RUNS_DIRECTORY / "dead"
-    run.mkdir(parents=True)
-    (run / "batch.json").write_text(json.dumps({"format_version": FORMAT_VERSION, "partitions": 2 * plans}))
+    place = RunPlace.of(Storages(), None, str(table.folder()))
+    made = RunDirectory(Storages(), place, RunKey.new(run_name(table.site.client.database_uuid())), 2 * plans)
+    run = Path(made.location.removeprefix("file:"))
     for item in range(plans):
         plan = {"format_version": FORMAT_VERSION, "attempt": f"{item:016x}"}
-        (run / f"{item:04d}.plan.json").write_text(json.dumps(plan))
+        RunFiles(run).put_plan(item, json.dumps(plan).encode())
     return run
 
 
@@ -89,7 +92,7 @@ def test_a_batch_looks_for_dead_runs_once_and_reads_no_plan_of_its_own(site: Sit
     begun: list[str] = []
     found = play(site, [table.entity(name) for name in partitions], when_planned=lambda: begun.extend(costs.taken()[1]))
     assert not run.exists()
-    assert sorted(Path(path).name for path in begun if path.startswith(RUNS_DIRECTORY)) == [
+    assert sorted(Path(path).name for path in begun if run.name in path) == [
         "0000.plan.json",
         "0001.plan.json",
         "0002.plan.json",

@@ -145,16 +145,37 @@ def without_markers(plan: CompactionPlan) -> CompactionResult:
 
 
 def that_wrote_nothing(plan: CompactionPlan) -> CompactionResult:
-    return CompactionResult(plan.attempt, plan.entity, None, (), 0.0)
+    return CompactionResult(plan.attempt, plan.digest, plan.entity, None, (), 0.0)
 
 
 def of_another_attempt(plan: CompactionPlan) -> CompactionResult:
     return replace(run_plainly(plan), attempt="another")
 
 
+def by_another_plan(plan: CompactionPlan) -> CompactionResult:
+    return replace(run_plainly(plan), plan_digest=replace(plan, aborted_write_ids=(1,)).digest)
+
+
+def with_rows_gone_for_no_reason(plan: CompactionPlan) -> CompactionResult:
+    """As if their delete events were known, where the plan names no file of such."""
+    result = with_a_file_missing(plan)
+    file = result.files[0]
+    gone = replace(file, name=None, size_bytes=0, stripes=0, rows_deleted=file.rows_in, rows_out=0)
+    return replace(result, files=(gone,))
+
+
+def with_rows_counted_below_nothing(plan: CompactionPlan) -> CompactionResult:
+    result = run_plainly(plan)
+    file = result.files[0]
+    return replace(result, files=(replace(file, rows_in=file.rows_in - 1, rows_deleted=-1),))
+
+
 @pytest.mark.parametrize(
     "job",
     [
+        by_another_plan,
+        with_rows_gone_for_no_reason,
+        with_rows_counted_below_nothing,
         of_wrong_size,
         of_wrong_counts,
         with_a_file_missing,

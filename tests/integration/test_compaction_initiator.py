@@ -119,7 +119,7 @@ def test_after_two_failures_in_a_row_a_partition_is_left_until_somebody_compacts
     table = inserts(site)
 
     def fail(plan: object) -> CompactionResult:
-        return CompactionResult("", table.entity(), "disk full", (), 0.0)
+        return CompactionResult("", "", table.entity(), "disk full", (), 0.0)
 
     for _ in range(2):
         assert names(site.evaluate()) == ["t"]

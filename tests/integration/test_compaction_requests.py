@@ -15,7 +15,7 @@ from airflow_provider_acid.acid.thresholds import Thresholds
 from airflow_provider_acid.compaction.active import ActiveCompaction
 from airflow_provider_acid.compaction.cleaner import CleaningState
 from airflow_provider_acid.compaction.outcomes import Outcome, OutcomeState
-from airflow_provider_acid.metastore import structs
+from airflow_provider_acid.metastore import methods, structs
 from airflow_provider_acid.metastore.pools import RequestPool, owner_of
 from airflow_provider_acid.metastore.queue import Enqueued
 from airflow_provider_acid.metastore.values import CompactionState
@@ -52,7 +52,7 @@ def ask_for_rebalance(site: Site, entity: Entity) -> int:
         initiator_id="user",
         pool=None,
     )
-    return int(site.client._invoke("rebalance", structs.COMPACT2, request, repeatable=False).id)
+    return int(site.client._invoke("rebalance", methods.COMPACT2, request, repeatable=False).id)
 
 
 def stored(site: Site, id: int) -> object:

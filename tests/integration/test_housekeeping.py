@@ -5,15 +5,18 @@ from __future__ import annotations
 import signal
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from airflow_provider_acid.acid.plan import CompactionType
+from airflow_provider_acid.acid.sealing import RunKey
 from airflow_provider_acid.compaction.cleaner import CleaningState
 from airflow_provider_acid.compaction.housekeeping import Housekeeper
 from airflow_provider_acid.compaction.housekeeping_report import Chore, HousekeepingReport, StuckKind
 from airflow_provider_acid.compaction.outcomes import OutcomeState
-from airflow_provider_acid.compaction.run_directory import RUNS_DIRECTORY, RunDirectory
+from airflow_provider_acid.compaction.run_directory import RunDirectory
+from airflow_provider_acid.compaction.run_place import RunPlace, run_name
 from airflow_provider_acid.compaction.selection import TableSelection
 from airflow_provider_acid.compaction.staging import REMOVED_PREFIX, STAGING_PREFIX
 from airflow_provider_acid.filesystem import Storages
@@ -173,12 +176,15 @@ def test_other_databases_are_none_of_its_business(table: AcidTable) -> None:
 
 def test_run_directories_go_once_their_operator_is_dead(table: AcidTable) -> None:
     active = table.site.begin(table.entity())
-    RunDirectory(Storages(), f"file:{table.location}", "run", 1).put_plan(0, active.plan)
+    place = RunPlace.of(Storages(), None, f"file:{table.location}")
+    run = RunDirectory(Storages(), place, RunKey.new(run_name(table.site.client.database_uuid())), 1)
+    run.put_plan(0, active.plan)
+    folder = Path(run.location.removeprefix("file:"))
     sweep(table, worker_timeout=3600, dead_after=300)
-    assert (table.location / RUNS_DIRECTORY).exists()
+    assert folder.exists()
     table.site.worker().abandon(active, "killed")
     sweep(table)
-    assert not (table.location / RUNS_DIRECTORY / "run").exists()
+    assert not folder.exists()
 
 
 @pytest.mark.parametrize("step", ["committed", "staging_removed"])

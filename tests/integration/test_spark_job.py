@@ -20,6 +20,7 @@ from airflow_provider_acid.acid.result import CompactionResult
 from airflow_provider_acid.spark_jobs.compact import EXIT_ABANDONED
 from tests.harness.compaction_chain import wait_until
 from tests.harness.executor_faults import Fault, local_settings_of
+from tests.harness.run_files import RunFiles
 from tests.unit.spark_jobs.acid_files import STAGING, Partition, delete, insert, read_events
 
 TIMEOUT_SECONDS = 240
@@ -31,21 +32,16 @@ class Run:
     def __init__(self, directory: Path, partitions: int, idle_timeout_seconds: float = 120) -> None:
         self.directory = directory
         directory.mkdir()
-        batch = {"format_version": 2, "partitions": partitions, "idle_timeout_seconds": idle_timeout_seconds}
-        self.put("batch.json", json.dumps(batch))
-        self.put("operator.alive.1", "1")
-
-    def put(self, name: str, text: str = "") -> None:
-        """Whole or not at all, as the operator writes."""
-        partial = self.directory / f"_{name}"
-        partial.write_text(text)
-        partial.rename(self.directory / name)
+        self.files = RunFiles(directory)
+        self.files.put_batch(partitions, idle_timeout_seconds)
+        (directory / "operator.alive.1").touch()
+        self.key_file = self.files.put_key_file(directory.parent)
 
     def plan(self, item: int, plan: CompactionPlan) -> None:
-        self.put(f"{item:04d}.plan.json", plan.to_json())
+        self.files.put_plan(item, plan)
 
     def result(self, item: int) -> CompactionResult:
-        return CompactionResult.from_json((self.directory / f"{item:04d}.result.json").read_text())
+        return self.files.result(item)
 
     def wait_for_result(self, item: int, process: subprocess.Popen[str]) -> CompactionResult:
         end = time.monotonic() + TIMEOUT_SECONDS
@@ -66,6 +62,8 @@ class Run:
             application,
             "--run-directory",
             self.directory.as_uri(),
+            "--key-file",
+            str(self.key_file),
         )
         settings = local_settings_of(*faults)
         path = os.pathsep.join([settings.pop("PYTHONPATH"), *(place for place in sys.path if place)])
@@ -113,7 +111,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, list[Partit
     process = run.submit()
     try:
         run.wait_for_result(0, process)
-        run.put("0003.skip")
+        run.files.put_skip(3)
         run.plan(2, partitions[2].plan(orc=OrcOptions(slice_bytes=1)))
         output, _ = process.communicate(timeout=TIMEOUT_SECONDS)
     finally:

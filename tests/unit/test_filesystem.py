@@ -15,6 +15,7 @@ import pytest
 from airflow_provider_acid.acid.listing import FileEntry, Listing
 from airflow_provider_acid.exceptions import ConfigurationError, NameTakenError, StorageError
 from airflow_provider_acid.filesystem import Storages, join
+from airflow_provider_acid.storages.links import untrusted_link
 from airflow_provider_acid.storages.local import LocalStorage
 
 
@@ -153,3 +154,56 @@ def test_options_that_cannot_be_used_are_named_but_not_repeated(document: str, w
         Storages.from_json(document)
     assert words in str(refused.value)
     assert "hunter2" not in "".join(traceback.format_exception(refused.value))
+
+
+STRANGER = 12_345
+
+
+@pytest.fixture
+def way(tmp_path: Path) -> Path:
+    """A partition whose directory somebody has replaced by a link to another table."""
+    (tmp_path / "victim" / "q=1").mkdir(parents=True)
+    (tmp_path / "victim" / "q=1" / "bucket_00000").write_bytes(b"secret")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "p=1").symlink_to("../victim")
+    return tmp_path / "mine" / "p=1"
+
+
+@pytest.mark.parametrize("below", ["", "q=1"])
+def test_a_link_that_a_tables_writer_made_is_not_followed(
+    way: Path, below: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: STRANGER + 1)
+    os.chown(way, STRANGER, STRANGER, follow_symlinks=False)
+    storage = LocalStorage(str(way / below))
+    inside = "" if below else "q=1/"
+    for use in (
+        lambda: storage.open_input(f"{inside}bucket_00000"),
+        lambda: storage.delete([f"{inside}bucket_00000"]),
+        lambda: storage.publish(f"{inside}bucket_00000", "other"),
+        lambda: storage.write_new(f"{inside}new", b"1"),
+        lambda: storage.make_directory("new"),
+    ):
+        with pytest.raises(StorageError, match=r"mine/p=1: is a symbolic link on the way to .*/mine/p=1"):
+            use()
+    assert names(way / "q=1") == ["bucket_00000"]
+    assert names(way) == ["q=1"]
+
+
+@pytest.mark.parametrize("absolute", [False, True])
+def test_a_link_of_root_or_of_this_user_is_followed(way: Path, absolute: bool) -> None:
+    if absolute:
+        way.unlink()
+        way.symlink_to(way.parent.parent / "victim")
+    assert LocalStorage(str(way / "q=1")).read("bucket_00000") == b"secret"
+
+
+def test_a_link_behind_a_link_and_one_in_a_circle_are_found(tmp_path: Path) -> None:
+    (tmp_path / "first").symlink_to("second")
+    (tmp_path / "second").symlink_to("third")
+    (tmp_path / "third").mkdir()
+    os.chown(tmp_path / "second", STRANGER, STRANGER, follow_symlinks=False)
+    assert untrusted_link(str(tmp_path / "first" / "x"), (os.geteuid(),)) == str(tmp_path / "second")
+    assert untrusted_link(str(tmp_path / "first" / "x"), (os.geteuid(), STRANGER)) is None
+    (tmp_path / "round").symlink_to("round/")
+    assert untrusted_link(str(tmp_path / "round"), (os.geteuid(),)) == str(tmp_path / "round")

@@ -49,6 +49,7 @@ def prepare_environment(folder: Path, server: MetastoreServer) -> dict[str, str]
     return {
         **own,
         "AIRFLOW_HOME": str(home),
+        "HOME": str(home),
         "AIRFLOW__CORE__DAGS_FOLDER": str(REPOSITORY / "dags"),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",

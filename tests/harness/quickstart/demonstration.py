@@ -127,7 +127,7 @@ def _look(stage: Stage) -> list[PartitionState]:
 def _run_dag(stage: Stage, display: Display) -> None:
     conf = {"tables": [f"{DATABASE}.*"], "delta_num_threshold": DELTA_NUM_THRESHOLD, "cleaning_deadline_hours": 0.05}
     display.say(f"airflow dags test {airflow_process.DAG_ID} -c '{json.dumps(conf)}'")
-    watch = RunWatch(stage.tables)
+    watch = RunWatch(stage.tables, Path(stage.environment["HOME"], ".airflow_acid", "runs"))
     began = time.monotonic()
     process = airflow_process.start_dag_test(stage.environment, stage.folder / "airflow.log", conf)
     try:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from airflow_provider_acid.acid.plan import CompactionPlan
 from airflow_provider_acid.acid.result import CompactionResult
-from airflow_provider_acid.compaction.run_directory import RUNS_DIRECTORY
+from airflow_provider_acid.acid.sealing import content_of
 from tests.harness.quickstart.demo_tables import DATABASE, DemoTable
 
 
@@ -46,10 +46,13 @@ class PartitionProgress:
 
 
 class RunWatch:
-    """Remembers every partition as it was, and follows it from then on."""
+    """Remembers every partition as it was, and follows it from then on.
 
-    def __init__(self, tables: Sequence[DemoTable]) -> None:
-        self._tables = tables
+    :param runs: the directory of all run directories.
+    """
+
+    def __init__(self, tables: Sequence[DemoTable], runs: Path) -> None:
+        self._runs = runs
         self._partitions = {
             (table.name, partition): PartitionProgress(table.label(partition), folder, _directories(folder))
             for table in tables
@@ -58,9 +61,8 @@ class RunWatch:
 
     def poll(self) -> list[PartitionProgress]:
         """Looks again; all partitions in a fixed order."""
-        for table in self._tables:
-            for run in table.location.glob(f"{RUNS_DIRECTORY}/*"):
-                self._read_run(run)
+        for run in self._runs.glob("*"):
+            self._read_run(run)
         for partition in self._partitions.values():
             _look_at_directories(partition)
         return list(self._partitions.values())
@@ -69,7 +71,7 @@ class RunWatch:
         # The operator removes the directory when it is done, maybe while it is read here.
         with suppress(FileNotFoundError):
             for file in sorted(run.glob("*.plan.json")):
-                plan = CompactionPlan.from_json(file.read_text())
+                plan = CompactionPlan.from_json(content_of(file.read_bytes()))
                 partition = self._partitions.get((plan.entity.table, plan.entity.partition))
                 if plan.entity.database == DATABASE and partition is not None:
                     _read_item(partition, plan, run, file.name.partition(".")[0])
@@ -84,7 +86,7 @@ def _read_item(partition: PartitionProgress, plan: CompactionPlan, run: Path, it
             _read_report(partition, json.loads(file.read_text()))
         result = run / f"{item}.result.json"
         if result.exists():
-            seconds = CompactionResult.from_json(result.read_text()).seconds
+            seconds = CompactionResult.from_json(content_of(result.read_bytes())).seconds
             partition.bytes_done = partition.bytes_total
             partition.bytes_per_second = partition.bytes_total / max(seconds, 0.001)
             partition.stage = CompactionStage.MERGED

@@ -10,7 +10,13 @@ from airflow_provider_acid.acid import exchange
 @pytest.mark.parametrize("item", [0, 7, 9_999, 10_000])
 @pytest.mark.parametrize(
     "kind",
-    [exchange.PLAN, exchange.SKIP, exchange.RESULT, exchange.progress_kind(12), exchange.bucket_kind(4095, 100)],
+    [
+        exchange.PLAN,
+        exchange.skip_kind("0f" * 32),
+        exchange.RESULT,
+        exchange.progress_kind(12),
+        exchange.bucket_kind(4095, 100),
+    ],
 )
 def test_an_items_file_is_read_as_it_was_named(item: int, kind: str) -> None:
     assert exchange.parse_item_file(exchange.item_file(item, kind)) == (item, kind)
@@ -18,7 +24,15 @@ def test_an_items_file_is_read_as_it_was_named(item: int, kind: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["_0008.progress.1.ab12.partial", "0008.progress.x", "8.plan.json", "0008.plan.json.tmp", "batch.json", "0008"],
+    [
+        "_0008.progress.1.ab12.partial",
+        "0008.progress.x",
+        "8.plan.json",
+        "0008.plan.json.tmp",
+        "batch.json",
+        "0008",
+        "0008.skip",
+    ],
 )
 def test_any_other_name_is_no_items_file(name: str) -> None:
     assert exchange.parse_item_file(name) is None
@@ -27,5 +41,7 @@ def test_any_other_name_is_no_items_file(name: str) -> None:
 def test_signs_of_life_and_bucket_reports_are_read_as_they_were_named() -> None:
     assert exchange.parse_alive_file(exchange.alive_file(17)) == 17
     assert exchange.parse_alive_file("_operator.alive.17.ab.partial") is None
+    assert exchange.parse_skip_kind(exchange.skip_kind("0f" * 32)) == "0f" * 32
+    assert exchange.parse_skip_kind(exchange.RESULT) is None
     assert exchange.parse_bucket_kind(exchange.bucket_kind(3, 40)) == (3, 40)
     assert exchange.parse_bucket_kind(exchange.PLAN) is None

@@ -22,6 +22,7 @@ from airflow_provider_acid.acid.names import (
     parse_data_file_name,
     parse_data_format,
     parse_directory_name,
+    parse_flush_length,
     parse_original_file_name,
 )
 from airflow_provider_acid.exceptions import UnknownNameError
@@ -108,6 +109,25 @@ def test_a_name_that_only_begins_like_an_acid_directory_is_refused(name: str) ->
         parse_directory_name(name)
 
 
+@pytest.mark.parametrize("digits", [101, 5000])
+def test_numbers_of_thousands_of_digits_are_no_numbers_of_a_name(digits: int) -> None:
+    number = "1" * digits
+    names = (
+        f"base_{number}",
+        f"delta_1_{number}",
+        f"delta_1_2_{number}",
+        f"base_1_v{number}",
+        f"delete_delta_{number}_2",
+    )
+    for name in names:
+        with pytest.raises(UnknownNameError, match="follows none of the name rules"):
+            parse_directory_name(name.replace("N", number))
+    assert parse_data_file_name(f"bucket_{number}") is None
+    assert parse_data_file_name(f"bucket_1_{number}") is None
+    assert parse_original_file_name(f"{number}_0") is None
+    assert parse_original_file_name(f"0_0_copy_{number}") is None
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -147,6 +167,11 @@ def test_original_files(name: str, value: OriginalFileName | None) -> None:
 def test_an_output_file_is_a_data_file_of_its_bucket_without_an_attempt(bucket: int) -> None:
     assert parse_data_file_name(bucket_file_name(bucket)) == DataFileName(bucket, None)
     assert len(bucket_file_name(bucket)) == len("bucket_00000")
+
+
+def test_of_the_lengths_that_a_streaming_writer_committed_the_last_one_counts() -> None:
+    lengths = b"".join(length.to_bytes(8, "big") for length in (3, 900, 1200))
+    assert parse_flush_length(lengths, "bucket_00000_flush_length") == 1200
 
 
 def test_side_files_and_hidden_files_are_told_by_name() -> None:

@@ -67,6 +67,7 @@ plans = st.builds(
 results = st.builds(
     CompactionResult,
     attempt=texts,
+    plan_digest=texts,
     entity=entities,
     error=st.none() | texts,
     files=st.lists(st.builds(OutputFile, kinds, counts, st.none() | texts, *[counts] * 7), max_size=3).map(tuple),
@@ -105,7 +106,7 @@ PLAN = CompactionPlan(
     ),
 )
 RESULT = CompactionResult(
-    "a1", PLAN.entity, None, (OutputFile(OutputKind.ROWS, 0, "bucket_00000", 99, 1, 10, 1, 2, 0, 7),), 1.5
+    "a1", PLAN.digest, PLAN.entity, None, (OutputFile(OutputKind.ROWS, 0, "bucket_00000", 99, 1, 10, 1, 2, 0, 7),), 1.5
 )
 
 

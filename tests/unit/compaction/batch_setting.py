@@ -11,12 +11,14 @@ from typing import Any, cast
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.plan import CompactionPlan, CompactionType
 from airflow_provider_acid.acid.result import CompactionResult
+from airflow_provider_acid.acid.sealing import RunKey
 from airflow_provider_acid.compaction.active import ActiveCompaction, AwaitsLock
 from airflow_provider_acid.compaction.batch import CompactionBatch
 from airflow_provider_acid.compaction.finishing import Finished
 from airflow_provider_acid.compaction.opening import Opening
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
 from airflow_provider_acid.compaction.run_directory import IDLE_TIMEOUT_SECONDS, RunDirectory
+from airflow_provider_acid.compaction.run_place import RunPlace
 from airflow_provider_acid.compaction.worker import Worker
 from airflow_provider_acid.exceptions import OwnershipLostError
 from airflow_provider_acid.filesystem import Storages
@@ -96,7 +98,7 @@ class FakeWorker:
 
 
 def result_of(plan: CompactionPlan, error: str | None = None) -> CompactionResult:
-    return CompactionResult(plan.attempt, plan.entity, error, (), 0.0)
+    return CompactionResult(plan.attempt, plan.digest, plan.entity, error, (), 0.0)
 
 
 class Setting:
@@ -124,8 +126,9 @@ class Setting:
         def open_worker() -> Iterator[Worker]:
             yield cast(Worker, self.worker)
 
-        def make_run_directory(first: ActiveCompaction, count: int) -> RunDirectory:
-            self.run = RunDirectory(Storages(), str(self.path), "run", count, idle_timeout_seconds)
+        def make_run_directory(worker: Worker, first: ActiveCompaction, count: int) -> RunDirectory:
+            place, key = RunPlace.in_directory(str(self.path)), RunKey.new("run")
+            self.run = RunDirectory(Storages(), place, key, count, idle_timeout_seconds)
             return self.run
 
         batch = CompactionBatch(
@@ -150,7 +153,7 @@ class Setting:
 
     def answer(self, run: RunDirectory, answer: Callable[[CompactionPlan], CompactionResult]) -> None:
         """Be the application until every item has a word on it."""
-        application = job.RunDirectory(LocalStorage(run.location))
+        application = job.RunDirectory(LocalStorage(run.location), run.key.secret)
         items = application.batch().partitions
         done: set[int] = set()
         patience = threading.Event()

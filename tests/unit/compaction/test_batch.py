@@ -223,8 +223,9 @@ def test_a_result_that_cannot_be_understood_ends_its_partition_alone(setting: Se
     run = batch.wait_until_planned()
     assert run is not None
     storage = LocalStorage(run.location)
-    storage.write_new("0000.result.json", b"[" * 200_000)
-    application = job.RunDirectory(storage)
+    name = "0000.result.json"
+    storage.write_new(name, run.key.sealed(name, b"[" * 200_000))
+    application = job.RunDirectory(storage, run.key.secret)
     application.write_result(1, result_of(application.plan(1)))
     batch.application_ended()
     assert states(batch) == {"odd": "failed", "a": "compacted"}
@@ -246,3 +247,14 @@ def test_the_error_of_giving_one_partition_up_is_its_own_too(setting: Setting, m
     found = messages(batch)
     assert "KeyError: 'type 5'" in found["a"]
     assert found["b"] == "the Spark application ended without a result for this partition"
+
+
+def test_where_runs_may_not_lie_every_partition_is_refused_and_given_back(setting: Setting) -> None:
+    """Another try would end the same way."""
+    (setting.path / "_acid_runs/run").mkdir(parents=True)
+    (setting.path / "_acid_runs/run").chmod(0o777)
+    batch = setting.batch("a", "b")
+    assert batch.wait_until_planned() is None
+    assert states(batch) == {"a": "refused", "b": "refused"}
+    assert all("may be written to by others" in message for message in messages(batch).values())
+    assert sorted(setting.worker.ended) == ["a", "b"]

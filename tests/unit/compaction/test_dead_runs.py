@@ -13,25 +13,47 @@ import pytest
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.plan import FORMAT_VERSION
 from airflow_provider_acid.acid.result import CompactionResult
-from airflow_provider_acid.compaction.dead_runs import DeadRuns
-from airflow_provider_acid.compaction.run_directory import RUNS_DIRECTORY, RunDirectory
+from airflow_provider_acid.acid.sealing import HEAD_BYTES, RunKey
+from airflow_provider_acid.compaction.dead_runs import DeadRuns, IsAlive
+from airflow_provider_acid.compaction.run_directory import RunDirectory
+from airflow_provider_acid.compaction.run_place import RUNS_DIRECTORY, RunPlace
 from airflow_provider_acid.exceptions import StorageError
 from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.spark_jobs import run_directory as job
 from airflow_provider_acid.storages.local import LocalStorage
 from tests.unit.spark_jobs.acid_files import Partition, insert
 
-RESULT = CompactionResult("attempt", Entity("db", "t"), "no luck", (), 1.5)
+RESULT = CompactionResult("attempt", "digest", Entity("db", "t"), "no luck", (), 1.5)
+
+
+OWN, OTHERS = (f"{number}0000000-0000-0000-0000-000000000000" for number in range(2))
+"""Ids of metastores' databases."""
+
+SEAL = b"?" * HEAD_BYTES
+"""Nobody but the dead operator could say whether it is right."""
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> RunDirectory:
-    return RunDirectory(Storages(), str(tmp_path), "run-1", 3, 42.0)
+    return RunDirectory(Storages(), RunPlace.in_directory(str(tmp_path)), RunKey.new(named("run-1")), 3, 42.0)
 
 
 def runs_of(tmp_path: Path) -> list[str]:
     folder = tmp_path / RUNS_DIRECTORY
-    return sorted(path.name for path in folder.iterdir()) if folder.exists() else []
+    return sorted(_called(path.name) for path in folder.iterdir()) if folder.exists() else []
+
+
+def named(call: str, metastore: str = OWN) -> str:
+    """The name of a run that the tests call otherwise."""
+    return f"{metastore}.{call.encode().hex():0>32}"
+
+
+def _called(name: str) -> str:
+    return bytes.fromhex(name.rpartition(".")[2]).lstrip(b"\0").decode()
+
+
+def dead_runs(is_alive: Callable[[], IsAlive], metastore: str | None = OWN) -> DeadRuns:
+    return DeadRuns(Storages(), is_alive, lambda: metastore)
 
 
 @pytest.mark.parametrize(
@@ -65,25 +87,25 @@ def test_a_run_is_removed_when_it_has_unfinished_plans_and_none_of_their_attempt
     for item, token in enumerate(plans):
         run.put_plan(item, replace(partition.plan(), attempt=token))
     for item in results:
-        job.RunDirectory(LocalStorage(run.location)).write_result(item, RESULT)
-    DeadRuns(Storages(), lambda: alive.__contains__).remove(str(tmp_path))
+        job.RunDirectory(LocalStorage(run.location), run.key.secret).write_result(item, RESULT)
+    dead_runs(lambda: alive.__contains__).remove(str(tmp_path), "")
     assert runs_of(tmp_path) == left
 
 
 def test_where_no_run_ever_was_nothing_is_removed_and_nothing_fails(tmp_path: Path) -> None:
-    DeadRuns(Storages(), lambda: lambda token: False).remove(str(tmp_path))
+    dead_runs(nobody).remove(str(tmp_path), "")
     assert runs_of(tmp_path) == []
 
 
 def others_run(parent: Path, name: str, plans: int, *, partitions: int | None = None, results: int = 0) -> Path:
     """Plans of attempts that are called by the run and the item."""
-    folder = parent / RUNS_DIRECTORY / name
+    folder = parent / RUNS_DIRECTORY / named(name)
     folder.mkdir(parents=True)
     batch = {"format_version": FORMAT_VERSION, "partitions": 2 * plans if partitions is None else partitions}
-    (folder / "batch.json").write_text(json.dumps(batch))
+    (folder / "batch.json").write_bytes(SEAL + json.dumps(batch).encode())
     for item in range(plans):
         plan = {"format_version": FORMAT_VERSION, "attempt": f"{name}-{item}"}
-        (folder / f"{item:04d}.plan.json").write_text(json.dumps(plan))
+        (folder / f"{item:04d}.plan.json").write_bytes(SEAL + json.dumps(plan).encode())
     for item in range(results):
         (folder / f"{item:04d}.result.json").write_text("{}")
     return folder
@@ -113,7 +135,7 @@ def test_of_a_living_run_one_plan_is_read_whatever_its_number_and_it_stays(
 ) -> None:
     """What is merged just now is alive; all before it has its result."""
     folder = others_run(tmp_path, "living", plans, results=plans - 1)
-    DeadRuns(Storages(), lambda: f"living-{plans - 1}".__eq__).remove(str(tmp_path))
+    dead_runs(lambda: f"living-{plans - 1}".__eq__).remove(str(tmp_path), "")
     assert [Path(path).name for path in read] == [f"{plans - 1:04d}.plan.json"]
     assert folder.exists()
 
@@ -129,12 +151,12 @@ def test_a_batch_looks_once_in_each_place_whatever_the_number_of_its_partitions(
         looks.append(1)
         return lambda token: token.startswith("living")
 
-    dead_runs = DeadRuns(Storages(), look)
+    own = dead_runs(look)
     for place in ("a", "b"):
         others_run(tmp_path / place, "dead", 5)
         others_run(tmp_path / place, "living", 5)
     for number in range(partitions):
-        dead_runs.remove(str(tmp_path / "ab"[number % 2]))
+        own.remove(str(tmp_path / "ab"[number % 2]), "")
         others_run(tmp_path / "a", f"own-{number}", 1)
     assert len(looks) == 2
     assert len(read) == 2 * (5 + 1)
@@ -158,15 +180,15 @@ def test_a_run_that_nobody_understands_is_left_alone_with_one_warning_that_names
     tmp_path: Path, file: str, content: bytes, reason: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     odd = others_run(tmp_path, "odd", 1, results=1 if file == "batch.json" else 0)
-    (odd / file).write_bytes(content)
+    (odd / file).write_bytes(SEAL + content)
     others_run(tmp_path, "dead", 1)
     if b"attempt" in content and file == "batch.json" and b"5" in content:
         reason = "'partitions': expected an integer"
     with caplog.at_level(logging.WARNING):
-        DeadRuns(Storages(), nobody).remove(str(tmp_path))
+        dead_runs(nobody).remove(str(tmp_path), "")
     assert runs_of(tmp_path) == ["odd"]
     told = [record.getMessage() for record in caplog.records]
-    assert [reason in message and f"{RUNS_DIRECTORY}/odd" in message for message in told] == [True]
+    assert [reason in message and f"{RUNS_DIRECTORY}/{named('odd')}" in message for message in told] == [True]
 
 
 @pytest.mark.parametrize("error", [StorageError("x", "permission denied", "ask"), OSError("gone"), KeyError("x")])
@@ -181,6 +203,29 @@ def test_a_place_that_cannot_be_looked_at_is_nobodys_failure(
 
     others_run(tmp_path, "dead", 1)
     monkeypatch.setattr(LocalStorage, call, fail)
-    DeadRuns(Storages(), nobody).remove(str(tmp_path))
+    dead_runs(nobody).remove(str(tmp_path), "")
     assert runs_of(tmp_path) == ["dead"]
     assert [record.levelname for record in caplog.records if record.exc_info is None] == ["WARNING"]
+
+
+@pytest.mark.parametrize(
+    ("name", "metastore"),
+    [
+        (named("other", OTHERS), OWN),
+        (named("nobodys", "unknown"), OWN),
+        (named("own"), None),
+        (named("nobodys", "unknown"), None),
+        ("0123456789abcdef0123456789abcdef", OWN),
+        (f"{OWN}.{'0' * 31}", OWN),
+        (f"x{named('own')}", OWN),
+    ],
+    ids=["another's", "of no known one", "asked is no known one", "neither is", "old release's", "short", "odd"],
+)
+def test_a_run_of_another_metastore_or_of_one_that_nobody_knows_is_left_alone_without_a_word(
+    tmp_path: Path, read: list[str], name: str, metastore: str | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    others_run(tmp_path, "dead", 1).rename(tmp_path / RUNS_DIRECTORY / name)
+    with caplog.at_level(logging.INFO):
+        dead_runs(nobody, metastore).remove(str(tmp_path), "")
+    assert [path.name for path in (tmp_path / RUNS_DIRECTORY).iterdir()] == [name]
+    assert (read, caplog.records) == ([], [])

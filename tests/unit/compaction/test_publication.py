@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import CompactionPlan, OutputKind
+from airflow_provider_acid.acid.plan import CompactionPlan, OutputKind, SourceFile
 from airflow_provider_acid.acid.result import CompactionResult, OutputFile
 from airflow_provider_acid.compaction.publication import check_inputs, verify_output
 from airflow_provider_acid.compaction.staging import open_staging
@@ -126,6 +126,18 @@ def test_inputs_that_changed_are_named(made: Made, change: Callable[[Path], obje
     storage, plan, _, path = made
     change(path)
     with pytest.raises(OwnershipLostError, match=f"its input files changed while they were merged: {named}. Remedy: "):
+        check_inputs(storage, plan)
+
+
+def test_an_empty_input_file_that_is_gone_is_named(made: Made) -> None:
+    """With it may have gone the whole directory, which tells that somebody compacted or dropped the partition."""
+    storage, plan, _, path = made
+    empty = "delta_0000001_0000001/bucket_00004"
+    plan = replace(plan, side_files=(*plan.side_files, SourceFile(empty, 0)))
+    (path / empty).touch()
+    check_inputs(storage, plan)
+    (path / empty).unlink()
+    with pytest.raises(OwnershipLostError, match=f"its input files changed while they were merged: {empty}. Remedy: "):
         check_inputs(storage, plan)
 
 

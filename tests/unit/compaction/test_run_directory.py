@@ -10,7 +10,9 @@ import pytest
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.result import CompactionResult
-from airflow_provider_acid.compaction.run_directory import RUNS_DIRECTORY, RunDirectory
+from airflow_provider_acid.acid.sealing import RunKey
+from airflow_provider_acid.compaction.run_directory import RunDirectory
+from airflow_provider_acid.compaction.run_place import RUNS_DIRECTORY, RunPlace
 from airflow_provider_acid.compaction.staging import staging_tokens
 from airflow_provider_acid.exceptions import ConfigurationError, NameTakenError
 from airflow_provider_acid.filesystem import Storages
@@ -19,17 +21,27 @@ from airflow_provider_acid.storages.local import LocalStorage
 from tests.unit.compaction.copying_storage import CopyingStorage, CopyingStorages
 from tests.unit.spark_jobs.acid_files import Partition, insert
 
-RESULT = CompactionResult("attempt", Entity("db", "t"), "no luck", (), 1.5)
+RESULT = CompactionResult("attempt", "digest", Entity("db", "t"), "no luck", (), 1.5)
+
+
+def run_in(
+    folder: Path,
+    name: str,
+    items: int = 1,
+    idle_timeout_seconds: float = 600.0,
+    storages: Storages = Storages(),  # noqa: B008 - a value
+) -> RunDirectory:
+    return RunDirectory(storages, RunPlace.in_directory(str(folder)), RunKey.new(name), items, idle_timeout_seconds)
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> RunDirectory:
-    return RunDirectory(Storages(), str(tmp_path), "run-1", 3, 42.0)
+    return run_in(tmp_path, "run-1", 3, 42.0)
 
 
 @pytest.fixture
 def application(run: RunDirectory) -> job.RunDirectory:
-    return job.RunDirectory(LocalStorage(run.location))
+    return job.RunDirectory(LocalStorage(run.location), run.key.secret)
 
 
 def test_the_application_reads_what_the_operator_wrote(
@@ -81,7 +93,8 @@ def test_a_word_is_given_once(run: RunDirectory) -> None:
 def test_a_result_that_cannot_be_understood_is_its_items_error_and_the_others_come(
     run: RunDirectory, application: job.RunDirectory, content: bytes, reason: str
 ) -> None:
-    (Path(run.location) / "0000.result.json").write_bytes(content)
+    name = "0000.result.json"
+    (Path(run.location) / name).write_bytes(run.key.sealed(name, content))
     application.write_result(1, RESULT)
     results, _ = run.poll()
     assert results[1] == RESULT
@@ -95,7 +108,7 @@ def test_a_report_of_progress_that_cannot_be_understood_is_passed_over(run: RunD
 
 
 def test_the_last_run_takes_the_directory_of_all_runs_away(tmp_path: Path) -> None:
-    first, second = (RunDirectory(Storages(), str(tmp_path), name, 1) for name in ("a", "b"))
+    first, second = (run_in(tmp_path, name) for name in ("a", "b"))
     first.remove()
     assert [path.name for path in (tmp_path / RUNS_DIRECTORY).iterdir()] == ["b"]
     second.remove()
@@ -107,7 +120,7 @@ def test_where_the_directory_of_all_runs_went_with_the_last_nothing_is_deleted_b
 ) -> None:
     """The next run may just begin in it."""
     (tmp_path / RUNS_DIRECTORY / "a").mkdir(parents=True)
-    run = RunDirectory(CopyingStorages(), str(tmp_path), "a", 1)
+    run = run_in(tmp_path, "a", storages=CopyingStorages())
     named: list[str] = []
 
     def delete(self: CopyingStorage, paths: Iterable[str]) -> None:
@@ -123,3 +136,19 @@ def test_where_the_directory_of_all_runs_went_with_the_last_nothing_is_deleted_b
 def test_a_run_directory_is_hidden_and_never_taken_for_staging(run: RunDirectory, tmp_path: Path) -> None:
     assert RUNS_DIRECTORY.startswith("_")
     assert staging_tokens(LocalStorage(str(tmp_path)).list()) == ()
+
+
+@pytest.mark.parametrize("name", [f"0001.skip.{'0' * 64}", "0001.skip"])
+def test_a_skip_that_the_operator_did_not_make_is_passed_over(
+    run: RunDirectory, application: job.RunDirectory, name: str
+) -> None:
+    (Path(run.location) / name).touch()
+    run.put_skip(2)
+    assert application.look().skips == {2}
+
+
+def test_a_skip_of_one_item_is_none_of_another(run: RunDirectory, application: job.RunDirectory) -> None:
+    run.put_skip(2)
+    (skip,) = Path(run.location).glob("0002.skip.*")
+    skip.rename(skip.with_name(skip.name.replace("0002", "0001")))
+    assert application.look().skips == frozenset()

@@ -76,7 +76,7 @@ def test_a_sign_of_life_goes_before_each_step_that_may_take_minutes(
     batch = setting.batch("a", "b", "c", "d", max_active=4)
     run = batch.wait_until_planned()
     assert run is not None
-    application = job.RunDirectory(LocalStorage(run.location))
+    application = job.RunDirectory(LocalStorage(run.location), run.key.secret)
     for item in range(3):
         application.write_result(item, result_of(application.plan(item)))
     answered.set()
@@ -130,7 +130,7 @@ def test_signs_of_life_come_while_a_partition_takes_long(setting: Setting) -> No
     batch = setting.batch("a")
     run = batch.wait_until_planned()
     assert run is not None
-    application = job.RunDirectory(LocalStorage(run.location))
+    application = job.RunDirectory(LocalStorage(run.location), run.key.secret)
     deadline = time.monotonic() + PATIENCE_SECONDS
     while application.look().alive < 10:
         assert time.monotonic() < deadline, "the application would take the operator for dead"

@@ -274,16 +274,16 @@ def test_a_removal_begins_with_the_plan_and_ends_with_what_tells_of_it(made: Mad
     ("files", "is_half"),
     [
         ((), False),
-        (("a/1",), True),
-        (("a/1", "a/2"), True),
-        (("a/1", "b/1"), True),
-        (("a/1", "a/2", "b/1"), False),
-        (("a/_marker", "b/_marker"), True),
+        (("base_1/1",), True),
+        (("base_1/1", "base_1/2"), True),
+        (("base_1/1", "delta_1_1/1"), True),
+        (("base_1/1", "base_1/2", "delta_1_1/1"), False),
+        (("base_1/_marker", "delta_1_1/_marker"), True),
         (("other/1",), False),
     ],
 )
 def test_half_is_what_lacks_one_of_the_journals_files(files: tuple[str, ...], is_half: bool) -> None:
-    journal = PublicationJournal(("a", "b"), 7, None, ("a/1", "a/2", "b/1"))
+    journal = PublicationJournal(("base_1", "delta_1_1"), 7, None, ("base_1/1", "base_1/2", "delta_1_1/1"))
     directories = sorted({path.partition("/")[0] for path in files})
     listing = Listing(tuple(FileEntry(path, 1) for path in files), tuple(directories))
     assert journal.is_half(listing) is is_half
@@ -291,9 +291,11 @@ def test_half_is_what_lacks_one_of_the_journals_files(files: tuple[str, ...], is
 
 
 def test_a_journal_of_renames_is_read_as_before() -> None:
-    journal = PublicationJournal(("a", "b"), 7, 8)
+    journal = PublicationJournal(("base_1", "delta_1_1"), 7, 8)
     assert PublicationJournal.from_json(journal.to_json().replace('"files": [], ', "")) == journal
-    assert [journal.is_half(Listing((), names)) for names in ((), ("a",), ("b",), ("a", "b"))] == [
+    assert [
+        journal.is_half(Listing((), names)) for names in ((), ("base_1",), ("delta_1_1",), ("base_1", "delta_1_1"))
+    ] == [
         False,
         True,
         True,

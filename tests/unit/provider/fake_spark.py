@@ -11,6 +11,7 @@ class FakeSpark:
 
     def __init__(self, folder: Path) -> None:
         self._arguments, self._archives = folder / "arguments", folder / "archives"
+        self._environment, self._keys = folder / "environment", folder / "keys"
         self._program = folder / "bin" / "spark-submit"
         self._program.parent.mkdir()
         self.ends_with(0)
@@ -23,8 +24,12 @@ class FakeSpark:
         self._program.write_text(
             f"""#!/bin/sh
 printf '%s\\n' "$@" === >> {self._arguments}
+env >> {self._environment}
 for argument in "$@"; do
   case $argument in *.zip) ls "${{argument##*,}}" >> {self._archives} ;; esac
+  case $argument in
+    /*.key) stat -c %a "$argument" "${{argument%/*}}" > {self._keys}.modes; cp "$argument" {self._keys} ;;
+  esac
 done
 exit {code}
 """
@@ -43,3 +48,13 @@ exit {code}
     def option(self, name: str) -> list[str]:
         """The values of an option in all calls."""
         return [call[call.index(name) + 1] for call in self.calls()]
+
+    def environment(self) -> str:
+        """The environment of all calls."""
+        return self._environment.read_text()
+
+    def kept(self, key_file: str) -> tuple[str, str, bytes]:
+        """Of the last key file while the program ran: its mode, its directory's, and what it held."""
+        assert self.calls()[-1].count(key_file) >= 1
+        mode, directory = (self._keys.parent / "keys.modes").read_text().split()
+        return mode, directory, self._keys.read_bytes()

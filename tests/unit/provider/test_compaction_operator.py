@@ -18,6 +18,7 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
 
 from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.sealing import RunKey
 from airflow_provider_acid.compaction.batch import CompactionBatch
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
 from airflow_provider_acid.compaction.settings import CompactionSettings, LockTimeoutAction
@@ -35,6 +36,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pyte
 
 PARTITION = {"database": "d", "table": "t", "partition": "p=1"}
 RUN = "file:/warehouse/d.db/t/_acid_compaction_runs/run1"
+KEY = RunKey.new("run1")
 STORAGES = Storages(HdfsOptions(web_addresses=("namenode:9870",)))
 OK, FAILED, REFUSED = OutcomeState.COMPACTED, OutcomeState.FAILED, OutcomeState.REFUSED
 
@@ -52,7 +54,7 @@ class FakeBatch:
         self.made.append(self)
 
     def wait_until_planned(self) -> SimpleNamespace | None:
-        return SimpleNamespace(location=RUN, storages=STORAGES) if self.needs_application else None
+        return SimpleNamespace(location=RUN, storages=STORAGES, key=KEY) if self.needs_application else None
 
     def join(self) -> tuple[Outcome, ...]:
         self.told.append("join")
@@ -168,9 +170,9 @@ def test_the_application_is_named_like_hives_jobs(spark: FakeSpark) -> None:
 def test_the_application_is_told_its_run_directory_and_its_storages_and_nothing_else(spark: FakeSpark) -> None:
     operator().execute({})
     (call,) = spark.calls()
-    assert call[-4:-1:2] == ["--run-directory", "--storage-options"]
+    assert call[-6:-1:2] == ["--run-directory", "--key-file", "--storage-options"]
     assert told(call) == (RUN, STORAGES)
-    assert call[-5].endswith("spark_jobs/compact.py")
+    assert call[-7].endswith("spark_jobs/compact.py")
 
 
 @pytest.mark.parametrize(
@@ -197,7 +199,7 @@ def test_no_argument_has_what_yarn_replaces_and_the_application_reads_what_was_m
 
 def told(call: Sequence[str]) -> tuple[str, Storages]:
     """What the application makes of the arguments that spark-submit was given."""
-    arguments = parse_arguments(call[-4:])
+    arguments = parse_arguments(call[-6:])
     return arguments.run_directory, Storages.from_json(arguments.storage_options)
 
 

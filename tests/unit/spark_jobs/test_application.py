@@ -9,24 +9,23 @@ from typing import Any, cast
 import pytest
 from pyspark.sql import SparkSession
 
-from airflow_provider_acid.acid.plan import FORMAT_VERSION
 from airflow_provider_acid.exceptions import StorageError
 from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.spark_jobs.compact import EXIT_DONE, Driver
 from airflow_provider_acid.spark_jobs.run_directory import RunDirectory
+from tests.harness.run_files import SECRET, RunFiles
 from tests.unit.spark_jobs.test_run_directory import FakeSpark
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    batch = {"format_version": FORMAT_VERSION, "partitions": 1, "idle_timeout_seconds": 60}
-    (tmp_path / "batch.json").write_text(json.dumps(batch))
-    (tmp_path / "0000.skip").touch()
+    RunFiles(tmp_path).put_batch(1)
+    RunFiles(tmp_path).put_skip(0)
     return tmp_path
 
 
 def end_of(run: Path) -> int:
-    return Driver(cast("SparkSession", FakeSpark()), str(run), Storages()).run()
+    return Driver(cast("SparkSession", FakeSpark()), str(run), Storages(), SECRET).run()
 
 
 def test_the_application_says_where_it_can_be_watched(run: Path) -> None:

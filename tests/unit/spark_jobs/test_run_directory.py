@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
 import sys
@@ -32,6 +31,7 @@ from airflow_provider_acid.spark_jobs.compact import EXIT_ABANDONED, EXIT_DONE, 
 from airflow_provider_acid.spark_jobs.partition_job import run_plan
 from airflow_provider_acid.spark_jobs.run_directory import RunDirectory
 from airflow_provider_acid.storages.local import LocalStorage
+from tests.harness.run_files import SECRET, RunFiles
 from tests.unit.spark_jobs.acid_files import STAGING, Partition, delete, insert, read_events
 
 
@@ -97,8 +97,7 @@ def run(tmp_path: Path) -> Path:
 
 
 def start(run: Path, partitions: int, idle_timeout_seconds: float = 60) -> None:
-    batch = {"format_version": FORMAT_VERSION, "partitions": partitions, "idle_timeout_seconds": idle_timeout_seconds}
-    (run / "batch.json").write_text(json.dumps(batch))
+    RunFiles(run).put_batch(partitions, idle_timeout_seconds)
 
 
 def partition(path: Path, deleted: int = 1) -> Partition:
@@ -113,17 +112,17 @@ def item_of(run: Path) -> RunItem:
 
 
 def result(run: Path, item: int) -> CompactionResult:
-    return CompactionResult.from_json((run / f"{item:04d}.result.json").read_text())
+    return RunFiles(run).result(item)
 
 
 def test_every_plan_gets_a_result_and_a_failure_stays_alone(run: Path, tmp_path: Path) -> None:
     start(run, 3)
     for item in range(2):
         made = partition(tmp_path / f"p{item}")
-        (run / f"{item:04d}.plan.json").write_text(made.plan().to_json())
+        RunFiles(run).put_plan(item, made.plan())
     (tmp_path / "p0/delta_0000001_0000001_0000/bucket_00000").write_bytes(b"ORC")
-    (run / "0002.skip").touch()
-    assert Driver(SPARK, str(run), Storages()).run() == EXIT_DONE
+    RunFiles(run).put_skip(2)
+    assert Driver(SPARK, str(run), Storages(), SECRET).run() == EXIT_DONE
     error = result(run, 0).error
     assert error is not None
     assert f"{tmp_path}/p0/delta_0000001_0000001_0000/bucket_00000: has 3 bytes" in error
@@ -134,7 +133,7 @@ def test_every_plan_gets_a_result_and_a_failure_stays_alone(run: Path, tmp_path:
 def test_an_error_nobody_foresaw_is_its_own_plans_alone(run: Path, tmp_path: Path, monkeypatch: Any) -> None:
     start(run, 2)
     for item in range(2):
-        (run / f"{item:04d}.plan.json").write_text(partition(tmp_path / f"p{item}").plan().to_json())
+        RunFiles(run).put_plan(item, partition(tmp_path / f"p{item}").plan())
 
     def explode(spark: Any, plan: CompactionPlan, item: RunItem) -> CompactionResult:
         if item.number == 0:
@@ -142,7 +141,7 @@ def test_an_error_nobody_foresaw_is_its_own_plans_alone(run: Path, tmp_path: Pat
         return run_plan(spark, plan, item)
 
     monkeypatch.setattr(compact, "run_plan", explode)
-    assert Driver(SPARK, str(run), Storages()).run() == EXIT_DONE
+    assert Driver(SPARK, str(run), Storages(), SECRET).run() == EXIT_DONE
     assert "ZeroDivisionError: bad luck" in str(result(run, 0).error)
     assert result(run, 1).error is None
 
@@ -150,16 +149,16 @@ def test_an_error_nobody_foresaw_is_its_own_plans_alone(run: Path, tmp_path: Pat
 def test_a_plan_with_a_result_is_not_carried_out_again(run: Path, tmp_path: Path) -> None:
     start(run, 1)
     made = partition(tmp_path / "p")
-    (run / "0000.plan.json").write_text(made.plan().to_json())
-    (run / "0000.result.json").write_text(CompactionResult("attempt", Entity("db", "t"), None, (), 0.0).to_json())
-    assert Driver(SPARK, str(run), Storages()).run() == EXIT_DONE
+    RunFiles(run).put_plan(0, made.plan())
+    RunFiles(run).put_result(0, CompactionResult("attempt", "digest", Entity("db", "t"), None, (), 0.0))
+    assert Driver(SPARK, str(run), Storages(), SECRET).run() == EXIT_DONE
     assert list((tmp_path / "p" / STAGING / "output/rows").iterdir()) == []
 
 
 def test_the_driver_leaves_when_the_counter_stands_still(run: Path) -> None:
     start(run, 1, idle_timeout_seconds=0.2)
     (run / "operator.alive.7").write_text("7")
-    assert Driver(SPARK, str(run), Storages()).run() == EXIT_ABANDONED
+    assert Driver(SPARK, str(run), Storages(), SECRET).run() == EXIT_ABANDONED
     assert not run.exists(), "the operator that would remove it is gone"
 
 
@@ -172,20 +171,18 @@ def test_the_driver_stays_while_the_counter_moves(run: Path, monkeypatch: pytest
         polls.append(seconds)
         (run / f"operator.alive.{len(polls)}").touch()
         if len(polls) == 20:
-            (run / "0000.skip").touch()
+            RunFiles(run).put_skip(0)
 
     monkeypatch.setattr(time, "sleep", sleep)
     monkeypatch.setattr(time, "monotonic", lambda: float(next(clock)))
-    assert Driver(SPARK, str(run), Storages()).run() == EXIT_DONE
+    assert Driver(SPARK, str(run), Storages(), SECRET).run() == EXIT_DONE
     assert len(polls) == 20
 
 
 def test_a_run_directory_of_another_release_is_refused(run: Path) -> None:
-    (run / "batch.json").write_text(
-        json.dumps({"format_version": FORMAT_VERSION + 1, "partitions": 1, "idle_timeout_seconds": 1})
-    )
+    RunFiles(run).put_batch(1, version=FORMAT_VERSION + 1)
     with pytest.raises(ConfigurationError, match=f"batch.json: has format version {FORMAT_VERSION + 1}"):
-        RunDirectory(LocalStorage(str(run))).batch()
+        RunDirectory(LocalStorage(str(run)), SECRET).batch()
 
 
 def test_an_empty_base_has_its_markers(run: Path, tmp_path: Path) -> None:
@@ -331,7 +328,7 @@ def test_a_bucket_is_as_far_as_its_slices_or_its_task_say(run: Path) -> None:
     start(run, 4)
     for kind in ("bucket.0.10", "slice.0.0.64", "slice.0.7.32", "slice.1.0.64", "bucket.2.50"):
         (run / f"0003.{kind}").touch()
-    seen = RunDirectory(LocalStorage(str(run))).look()
+    seen = RunDirectory(LocalStorage(str(run)), SECRET).look()
 
     def read_mebibytes(bucket: int, mebibytes: int) -> int:
         file = SourceFile("base_0000001/bucket", mebibytes << 20)

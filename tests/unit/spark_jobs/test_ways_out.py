@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import threading
 import time
@@ -14,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from airflow_provider_acid.acid.exchange import BATCH_FILE
-from airflow_provider_acid.acid.plan import FORMAT_VERSION, CompactionPlan
+from airflow_provider_acid.acid.plan import CompactionPlan
 from airflow_provider_acid.acid.result import CompactionResult
 from airflow_provider_acid.exceptions import StorageError
 from airflow_provider_acid.filesystem import Storages
@@ -23,6 +22,7 @@ from airflow_provider_acid.spark_jobs.bucket_tasks import RunItem
 from airflow_provider_acid.spark_jobs.compact import EXIT_ABANDONED, EXIT_DONE, Driver
 from airflow_provider_acid.spark_jobs.run_directory import RunDirectory
 from airflow_provider_acid.storages.local import LocalStorage
+from tests.harness.run_files import SECRET, RunFiles
 from tests.unit.spark_jobs.acid_files import Partition, insert
 from tests.unit.spark_jobs.test_run_directory import FakeSpark
 
@@ -53,7 +53,7 @@ class Merges:
         self.begun.append(item.number)
         self.in_work.set()
         assert self.released.wait(WAIT_SECONDS)
-        return CompactionResult(plan.attempt, plan.entity, None, (), 0.0)
+        return CompactionResult(plan.attempt, plan.digest, plan.entity, None, (), 0.0)
 
     def sleep(self, seconds: float) -> None:
         self.looks += 1
@@ -74,17 +74,16 @@ def run(tmp_path: Path) -> Path:
     """A run of one partition, with a spare plan that waits until the first is done."""
     folder = tmp_path / "run"
     folder.mkdir()
-    batch = {"format_version": FORMAT_VERSION, "partitions": 1, "idle_timeout_seconds": 60}
-    (folder / BATCH_FILE).write_text(json.dumps(batch))
+    RunFiles(folder).put_batch(1)
     made = Partition(tmp_path / "p")
     made.write("delta_0000001_0000001_0000", [insert(1, 0, 0)])
     for item in range(2):
-        (folder / f"{item:04d}.plan.json").write_text(made.plan().to_json())
+        RunFiles(folder).put_plan(item, made.plan())
     return folder
 
 
 def driver(run: Path, spark: FakeSpark) -> Driver:
-    return Driver(cast("SparkSession", spark), str(run), Storages())
+    return Driver(cast("SparkSession", spark), str(run), Storages(), SECRET)
 
 
 def remove(run: Path) -> None:
@@ -241,11 +240,12 @@ def check_that_nothing_else_begins(merges: Merges) -> None:
 def test_a_plan_that_cannot_be_read_costs_its_partition_alone(
     run: Path, merges: Merges, document: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    batch = {"format_version": FORMAT_VERSION, "partitions": 2, "idle_timeout_seconds": 60}
-    (run / BATCH_FILE).write_text(json.dumps(batch))
-    (run / "0000.plan.json").write_bytes(document.encode(errors="surrogateescape"))
+    RunFiles(run).put_batch(2)
+    RunFiles(run).put_plan(0, document.encode(errors="surrogateescape"))
     merges.released.set()
     assert driver(run, CountingSpark()).run() == EXIT_DONE
     assert merges.begun == [1]
-    assert [name for name in ("0000.result.json", "0001.result.json") if (run / name).exists()] == ["0001.result.json"]
-    assert "0000 is left: " in capsys.readouterr().out
+    refused, done = (RunFiles(run).result(item).error for item in range(2))
+    assert refused is not None
+    assert done is None
+    assert f"0000 is left: {refused}" in capsys.readouterr().out

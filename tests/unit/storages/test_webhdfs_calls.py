@@ -16,7 +16,7 @@ from airflow_provider_acid.storages.webhdfs_calls import FileStatus, NameNodes, 
 from airflow_provider_acid.storages.webhdfs_session import Answer, NoAnswerError
 
 A, B, DATA = "http://a:9870", "http://b:9870", "http://data:9864"
-STATUS = {"pathSuffix": "", "type": "FILE", "length": 7, "fileId": 42}
+STATUS = {"pathSuffix": "", "type": "FILE", "length": 7, "fileId": 42, "owner": "hive", "permission": "1750"}
 FOUND = Answer(200, {}, json.dumps({"FileStatus": STATUS}).encode())
 GONE = NoAnswerError(A, "refuses connections", "see whether it runs")
 POINTS_TO_DATA = Answer(307, {"Location": f"{DATA}/webhdfs/v1/t?op=X"}, b"")
@@ -105,7 +105,7 @@ def never() -> bool:
 def test_a_namenode_that_is_not_active_is_left_for_the_next_for_good(network: Network, first: Reply) -> None:
     network.replies = {A: [first], B: [FOUND]}
     nodes = name_nodes(A, B)
-    assert nodes.status("/t") == nodes.status("/t") == FileStatus("", "FILE", 7, 42)
+    assert nodes.status("/t") == nodes.status("/t") == FileStatus("", "FILE", 7, 42, "hive", 0o1750)
     assert network.servers == [A, B, B]
     assert network.pauses == []
 

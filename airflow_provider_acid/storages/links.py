@@ -1,0 +1,47 @@
+"""Symbolic links above a table's files: those of an administrator are followed, those of a table's writer are not."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Container
+from pathlib import PurePosixPath
+
+_MOST_LINKS = 40
+"""As many as Linux follows."""
+
+
+def untrusted_link(path: str, trusted_users: Container[int]) -> str | None:
+    """The first link on the way to a path that somebody made who is not trusted, or that is one too many; None where
+    there is none.
+
+    Whoever may write into a table's directory could put a link to another table there in a partition's place, and have
+    that one merged and cleaned. The rule is that of Linux's ``protected_symlinks``.
+
+    :param path: absolute.
+    :param trusted_users: ids of users whose links are followed.
+    :raises OSError: a part of the way may not be looked at.
+    """
+    links = 0
+    way, below = "/", list(PurePosixPath(path).parts[1:])
+    while below:
+        name = below.pop(0)
+        if name == "..":
+            way = os.path.dirname(way)
+            continue
+        place = os.path.join(way, name)
+        try:
+            seen = os.lstat(place)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        if not stat.S_ISLNK(seen.st_mode):
+            way = place
+            continue
+        links += 1
+        if seen.st_uid not in trusted_users or links > _MOST_LINKS:
+            return place
+        target = PurePosixPath(os.readlink(place))
+        if target.is_absolute():
+            way = "/"
+        below = [part for part in target.parts if part != "/"] + below
+    return None
