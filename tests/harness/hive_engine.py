@@ -127,6 +127,14 @@ class HiveEngine(Startable):
         """Calls ``run(HiveConf, String[])`` of one of the classes below ``hive-engine``; arguments without blanks."""
         self._ask(" ".join(("#run", class_name, *arguments)))
 
+    def hold(self, query: str) -> None:
+        """Takes the snapshot of a query on Hive 4, and not yet a lock; :meth:`release` is to be the next call."""
+        self._ask(f"#hold {query}")
+
+    def release(self) -> list[str]:
+        """Runs the query that is held; its rows as those of :meth:`execute`."""
+        return self._ask("#release")
+
     @contextmanager
     def aborting(self) -> Iterator[None]:
         """Every statement inside the block does its work and is then rolled back."""

@@ -181,7 +181,7 @@ def test_show_compactions_tells_of_failures_and_refusals(beside: Beside) -> None
     written = beside.rows("unlucky")
 
     def fail(plan: CompactionPlan) -> CompactionResult:
-        return CompactionResult(plan.attempt, plan.entity, "disk full", (), 0.0)
+        return CompactionResult(plan.attempt, plan.digest, plan.entity, "disk full", (), 0.0)
 
     assert beside.site.compact(due(entity), job=fail).state is OutcomeState.FAILED
     assert beside.shown(entity) == ["failed"]

@@ -19,10 +19,13 @@ import org.apache.hadoop.hive.ql.session.SessionState;
  *
  * <p>A request is one line, the statement in base64. The answer is "ok N" and N lines, one row each in base64, or
  * "error TEXT" with TEXT in base64. "#conf NAME=VALUE" sets what SET refuses; "#run CLASS ARGUMENT..." calls the
- * class's static method run(HiveConf, String[]).
+ * class's static method run(HiveConf, String[]). "#hold QUERY" compiles a query, for which Hive 4 opens its transaction
+ * and takes its snapshot; "#release" runs it and answers its rows. In between nothing else can be run.
  */
 public final class HiveEngine {
   private static final int ROWS_AT_ONCE = 10000;
+
+  private static IDriver held;
 
   public static void main(String[] arguments) throws Exception {
     PrintStream answers = new PrintStream(System.out, true, "UTF-8");
@@ -67,6 +70,17 @@ public final class HiveEngine {
       Class.forName(words[1], true, Thread.currentThread().getContextClassLoader())
           .getMethod("run", HiveConf.class, String[].class)
           .invoke(null, session.getConf(), Arrays.copyOfRange(words, 2, words.length));
+      return new ArrayList<>();
+    }
+    if (words[0].equals("#release")) {
+      try (IDriver driver = held) {
+        check(driver.run());
+        return rows(driver);
+      }
+    }
+    if (words[0].equals("#hold")) {
+      held = (IDriver) CommandProcessorFactory.get(new String[] {words[1]}, session.getConf());
+      check(held.compileAndRespond(statement.trim().substring(words[0].length()).trim()));
       return new ArrayList<>();
     }
     CommandProcessor processor = CommandProcessorFactory.get(words, session.getConf());
