@@ -17,7 +17,17 @@ from airflow_provider_acid.compaction.staging import staging_name
 from airflow_provider_acid.compaction.steps import Step
 from airflow_provider_acid.exceptions import MetastoreError, MetastoreUnavailableError, OwnershipLostError
 from airflow_provider_acid.metastore.queue import KEEP_SECONDS
-from tests.unit.compaction.hive_3_cleaning_site import INPUTS, NOW_MS, POOL, STAGING, CleaningLock, FakeQueue, Site
+from airflow_provider_acid.metastore.values import LockInfo, LockState
+from tests.unit.compaction.hive_3_cleaning_site import (
+    INPUTS,
+    NOW_MS,
+    POOL,
+    STAGING,
+    TABLE,
+    CleaningLock,
+    FakeQueue,
+    Site,
+)
 
 
 @pytest.fixture
@@ -315,6 +325,14 @@ def test_while_it_waits_nothing_is_deleted(site: Site) -> None:
         )
     assert site.names() == {*INPUTS, "base_0000003", STAGING}
     assert site.queue.kept == []
+
+
+def test_a_reader_with_a_lock_and_no_transaction_is_waited_for(site: Site) -> None:
+    reader = LockInfo(1, "d", TABLE, LockState.ACQUIRED, "SHARED_READ", None, "eve", "there", NOW_MS, NOW_MS, None)
+    site.client.locks = [reader]
+    site.queue.waiting = [replace(site.row, newest_lock_id=reader.lock_id)]
+    assert site.clean().state is CleaningState.WAITING
+    assert set(INPUTS) < site.names()
 
 
 def test_a_reader_whose_transaction_was_just_being_opened_is_waited_for(site: Site) -> None:

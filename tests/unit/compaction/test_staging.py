@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,8 @@ from airflow_provider_acid.compaction.journal import PublicationJournal
 from airflow_provider_acid.compaction.staging import REMOVED_PREFIX, finish_removals, staging_name, staging_tokens
 from airflow_provider_acid.compaction.staging_by_rename import StagingByRename
 from airflow_provider_acid.storages.local import LocalStorage
+from tests.harness.plain_job import run_plainly
+from tests.unit.spark_jobs.acid_files import Partition, insert
 
 TOKEN = "0123456789abcdef"
 STAGING = staging_name(TOKEN)
@@ -111,3 +114,15 @@ def test_removals_that_were_cut_off_are_finished_and_named(storage: LocalStorage
     storage.make_directory("delta_1_1")
     assert finish_removals(storage, storage.list()) == (f"{REMOVED_PREFIX}1",)
     assert storage.list().directories == ("delta_1_1",)
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_an_output_is_adopted_only_as_that_of_the_plan_beside_it(tmp_path: Path, same: bool) -> None:
+    partition = Partition(tmp_path / "t")
+    partition.write("delta_0000001_0000001_0000", [insert(1, row_id, 0) for row_id in range(2)])
+    plan = partition.plan()
+    assert run_plainly(plan).error is None
+    storage = LocalStorage(plan.location)
+    beside = plan if same else replace(plan, aborted_write_ids=(1,))
+    Path(plan.location, plan.staging, "plan.json").write_text(beside.to_json())
+    assert (StagingByRename(storage).sealed_output(plan.staging) is not None) is same

@@ -1,0 +1,34 @@
+"""Who is alive: known by the last heartbeat, and for a task's own former tries by its name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from airflow_provider_acid.compaction.attempts import Attempts
+from airflow_provider_acid.metastore.pools import RequestPool
+from airflow_provider_acid.metastore.values import TxnInfo, TxnState
+
+NOW_MS = 10_000_000
+POOL = RequestPool("0123456789ab", "0123456789abcdef")
+TXN = TxnInfo(7, TxnState.OPEN, "eve", f"{POOL}@here", None, NOW_MS - 9_000_000, NOW_MS - 1_000)
+
+
+@pytest.mark.parametrize(
+    ("txn", "owner", "is_alive"),
+    [
+        (TXN, None, True),
+        (TXN, "another", True),
+        (TXN, POOL.owner, False),
+        (replace(TXN, last_heartbeat_ms=NOW_MS - 301_000, started_ms=NOW_MS), None, False),
+        (replace(TXN, last_heartbeat_ms=NOW_MS - 300_000), None, True),
+        (replace(TXN, last_heartbeat_ms=None), None, True),
+        (replace(TXN, state=TxnState.ABORTED), None, False),
+        (replace(TXN, host="elsewhere"), POOL.owner, True),
+    ],
+    ids=["beats", "for another task", "former try", "silent", "just silent", "unknown", "aborted", "not of ours"],
+)
+def test_who_is_alive(txn: TxnInfo, owner: str | None, is_alive: bool) -> None:
+    attempts = Attempts({txn.id: txn}, NOW_MS, 300.0)
+    assert attempts.is_alive(txn, owner) is is_alive
