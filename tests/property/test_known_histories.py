@@ -36,7 +36,7 @@ def test_a_reader_begins_while_a_later_compaction_runs_and_the_older_one_is_clea
         Begin(),
         Compact(CompactionType.MINOR),
         StartCompaction(CompactionType.MAJOR),
-        OpenReader(),
+        OpenReader(has_lock=False),
         FinishCompaction(),
         End(0),
         Clean(),

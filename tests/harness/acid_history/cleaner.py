@@ -1,92 +1,51 @@
-"""The product's cleaning rules at work on a history's partition, and the metastore's forgetting after it."""
+"""The product's Cleaner at work on a history's partition and its metastore."""
 
 from __future__ import annotations
 
-from airflow_provider_acid.acid.write_ids import TableWriteIds, cleaner_txns
-from airflow_provider_acid.compaction.cleaning_view import PartitionLook, ViewByReplaced, ViewByTransactions
-from airflow_provider_acid.exceptions import RefusedError
-from airflow_provider_acid.storages.local import LocalStorage
-from tests.harness.acid_history.compactor import ReadyForCleaning
-from tests.harness.acid_history.metastore import State
+from typing import cast
+
+from airflow_provider_acid.compaction import cleaner
+from airflow_provider_acid.compaction.settings import CleaningLockAction, CompactionSettings
+from airflow_provider_acid.metastore.queue import CompactionQueue
+from airflow_provider_acid.metastore.thrift_queue import ThriftCompactionQueue
+from tests.harness.acid_history.looks import WatchedStorages
+from tests.harness.acid_history.metastore import ENTITY
 from tests.harness.acid_history.partition import Partition
+from tests.harness.acid_history.server import Hive3Queue
 
 
 class Cleaner:
-    """Cleans what is ready, in the order of the write ids, as ``compaction.cleaner`` does with a metastore."""
+    """Cleans what is ready; nobody waits for anything."""
 
     def __init__(self, partition: Partition) -> None:
         self._partition = partition
-        self._storage = LocalStorage(str(partition.folder))
+        self._queue = _queue(partition)
+        beside = CleaningLockAction.DELETE if partition.kind.cleans_beside_readers else CleaningLockAction.BY_VERSION
+        self._settings = CompactionSettings(
+            storages=WatchedStorages(partition.looks),
+            cleaning_lock_timeout_action=beside,
+            cleaning_lock_wait_seconds=0,
+            publish_lock_wait_seconds=0,
+            readers_honour_visibility=False,
+        )
         self.deleted = 0
-        self.forgotten = 0
+        self.cleaned = 0
 
-    def clean(self, ready: list[ReadyForCleaning]) -> str:
-        """Clean, and take what is done off the list; what came of it, in words."""
-        said = []
-        # What stood in the way of an older compaction's row may have gone with the directories of a newer one.
-        for row in sorted(ready, key=lambda row: row.highest_write_id) * 2:
-            if row not in ready:
-                continue
-            if row.next_txn_id >= self._partition.metastore.min_open_txn:
-                said.append(f"{row.highest_write_id} waits for an open transaction")
-                continue
-            is_done, words = self._clean_guarded(row)
-            said.append(words)
-            if is_done:
-                ready.remove(row)
-        return "; ".join(said) or "nothing is ready"
+    def clean(self) -> str:
+        """Clean; what came of it, in words.
 
-    def _clean_guarded(self, row: ReadyForCleaning) -> tuple[bool, str]:
-        try:
-            return self._clean(row)
-        except RefusedError as error:
-            return False, f"{row.highest_write_id} cannot be cleaned: {error.reason}"
+        :raises AssertionError: an error that nobody foresaw.
+        """
+        client = self._partition.client
+        done = cleaner.Cleaner(client, self._queue, self._settings, sleep=lambda seconds: None).clean([ENTITY])
+        self.deleted += sum(len(one.deleted) for one in done)
+        self.cleaned += sum(one.state is cleaner.CleaningState.CLEANED for one in done)
+        words = "; ".join(f"request {one.request_id}: {one.state.value}, {one.message}" for one in done)
+        assert "nobody foresaw" not in words, words
+        return words or "nothing is ready"
 
-    def _clean(self, row: ReadyForCleaning) -> tuple[bool, str]:
-        highest = row.highest_write_id
-        view = self._view(row)
-        before = PartitionLook.at(self._storage)
-        if before.is_overtaken(highest):
-            self._forget(view.table, highest)
-            return True, f"{highest} was overtaken"
-        doomed = view.doomed(before)
-        left = view.left(before.without(doomed))
-        if left:
-            return False, f"{highest} waits for a newer one, which replaced {', '.join(left)}"
-        self._storage.delete(doomed)
-        self.deleted += len(doomed)
-        after = PartitionLook.at(self._storage)
-        words = f"{highest}: deleted {', '.join(doomed) or 'nothing'}"
-        left = view.left(after)
-        if left:
-            return False, f"{words}; {', '.join(left)} wait"
-        safe = view.highest_safe_write_id(after)
-        if safe is None:
-            return not self._is_hive_4, f"{words}; nothing may be forgotten"
-        forgotten = self._forget(view.table, safe)
-        return True, f"{words}; aborted write ids {forgotten} up to {safe} are forgotten"
 
-    def _view(self, row: ReadyForCleaning) -> ViewByTransactions | ViewByReplaced:
-        metastore = self._partition.metastore
-        if not self._is_hive_4:
-            table = metastore.valid_write_ids(metastore.valid_txns())
-            return ViewByReplaced(row.replaced, table, row.highest_write_id)
-        txns = cleaner_txns(metastore.min_open_txn, row.txn, metastore.txns(State.ABORTED))
-        return ViewByTransactions(txns, metastore.valid_write_ids(txns), row.highest_write_id)
-
-    @property
-    def _is_hive_4(self) -> bool:
-        return self._partition.kind.hive_version == 4
-
-    def _forget(self, table: TableWriteIds, highest: int) -> list[int]:
-        """The metastore drops what it knows of aborted transactions up to a write id (``markCleaned``)."""
-        metastore = self._partition.metastore
-        known = set(metastore.txns(State.ABORTED))
-        forgotten = [
-            write_id
-            for write_id in sorted(self._partition.wrote)
-            if write_id <= highest and metastore.txn_of(write_id) in known
-        ]
-        metastore.forget(metastore.txn_of(write_id) for write_id in forgotten)
-        self.forgotten += len(forgotten)
-        return forgotten
+def _queue(partition: Partition) -> CompactionQueue:
+    if partition.kind.hive_version == 4:
+        return ThriftCompactionQueue(partition.client)
+    return cast("CompactionQueue", Hive3Queue(partition.metastore, partition.server))

@@ -7,19 +7,19 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from airflow_provider_acid.acid.directory import acid_directory
-from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.partition import AttemptNames, CompactionPolicy, MinorPublication, PartitionState
 from airflow_provider_acid.acid.plan import Column, CompactionPlan, CompactionType, CopiedStripes
 from airflow_provider_acid.acid.planning import plan_compaction
-from airflow_provider_acid.acid.write_ids import compactor_list
 from airflow_provider_acid.compaction.publication import check_inputs, verify_output
-from airflow_provider_acid.compaction.snapshot import read_base_formats, read_flush_lengths
+from airflow_provider_acid.compaction.replaced import write_replaced
+from airflow_provider_acid.compaction.snapshot import take_snapshot
 from airflow_provider_acid.compaction.staging import open_staging, staging_name
 from airflow_provider_acid.compaction.store_rules import staging_on
 from airflow_provider_acid.exceptions import RefusedError, UnsupportedTableError
-from airflow_provider_acid.storages.local import LocalStorage
-from tests.harness.acid_history.metastore import State
+from airflow_provider_acid.metastore.pools import RequestPool
+from airflow_provider_acid.metastore.values import CompactionRow, CompactionState
+from tests.harness.acid_history.looks import WatchedStorage
+from tests.harness.acid_history.metastore import ENTITY, NOW_MS, TABLE, State
 from tests.harness.acid_history.partition import Partition
 from tests.harness.acid_history.published import check_published
 from tests.harness.acid_history.steps import Death
@@ -30,27 +30,19 @@ SLICE_BYTES = (1, CompactionPolicy.slice_bytes)
 """In turns, so that one copies what another has written."""
 
 _NOTHING_TO_DO = "nothing needs to be done"
-
-
-@dataclass(frozen=True)
-class ReadyForCleaning:
-    """A committed compaction, as the metastore's queue remembers it.
-
-    :param txn: its own transaction.
-    :param next_txn_id: the highest transaction there was at its commit.
-    :param replaced: what was obsolete or aborted when it was planned, and what it merged. Names of Hive 3 do not say
-        which compaction made a directory, so that a later one's result would count in an earlier one's cleaning.
-    """
-
-    highest_write_id: int
-    txn: int
-    next_txn_id: int
-    replaced: frozenset[str]
+_OWNER = "0123456789ab"
 
 
 @dataclass(frozen=True)
 class _Running:
+    """A compaction in work.
+
+    :param replaced: what was obsolete or aborted when it was planned, and what it merged. Names of Hive 3 do not say
+        which compaction made a directory, so that a later one's result would count in an earlier one's cleaning.
+    """
+
     plan: CompactionPlan
+    pool: RequestPool
     txn: int
     replaced: frozenset[str]
 
@@ -66,12 +58,11 @@ class Compactor:
         self, partition: Partition, published: Callable[[bool], None], readers_are_open: Callable[[], bool]
     ) -> None:
         self._partition = partition
-        self._storage = LocalStorage(str(partition.folder))
+        self._storage = WatchedStorage(str(partition.folder), partition.looks)
         self._published = published
         self._readers_are_open = readers_are_open
         self._running: _Running | None = None
         self._attempts = 0
-        self.ready: list[ReadyForCleaning] = []
         self.done: list[CompactionPlan] = []
 
     @property
@@ -85,7 +76,9 @@ class Compactor:
         if self._running or partition.overwriter or not self._recover():
             return "cannot start"
         self._attempts += 1
-        txn = partition.metastore.open()
+        pool = RequestPool(_OWNER, f"{self._attempts:016x}")
+        txn = partition.client.open_compaction_txn(str(pool))
+        partition.client.lock_shared_read(txn, ENTITY, str(pool))
         before = fingerprint(partition.folder)
         try:
             plan, replaced = self._plan(wanted, txn)
@@ -93,17 +86,18 @@ class Compactor:
             if error.remedy != _NOTHING_TO_DO:
                 raise
             partition.metastore.end(txn, State.ABORTED)
-            assert fingerprint(partition.folder) == before, "a refusal changed the partition"
+            is_unchanged = partition.looks.were_disturbed or fingerprint(partition.folder) == before
+            assert is_unchanged, "a refusal changed the partition"
             return f"refused: {error.reason}"
         open_staging(self._storage, plan)
-        self._running = _Running(plan, txn, replaced)
+        self._running = _Running(plan, pool, txn, replaced)
         return f"transaction {txn}: {plan.reason}; {', '.join(plan.directories)} -> {', '.join(plan.targets)}"
 
     def finish(self, death: Death) -> str:
         """Merge and publish what was started."""
         if self._running is None:
             return "nothing runs"
-        plan, txn, replaced = self._running.plan, self._running.txn, self._running.replaced
+        running, plan, txn = self._running, self._running.plan, self._running.txn
         metastore = self._partition.metastore
         result = run_plainly(plan)
         assert result.error is None, f"the job failed: {result.error}"
@@ -119,30 +113,44 @@ class Compactor:
         if death is Death.AFTER_PUBLISHING:
             metastore.end(txn, State.ABORTED)
             return "published, died before its commit"
+        row = CompactionRow(
+            0,
+            ENTITY,
+            plan.type.value,
+            CompactionState.READY_FOR_CLEANING,
+            pool=str(running.pool),
+            start_ms=NOW_MS,
+            highest_write_id=plan.high_water_mark,
+            next_txn_id=metastore.txn_high_water_mark,
+            commit_ms=NOW_MS,
+            txn_id=txn,
+            newest_lock_id=metastore.last_lock_id,
+        )
         metastore.end(txn, State.COMMITTED)
-        self.ready.append(ReadyForCleaning(plan.high_water_mark, txn, metastore.txn_high_water_mark, replaced))
+        metastore.add_row(row)
         self.done.append(plan)
         staging_on(self._storage).remove(plan.staging)
+        if self._partition.kind.hive_version == 3:
+            self._storage.make_directory(plan.staging)
+            write_replaced(self._storage, plan.staging, running.replaced)
         return f"published {', '.join(plan.targets)}"
 
     def _plan(self, wanted: CompactionType, txn: int) -> tuple[CompactionPlan, frozenset[str]]:
         partition, storage = self._partition, self._storage
         is_hive_4 = partition.kind.hive_version == 4
-        txns = partition.metastore.valid_txns().as_of(txn)
-        write_ids = compactor_list(partition.metastore.valid_write_ids(txns))
-        listing = storage.list()
-        directory = acid_directory(listing, write_ids, txns if is_hive_4 else None, read_base_formats(storage, listing))
+        seen = take_snapshot(partition.client, TABLE, storage, txn, publishes_by_commit=is_hive_4)
+        directory = seen.directory
         token = f"{self._attempts:016x}"
         plan = plan_compaction(
             PartitionState(
-                entity=Entity("db", "t"),
+                entity=ENTITY,
                 location=storage.location,
                 directory=directory,
-                write_ids=write_ids,
+                write_ids=seen.write_ids,
                 columns=tuple(Column(name, kind) for name, kind in partition.columns.items()),
                 bucketed=partition.kind.buckets > 0,
                 table_parameters={},
-                flush_lengths=read_flush_lengths(storage, directory),
+                flush_lengths=seen.flush_lengths,
             ),
             AttemptNames(token, staging_name(token), txn if is_hive_4 else 0),
             wanted,
@@ -210,10 +218,17 @@ class Compactor:
                 return False
             for name in published:
                 staging_on(self._storage).remove(name)
+        waiting = {staging_name(pool.token) for pool in self._waiting()}
         for name in names:
-            if name.startswith("_acid_compaction_"):
+            if name.startswith("_acid_compaction_") and name not in waiting:
                 staging_on(self._storage).remove(name)
         return True
+
+    def _waiting(self) -> list[RequestPool]:
+        """The compactions whose lists of what they replaced are needed for their cleaning."""
+        rows = self._partition.metastore.rows.values()
+        pools = (RequestPool.parse(row.pool) for row in rows if row.state is CompactionState.READY_FOR_CLEANING)
+        return [pool for pool in pools if pool is not None]
 
     def _is_locked(self) -> bool:
         return self._readers_are_open() or bool(self._partition.writers)

@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TypeVar
+
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from airflow_provider_acid.acid.partition import MinorPublication
 from airflow_provider_acid.acid.plan import CompactionType
 from tests.harness.acid_history import steps
-from tests.harness.acid_history.steps import Death, History, Oddity, Outcome, TableKind, What
+from tests.harness.acid_history.steps import Death, History, Meanwhile, Oddity, Outcome, Step, TableKind, What
 
 MIN_STEPS, MAX_STEPS = 10, 24
+
+T = TypeVar("T")
+
+
+def _any_of(*choices: SearchStrategy[T]) -> SearchStrategy[T]:
+    """Unlike ``one_of``, which drops equal ones, so that nothing could be drawn more often than other things."""
+    return st.integers(0, len(choices) - 1).flatmap(lambda place: choices[place])
+
 
 _picks = st.lists(st.integers(0, 8), min_size=1, max_size=4).map(tuple)
 _outcomes = st.sampled_from([Outcome.COMMIT, Outcome.COMMIT, Outcome.COMMIT, Outcome.ABORT, Outcome.OPEN])
 _types = st.sampled_from(list(CompactionType))
-_deaths = st.sampled_from([Death.NOT, Death.NOT, Death.NOT, *Death])
+_deaths = st.sampled_from([*[Death.NOT] * 6, *Death])
 
 
-def _writes(kinds: list[What], most: int) -> SearchStrategy[steps.Step]:
+def _writes(kinds: list[What], most: int) -> SearchStrategy[Step]:
     statements = st.lists(st.builds(steps.Statement, st.sampled_from(kinds), _picks), min_size=1, max_size=most)
-    return st.builds(steps.Write, statements.map(tuple), _outcomes, st.sampled_from([Oddity.NONE, *Oddity]))
+    oddities = st.sampled_from([Oddity.NONE, *Oddity])
+    return st.builds(steps.Write, statements.map(tuple), _outcomes, oddities, st.booleans())
 
 
 _overwrites = st.builds(steps.Overwrite, st.lists(st.integers(0, 8), max_size=4).map(tuple), _outcomes, st.booleans())
@@ -30,31 +42,66 @@ _streams = st.builds(
     _picks,
     st.booleans(),
 )
-_compactions = st.builds(steps.Compact, _types, _deaths)
-_COMMON: tuple[SearchStrategy[steps.Step], ...] = (
+_ends = st.builds(steps.End, st.integers(0, 3), st.sampled_from([Outcome.COMMIT, Outcome.ABORT]))
+_readers = st.builds(steps.OpenReader, st.booleans(), st.booleans())
+_begins = st.builds(steps.Begin, st.sampled_from([True, True, False]))
+_inserts = _writes([What.INSERT], 1)
+_changes = _writes([What.DELETE, What.UPDATE], 1)
+_late_inserts = st.builds(lambda picks: steps.Write((steps.Statement(What.INSERT, picks),), is_late=True), _picks)
+"""Who got his write id before others wrote commits only now."""
+_of_others = _any_of(_inserts, _changes, _late_inserts, _late_inserts, _ends, _readers, _readers, _begins)
+
+
+def _meanwhile(looks: int) -> SearchStrategy[tuple[Meanwhile, ...]]:
+    """At most two things that happen between the looks of a step, half the time none."""
+    some = st.lists(st.builds(Meanwhile, st.integers(0, looks - 1), _of_others), min_size=1, max_size=2)
+    return st.just(()) | some.map(tuple)
+
+
+def _alone(step: Step) -> Sequence[Step]:
+    return (step,)
+
+
+def _long(start: Step, between: list[Step], finish: Step) -> Sequence[Step]:
+    return (start, *between, finish)
+
+
+def _after_write(some: SearchStrategy[Sequence[Step]]) -> SearchStrategy[Sequence[Step]]:
+    """With something to do for a compaction."""
+    return st.builds(lambda write, group: (write, *group), _inserts | _changes, some)
+
+
+_starts = st.builds(steps.StartCompaction, _types, _meanwhile(4))
+_finishes = st.builds(steps.FinishCompaction, _deaths)
+_compactions = st.builds(steps.Compact, _types, _deaths, _meanwhile(4)).map(_alone)
+_long_compactions = st.builds(_long, _starts, st.lists(_of_others, min_size=1, max_size=3), _finishes)
+"""Others read and write while one is in work."""
+_two_in_a_row = st.builds(lambda first, second: (*first, *second), _compactions, _long_compactions)
+"""The second may merge nothing but what the first has made."""
+_COMPACTIONS = (_compactions, _two_in_a_row, _after_write(_compactions), _after_write(_two_in_a_row))
+_COMMON: tuple[SearchStrategy[Step], ...] = (
     st.just(steps.Pause()),
-    _writes([What.INSERT], 1),
-    _writes([What.INSERT], 1),
-    _writes([What.DELETE, What.UPDATE], 1),
-    _writes([What.DELETE, What.UPDATE], 1),
+    _inserts,
+    _inserts,
+    _changes,
+    _changes,
     _writes([What.INSERT, What.DELETE, What.UPDATE], 3),
-    st.builds(steps.End, st.integers(0, 3), st.sampled_from([Outcome.COMMIT, Outcome.ABORT])),
-    st.builds(steps.OpenReader),
+    _begins,
+    _ends,
+    _readers,
     st.builds(steps.CloseReader, st.integers(0, 2)),
-    _compactions,
-    _compactions,
-    _compactions,
-    st.builds(steps.StartCompaction, _types),
-    st.builds(steps.FinishCompaction, _deaths),
-    st.builds(steps.Clean),
-    st.builds(steps.Clean),
+    _starts,
+    _finishes,
+    # Seldom, so that several compactions wait for it at times.
+    st.builds(steps.Clean, _meanwhile(16)),
 )
-_RARE: tuple[SearchStrategy[steps.Step], ...] = (
+_RARE: tuple[SearchStrategy[Step], ...] = (
     _writes([What.LOAD, What.INSERT, What.DELETE], 2),
     _overwrites,
     _streams,
     st.builds(steps.AddColumn),
-    st.builds(steps.ElsewhereWrite, _outcomes) | st.builds(steps.Begin),
+    st.builds(steps.ElsewhereWrite, _outcomes),
+    st.builds(steps.SoftDelete, _outcomes),
 )
 """Each history has only some of these, so that what stands in another's way is not always there."""
 
@@ -66,6 +113,7 @@ _tables = st.builds(
     originals=st.just(()) | st.just(()) | _originals,
     max_deltas=st.sampled_from([500, 500, 3, 5]),
     mixed=st.sampled_from([MinorPublication.UNDER_LOCK, *MinorPublication]),
+    cleans_beside_readers=st.booleans(),
 )
 
 
@@ -73,14 +121,10 @@ _tables = st.builds(
 def _histories(draw: st.DrawFn) -> History:
     table = draw(_tables)
     rare = [steps_of_a_kind for steps_of_a_kind in _RARE if draw(st.booleans())]
-    step = _any_of(*_COMMON, *rare, *rare)
+    some = _any_of(*_COMPACTIONS, *(choice.map(_alone) for choice in (*_COMMON, *rare, *rare)))
     beginning = draw(st.lists(_writes([What.INSERT], 1), max_size=3))
-    return History(table, (*beginning, *draw(st.lists(step, min_size=MIN_STEPS, max_size=MAX_STEPS))))
-
-
-def _any_of(*choices: SearchStrategy[steps.Step]) -> SearchStrategy[steps.Step]:
-    """Unlike ``one_of``, which drops equal ones, so that nothing could be drawn more often than other things."""
-    return st.integers(0, len(choices) - 1).flatmap(lambda place: choices[place])
+    drawn = draw(st.lists(some, min_size=MIN_STEPS, max_size=MAX_STEPS))
+    return History(table, (*beginning, *(step for group in drawn for step in group)))
 
 
 histories: SearchStrategy[History] = _histories()

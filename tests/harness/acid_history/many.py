@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
@@ -26,24 +27,57 @@ def play_seed(number: int, count: int = HISTORIES_PER_SEED) -> Counter[str]:
     """
     figures: Counter[str] = Counter()
 
+    def play_one(history: History) -> None:
+        figures["histories"] += 1
+        figures[f"histories of Hive {history.table.hive_version}"] += 1
+        figures.update(_play(history))
+
+    try:
+        _each_history(number, count, (Phase.generate, Phase.shrink), play_one)
+    except HistoryError as error:
+        raise HistoryError(f"seed {number}: {error}") from error
+    return figures
+
+
+def first_failure(number: int, most: int) -> int | None:
+    """Which history of a seed is the first that fails, counted from 1; None where none of ``most`` does."""
+    played = 0
+    failed: list[int] = []
+
+    def play_one(history: History) -> None:
+        nonlocal played
+        played += 1
+        try:
+            _play(history)
+        except HistoryError:
+            failed.append(played)
+            raise
+
+    try:
+        _each_history(number, most, (Phase.generate,), play_one)
+    except HistoryError:
+        return failed[0]
+    return None
+
+
+def _play(history: History) -> Counter[str]:
+    with tempfile.TemporaryDirectory(dir=_MEMORY if _MEMORY.is_dir() else None) as folder:
+        return play(history, Path(folder))
+
+
+def _each_history(number: int, count: int, phases: tuple[Phase, ...], play_one: Callable[[History], None]) -> None:
     @seed(number)
     @settings(
         max_examples=count,
         deadline=None,
         database=None,
         suppress_health_check=list(HealthCheck),
-        phases=(Phase.generate, Phase.shrink),
+        phases=phases,
         report_multiple_bugs=False,
         print_blob=False,
     )
     @given(histories)
-    def play_one(history: History) -> None:
-        figures["histories"] += 1
-        with tempfile.TemporaryDirectory(dir=_MEMORY if _MEMORY.is_dir() else None) as folder:
-            figures.update(play(history, Path(folder)))
+    def play_it(history: History) -> None:
+        play_one(history)
 
-    try:
-        play_one()
-    except HistoryError as error:
-        raise HistoryError(f"seed {number}: {error}") from error
-    return figures
+    play_it()

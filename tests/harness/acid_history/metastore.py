@@ -1,14 +1,20 @@
-"""The metastore's part of a history: transactions, write ids, and what it answers about them."""
+"""The metastore's part of a history: transactions, write ids, locks and the compaction queue."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from enum import Enum
+from dataclasses import dataclass, replace
+from enum import Enum, IntEnum
 
+from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.write_ids import TableWriteIds, ValidTxnList
+from airflow_provider_acid.metastore.values import CompactionRow
 from tests.harness.acid_reader import Snapshot
 
-TABLE = "db.t"
+ENTITY = Entity("db", "t")
+TABLE = ENTITY.full_table_name
+NOW_MS = 10_000_000
+"""The time of everything: nobody's silence ever lasts."""
 
 
 class State(Enum):
@@ -19,36 +25,125 @@ class State(Enum):
     ABORTED = "aborted"
 
 
+class TxnType(IntEnum):
+    """Hive 4's types of transactions, with their numbers."""
+
+    DEFAULT = 0
+    READ_ONLY = 2
+    COMPACTION = 3
+    SOFT_DELETE = 5
+
+
+class LockKind(IntEnum):
+    """Types of locks, with their numbers."""
+
+    SHARED_READ = 1
+    SHARED_WRITE = 2
+    EXCLUSIVE = 3
+
+
+@dataclass(frozen=True)
+class Lock:
+    """A lock on the partition, held or waited for."""
+
+    id: int
+    txn: int
+    kind: LockKind
+    is_granted: bool
+
+
 class ModelMetastore:
-    """Transactions and the write ids of one table.
+    """Transactions, write ids and locks of one table, and its compaction queue.
 
     :param first_write_id: the first that is given out.
     """
 
     def __init__(self, first_write_id: int) -> None:
         self._states: dict[int, State] = {}
+        self._types: dict[int, TxnType] = {}
+        self._hosts: dict[int, str] = {}
+        self._locks: dict[int, Lock] = {}
+        self._last_lock_id = self._last_row_id = 0
+        self.rows: dict[int, CompactionRow] = {}
+        """The queue and its history, by id; Hive 4's soft deletes among them."""
         self._txn_of: dict[int, int] = {}
         self._forgotten: set[int] = set()
         self._next_write_id = first_write_id
         self._first_write_id = first_write_id
 
-    def open(self) -> int:
+    def open(self, type: TxnType = TxnType.DEFAULT, host: str = "there") -> int:
         """Open a transaction."""
         txn = len(self._states) + 1
         self._states[txn] = State.OPEN
+        self._types[txn] = type
+        self._hosts[txn] = host
         return txn
 
     def allocate(self, txn: int) -> int:
-        """Give an open transaction a write id."""
+        """The write id of an open transaction, which gets one where it has none."""
+        for write_id, owner in self._txn_of.items():
+            if owner == txn:
+                return write_id
         write_id = self._next_write_id
         self._next_write_id += 1
         self._txn_of[write_id] = txn
         return write_id
 
     def end(self, txn: int, state: State) -> None:
-        """Commit or abort."""
+        """Commit or abort; its locks go, and its rows of the queue are committed, or go as well."""
         assert self._states[txn] is State.OPEN
         self._states[txn] = state
+        self._locks = {id: lock for id, lock in self._locks.items() if lock.txn != txn}
+        for row in [row for row in self.rows.values() if row.txn_id == txn and row.commit_ms is None]:
+            if state is State.COMMITTED:
+                self.rows[row.id] = replace(row, commit_ms=NOW_MS, next_txn_id=self.txn_high_water_mark)
+            else:
+                del self.rows[row.id]
+
+    def lock(self, txn: int, kind: LockKind) -> Lock:
+        """Ask for a lock; it is granted at once, or waits."""
+        assert self._states[txn] is State.OPEN
+        self._last_lock_id += 1
+        self._locks[self._last_lock_id] = Lock(self._last_lock_id, txn, kind, False)
+        return self.looked_up(self._last_lock_id)
+
+    def looked_up(self, lock_id: int) -> Lock:
+        """A lock; one that waited is granted as soon as nothing that was asked for before stands in its way."""
+        lock = self._locks[lock_id]
+        before = [other for other in self._locks.values() if other.txn != lock.txn and other.id < lock_id]
+        is_in_the_way = LockKind.EXCLUSIVE in (lock.kind, *(other.kind for other in before))
+        if not (before and is_in_the_way):
+            self._locks[lock_id] = replace(lock, is_granted=True)
+        return self._locks[lock_id]
+
+    @property
+    def locks(self) -> tuple[Lock, ...]:
+        """All that are held or waited for."""
+        return tuple(self._locks.values())
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether whoever asks for a lock now waits behind an EXCLUSIVE one."""
+        return any(lock.kind is LockKind.EXCLUSIVE for lock in self._locks.values())
+
+    @property
+    def last_lock_id(self) -> int:
+        """The highest id of a lock that was given out."""
+        return self._last_lock_id
+
+    def add_row(self, row: CompactionRow) -> CompactionRow:
+        """Put a row into the queue, under the next id."""
+        self._last_row_id += 1
+        self.rows[self._last_row_id] = replace(row, id=self._last_row_id)
+        return self.rows[self._last_row_id]
+
+    def type(self, txn: int) -> TxnType:
+        """A transaction's type."""
+        return self._types[txn]
+
+    def host(self, txn: int) -> str:
+        """Who opened a transaction."""
+        return self._hosts[txn]
 
     def forget(self, txns: Iterable[int]) -> None:
         """Drop aborted transactions of which nothing is left: from here on they count as committed."""
@@ -76,11 +171,6 @@ class ModelMetastore:
     def txn_high_water_mark(self) -> int:
         """The highest transaction id given out."""
         return len(self._states)
-
-    @property
-    def min_open_txn(self) -> int:
-        """The lowest open transaction, or the next one."""
-        return min(self.txns(State.OPEN), default=self.txn_high_water_mark + 1)
 
     def committed_write_ids(self) -> frozenset[int]:
         """The truth, which no forgetting changes; 0 stands for the rows from before the table was transactional."""

@@ -7,8 +7,10 @@ from collections.abc import Collection
 from pathlib import Path
 
 from tests.harness.acid_history.hive_files import bucket_property, raw_file
-from tests.harness.acid_history.metastore import ModelMetastore, State
+from tests.harness.acid_history.looks import Looks
+from tests.harness.acid_history.metastore import LockKind, ModelMetastore, State
 from tests.harness.acid_history.script import in_words
+from tests.harness.acid_history.server import ModelClient, ModelServer, table_folder
 from tests.harness.acid_history.steps import ORIGINAL_FILES, TableKind
 from tests.harness.acid_history.truth import Truth, Values
 from tests.harness.acid_reader import RowId
@@ -20,14 +22,20 @@ UNBUCKETED_WRITERS = 3
 class Partition:
     """What all parts of a history share.
 
-    :param folder: exists and is empty.
+    :param warehouse: exists and is empty; the partition, an unpartitioned table, gets its conventional place there.
     """
 
-    def __init__(self, kind: TableKind, folder: Path) -> None:
+    def __init__(self, kind: TableKind, warehouse: Path) -> None:
         self.kind = kind
-        self.folder = folder
+        self.folder = table_folder(warehouse)
+        self.folder.mkdir(parents=True)
         self.columns = {"id": "int", "v": "string"}
         self.metastore = ModelMetastore(FIRST_WRITE_ID_AFTER_CONVERSION if any(kind.originals) else 1)
+        self.looks = Looks()
+        self.server = ModelServer(self.metastore, kind.hive_version, self._forget)
+        self.client = ModelClient(self.server, self.looks, warehouse)
+        self.forgotten = 0
+        """How many aborted write ids the metastore forgot."""
         self.truth = Truth()
         self.script: list[str] = [in_words(kind)]
         self.writers: list[int] = []
@@ -61,6 +69,11 @@ class Partition:
             for row_id, values in self.truth.rows(committed).items()
         }
 
+    def lock(self, txn: int, kind: LockKind = LockKind.SHARED_WRITE) -> None:
+        """Give a transaction a lock, unless it has one."""
+        if all(lock.txn != txn for lock in self.metastore.locks):
+            self.metastore.lock(txn, kind)
+
     def end(self, txn: int, state: State) -> None:
         """A writer's transaction ends."""
         self.metastore.end(txn, state)
@@ -69,6 +82,13 @@ class Partition:
             self.overwriter = None
         if self.deleter == txn:
             self.deleter = None
+
+    def _forget(self, highest_write_id: int) -> None:
+        """The metastore drops what it knows of aborted transactions up to a write id."""
+        known = set(self.metastore.txns(State.ABORTED))
+        owners = [self.metastore.txn_of(write_id) for write_id in self.wrote if write_id <= highest_write_id]
+        self.metastore.forget(known.intersection(owners))
+        self.forgotten += len(known.intersection(owners))
 
     def _write_originals(self) -> None:
         numbers: dict[int, int] = {}

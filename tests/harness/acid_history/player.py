@@ -11,11 +11,12 @@ from airflow_provider_acid.acid.plan import CompactionType
 from tests.harness.acid_history import steps
 from tests.harness.acid_history.cleaner import Cleaner
 from tests.harness.acid_history.compactor import Compactor
-from tests.harness.acid_history.metastore import State
+from tests.harness.acid_history.metastore import LockKind, State, TxnType
 from tests.harness.acid_history.partition import Partition
 from tests.harness.acid_history.readings import OpenSnapshot, Readings
 from tests.harness.acid_history.script import as_python, in_words
-from tests.harness.acid_history.steps import Death, History, Outcome, Step
+from tests.harness.acid_history.soft_deletes import SoftDeletes
+from tests.harness.acid_history.steps import Death, History, Meanwhile, Outcome, Step
 from tests.harness.acid_history.streaming import Streams
 from tests.harness.acid_history.writer import HiveWriter
 
@@ -61,8 +62,11 @@ class _Player:
         self._readings = Readings(self.partition)
         self._writer = HiveWriter(self.partition)
         self._streams = Streams(self.partition)
-        self._compactor = Compactor(self.partition, self._check_published, lambda: bool(self._readers))
+        self._compactor = Compactor(
+            self.partition, self._check_published, lambda: any(not reader.is_hive for reader in self._readers)
+        )
         self._cleaner = Cleaner(self.partition)
+        self._soft_deletes = SoftDeletes(self.partition)
         self._readers: list[OpenSnapshot] = []
         self._begun: list[int] = []
         self._counts: Counter[str] = Counter()
@@ -75,12 +79,13 @@ class _Player:
             steps.End: self._end,
             steps.ElsewhereWrite: self._write_elsewhere,
             steps.AddColumn: self._add_column,
+            steps.SoftDelete: self._soft_deletes.add,
             steps.OpenReader: self._open_reader,
             steps.CloseReader: self._close_reader,
             steps.Compact: self._compact,
             steps.StartCompaction: self._start_compaction,
             steps.FinishCompaction: lambda step: self._compactor.finish(step.death),
-            steps.Clean: lambda step: self._cleaner.clean(self._compactor.ready),
+            steps.Clean: self._clean,
         }
 
     def play(self, some: Iterable[Step]) -> None:
@@ -95,12 +100,12 @@ class _Player:
                 self._check()
 
     def settle(self) -> None:
-        """End everything that is open, compact and clean."""
+        """End everything that is open, one by one, clean after each, compact and clean."""
         self.play([steps.FinishCompaction(Death.NOT)])
-        while self.partition.writers:
-            self.play([steps.End(0, Outcome.COMMIT)])
+        while self._enders:
+            self.play([steps.End(0, Outcome.COMMIT), steps.Clean()])
         while self._readers:
-            self.play([steps.CloseReader(0)])
+            self.play([steps.CloseReader(0), steps.Clean()])
         self.play(_TO_END_WITH)
 
     def figures(self) -> Counter[str]:
@@ -115,20 +120,42 @@ class _Player:
             self._counts["flush lengths kept"] += any(file.committed_bytes is not None for file in files)
             self._counts["aborted write ids dropped"] += bool(plan.aborted_write_ids)
         self._counts["directories deleted"] += self._cleaner.deleted
-        self._counts["aborted write ids forgotten"] += self._cleaner.forgotten
+        self._counts["requests cleaned"] += self._cleaner.cleaned
+        self._counts["aborted write ids forgotten"] += self.partition.forgotten
         self._counts["readings"] += self._readings.compared
         return self._counts
 
     def _check(self) -> None:
         for reader in (self._readings.now(), *self._readers):
             self._readings.check(reader)
+        self._soft_deletes.check()
 
     def _check_published(self, is_complete: bool) -> None:
         for reader in (self._readings.now(), *self._readers):
             self._readings.check(reader, hive_only=not is_complete)
 
-    def _writers_txn(self) -> int:
-        if self._begun:
+    @property
+    def _enders(self) -> list[int]:
+        """Open transactions that a step may end."""
+        return [*self.partition.writers, *self._soft_deletes.open]
+
+    def _act(self, meanwhile: Meanwhile) -> bool:
+        """Somebody acts in the middle of another step; whether there was anything to do."""
+        self.partition.script.append(f"    before look {meanwhile.look}: {in_words(meanwhile.step)}")
+        said = self._actions[type(meanwhile.step)](meanwhile.step)
+        if said is None:
+            return False
+        self.partition.script.append(f"        {said}")
+        self._counts[f"{type(meanwhile.step).__name__} between two looks"] += 1
+        self._check()
+        return True
+
+    def _clean(self, step: steps.Clean) -> str:
+        with self.partition.looks.disturbed_by(step.meanwhile, self._act):
+            return self._cleaner.clean()
+
+    def _writers_txn(self, *, is_late: bool = False) -> int:
+        if is_late and self._begun:
             return self._begun.pop(0)
         txn = self.partition.metastore.open()
         self.partition.writers.append(txn)
@@ -140,9 +167,10 @@ class _Player:
             self._streams.ended(txn)
 
     def _write(self, step: steps.Write) -> str | None:
-        if self.partition.overwriter:
+        if self.partition.overwriter or self.partition.metastore.is_closed:
             return None
-        txn = self._writers_txn()
+        txn = self._writers_txn(is_late=step.is_late)
+        self.partition.lock(txn)
         write_id = self.partition.metastore.allocate(txn)
         self._writer.write(step, txn, write_id)
         self._end_as(txn, step.outcome)
@@ -152,6 +180,7 @@ class _Player:
         if self.partition.writers or self._compactor.is_running:
             return None
         txn = self._writers_txn()
+        self.partition.lock(txn, LockKind.EXCLUSIVE)
         write_id = self.partition.metastore.allocate(txn)
         self.partition.overwriter = txn
         self._writer.overwrite(step, write_id)
@@ -164,6 +193,8 @@ class _Player:
         metastore = self.partition.metastore
         txns = [metastore.open() for _ in step.outcomes]
         self.partition.writers += txns
+        for txn in txns:
+            self.partition.lock(txn)
         write_ids = {txn: metastore.allocate(txn) for txn in txns}
         self._streams.open(step, write_ids)
         for txn, outcome in zip(txns, step.outcomes, strict=True):
@@ -176,12 +207,16 @@ class _Player:
         txn = self.partition.metastore.open()
         self._begun.append(txn)
         self.partition.writers.append(txn)
-        return f"transaction {txn}"
+        written = f", write id {self.partition.metastore.allocate(txn)}" if step.has_write_id else ""
+        return f"transaction {txn}{written}"
 
     def _end(self, step: steps.End) -> str | None:
-        if not self.partition.writers or step.outcome is Outcome.OPEN:
+        if not self._enders or step.outcome is Outcome.OPEN:
             return None
-        txn = self._streams.next_open(self.partition.writers[step.which % len(self.partition.writers)])
+        txn = self._streams.next_open(self._enders[step.which % len(self._enders)])
+        if txn in self._soft_deletes.open:
+            self._soft_deletes.end(txn, _STATES[step.outcome])
+            return f"transaction {txn}"
         if txn in self._begun:
             self._begun.remove(txn)
         self._end_as(txn, step.outcome)
@@ -194,11 +229,12 @@ class _Player:
         return f"transaction {txn}, write id {write_id}"
 
     def _compact(self, step: steps.Compact) -> str:
-        started = self._start_compaction(steps.StartCompaction(step.type))
+        started = self._start_compaction(steps.StartCompaction(step.type, step.meanwhile))
         return f"{started}; {self._compactor.finish(step.death)}"
 
     def _start_compaction(self, step: steps.StartCompaction) -> str:
-        said = self._compactor.start(step.type)
+        with self.partition.looks.disturbed_by(step.meanwhile, self._act):
+            said = self._compactor.start(step.type)
         if said.startswith("refused"):
             self._counts["refused"] += 1
         return said
@@ -210,11 +246,16 @@ class _Player:
         return f"columns {self.partition.columns}"
 
     def _open_reader(self, step: steps.OpenReader) -> str | None:
-        if len(self._readers) == _MAX_READERS or self.partition.overwriter:
+        metastore, is_hive_4 = self.partition.metastore, self.partition.kind.hive_version == 4
+        has_lock = step.has_lock or not is_hive_4
+        if len(self._readers) == _MAX_READERS or self.partition.overwriter or (has_lock and metastore.is_closed):
             return None
-        reader = self._readings.now(self.partition.metastore.open())
+        txn = metastore.open(TxnType.READ_ONLY if step.read_only and is_hive_4 else TxnType.DEFAULT)
+        if has_lock:
+            metastore.lock(txn, LockKind.SHARED_READ)
+        reader = self._readings.now(txn, is_hive=not has_lock or metastore.type(txn) is TxnType.READ_ONLY)
         self._readers.append(reader)
-        return f"transaction {reader.txn}"
+        return f"transaction {txn}"
 
     def _close_reader(self, step: steps.CloseReader) -> str | None:
         if not self._readers:

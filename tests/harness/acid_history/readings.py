@@ -15,6 +15,7 @@ class OpenSnapshot:
     """Somebody who reads.
 
     :param txn: its transaction; 0 for one that starts right now.
+    :param is_hive: it is an engine that looks at compactions' transactions: Trino's queries have locks.
     :param committed: the write ids it must see, which is the truth behind the snapshot.
     :param files: what it opens when it lists the partition right away, as it reads them later.
     """
@@ -23,6 +24,7 @@ class OpenSnapshot:
     snapshot: Snapshot
     committed: frozenset[int]
     files: tuple[Path, ...]
+    is_hive: bool = False
 
 
 class Readings:
@@ -33,12 +35,12 @@ class Readings:
         self._done: set[object] = set()
         self.compared = 0
 
-    def now(self, txn: int = 0) -> OpenSnapshot:
+    def now(self, txn: int = 0, *, is_hive: bool = False) -> OpenSnapshot:
         """A snapshot of this moment."""
         metastore = self._partition.metastore
         snapshot = metastore.reader_snapshot()
         files = tuple(live_files(self._partition.folder, snapshot)) if txn else ()
-        return OpenSnapshot(txn, snapshot, metastore.committed_write_ids(), files)
+        return OpenSnapshot(txn, snapshot, metastore.committed_write_ids(), files, is_hive)
 
     def check(self, reader: OpenSnapshot, *, hive_only: bool = False) -> None:
         """All engines read the truth.
@@ -50,7 +52,7 @@ class Readings:
         assert not gone, f"the query of transaction {reader.txn} still reads {gone}"
         expected = self._partition.rows_for(reader.committed)
         files = self._files()
-        for engine, snapshot in self._engines(reader.snapshot, hive_only):
+        for engine, snapshot in self._engines(reader.snapshot, hive_only or reader.is_hive):
             look = (engine, snapshot, files, len(self._partition.columns))
             if look in self._done:
                 continue

@@ -66,11 +66,15 @@ class Statement:
 
 @dataclass(frozen=True)
 class Write:
-    """A transaction of one or more statements."""
+    """A transaction of one or more statements.
+
+    :param is_late: it is the one that began first of those that have not written yet, if there is any.
+    """
 
     statements: tuple[Statement, ...]
     outcome: Outcome = Outcome.COMMIT
     oddity: Oddity = Oddity.NONE
+    is_late: bool = False
 
 
 @dataclass(frozen=True)
@@ -97,12 +101,17 @@ class Stream:
 
 @dataclass(frozen=True)
 class Begin:
-    """A transaction opens whose writes come later."""
+    """A transaction opens whose writes come later.
+
+    :param has_write_id: it gets its write id now, so that others write with higher ones before it does.
+    """
+
+    has_write_id: bool = False
 
 
 @dataclass(frozen=True)
 class End:
-    """An open transaction ends."""
+    """An open transaction of a writer, or of a soft delete, ends."""
 
     which: int
     outcome: Outcome = Outcome.COMMIT
@@ -121,8 +130,22 @@ class AddColumn:
 
 
 @dataclass(frozen=True)
+class SoftDelete:
+    """Hive 4 drops what had the table's name before, and leaves its files to its own Cleaner."""
+
+    outcome: Outcome = Outcome.COMMIT
+
+
+@dataclass(frozen=True)
 class OpenReader:
-    """A query takes its snapshot and keeps reading."""
+    """A query takes its snapshot and keeps reading.
+
+    :param read_only: its transaction is of the type that Hive 4 leaves out of its list (``hive.txn.readonly.enabled``).
+    :param has_lock: on Hive 4 it may have none (``hive.acid.lockless.reads.enabled``), or not yet.
+    """
+
+    read_only: bool = False
+    has_lock: bool = True
 
 
 @dataclass(frozen=True)
@@ -133,11 +156,23 @@ class CloseReader:
 
 
 @dataclass(frozen=True)
+class Meanwhile:
+    """What happens right before the product's next look, in the middle of another step.
+
+    :param look: how many looks at metastore or partition went before it in that step.
+    """
+
+    look: int
+    step: Write | Begin | End | OpenReader | CloseReader
+
+
+@dataclass(frozen=True)
 class Compact:
     """A compaction from its beginning to its end."""
 
     type: CompactionType
     death: Death = Death.NOT
+    meanwhile: tuple[Meanwhile, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -145,6 +180,7 @@ class StartCompaction:
     """A compaction takes its snapshot and makes its plan; other things happen before it ends."""
 
     type: CompactionType
+    meanwhile: tuple[Meanwhile, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -158,6 +194,8 @@ class FinishCompaction:
 class Clean:
     """The cleaner looks at everything that is ready for cleaning."""
 
+    meanwhile: tuple[Meanwhile, ...] = ()
+
 
 Step = (
     Pause
@@ -168,6 +206,7 @@ Step = (
     | End
     | ElsewhereWrite
     | AddColumn
+    | SoftDelete
     | OpenReader
     | CloseReader
     | Compact
@@ -185,6 +224,7 @@ class TableKind:
     :param buckets: 0 where the table declares none.
     :param originals: rows in each of :data:`ORIGINAL_FILES`; 0: no such file, -1: a file of 0 bytes.
     :param max_deltas: most deltas of one minor compaction.
+    :param cleans_beside_readers: the site lets its cleaner delete while others have locks.
     """
 
     hive_version: int
@@ -192,6 +232,7 @@ class TableKind:
     originals: tuple[int, ...] = ()
     max_deltas: int = 500
     mixed: MinorPublication = MinorPublication.UNDER_LOCK
+    cleans_beside_readers: bool = False
 
 
 ORIGINAL_FILES = (

@@ -73,7 +73,8 @@ class HiveWriter:
 
     def _victims(self, write_id: int, picks: Iterable[int]) -> list[RowId]:
         committed = self._partition.metastore.committed_write_ids() | {write_id}
-        visible = sorted(self._partition.truth.rows(committed))
+        # Who got his write id before others wrote does not see their rows.
+        visible = sorted(row_id for row_id in self._partition.truth.rows(committed) if row_id[0] <= write_id)
         return sorted({visible[pick % len(visible)] for pick in picks}) if visible else []
 
     def _insert(self, write_id: int, statement: int, buckets: list[int], oddity: Oddity) -> None:

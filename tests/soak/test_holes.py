@@ -1,0 +1,37 @@
+"""The random histories find each hole by themselves that readers once lost rows through, if its fix is taken out."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.mutants.checkout import Checkout
+from tests.mutants.mutant import ROOT, all_mutants
+
+HOLES = (
+    "a cleaning takes later compactions for visible to everybody",
+    "Hive 4 leaves its READ_ONLY transactions out",
+    "what DROP left for Hive's own Cleaner is ended as a compaction",
+    "the directory is listed before the transactions are looked at",
+)
+MOST_HISTORIES = 2_000
+SEEDS = range(5_000, 5_005)
+
+FIRST_FAILURE = """
+import sys
+from tests.harness.acid_history.many import first_failure
+print(first_failure(*map(int, sys.argv[1:])))
+"""
+
+
+@pytest.mark.parametrize("hole", HOLES)
+def test_histories_find_a_hole(hole: str, capsys: pytest.CaptureFixture[str]) -> None:
+    mutant = next(mutant for mutant in all_mutants() if mutant.name == hole)
+    checkout = Checkout(ROOT / ".cache" / "holes" / str(HOLES.index(hole)))
+    with checkout.spoilt_by(mutant):
+        found = [checkout.printed_by(FIRST_FAILURE, str(seed), str(MOST_HISTORIES)).strip() for seed in SEEDS]
+    with capsys.disabled():
+        print(f"\n{hole}: found by history {', '.join(found)}", end="")
+    assert "None" not in found
+    mean = sum(map(int, found)) / len(found)
+    with capsys.disabled():
+        print(f"; mean {mean:.0f}", end="")
