@@ -1,12 +1,24 @@
-"""Histories in which a cleaning once took a reader's rows away, played step by step."""
+"""Histories in which readers once lost rows, played step by step: they pass, and fail with the old mistake."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from airflow_provider_acid.acid.listing import Listing
 from airflow_provider_acid.acid.partition import MinorPublication
 from airflow_provider_acid.acid.plan import CompactionType
-from tests.harness.acid_history.player import play
+from airflow_provider_acid.acid.write_ids import ValidTxnList
+from airflow_provider_acid.compaction import cleaner, snapshot
+from airflow_provider_acid.metastore import thrift_queue
+from airflow_provider_acid.metastore.client import AcidMetastoreClient
+from tests.harness.acid_history import compactor
+from tests.harness.acid_history.looks import WatchedStorage
+from tests.harness.acid_history.player import HistoryError, play
 from tests.harness.acid_history.steps import (
     Begin,
     Clean,
@@ -14,7 +26,9 @@ from tests.harness.acid_history.steps import (
     End,
     FinishCompaction,
     History,
+    Meanwhile,
     OpenReader,
+    SoftDelete,
     StartCompaction,
     Statement,
     TableKind,
@@ -23,23 +37,107 @@ from tests.harness.acid_history.steps import (
 )
 
 
-def insert(*places: int) -> Write:
-    return Write((Statement(What.INSERT, places),))
+def insert(*places: int, is_late: bool = False) -> Write:
+    return Write((Statement(What.INSERT, places),), is_late=is_late)
 
 
-def test_a_reader_begins_while_a_later_compaction_runs_and_the_older_one_is_cleaned_after_it(tmp_path: Path) -> None:
-    steps = (
-        insert(0, 0, 0),
-        insert(0),
-        insert(0),
-        Write((Statement(What.DELETE, (0,)),)),
-        Begin(),
-        Compact(CompactionType.MINOR),
-        StartCompaction(CompactionType.MAJOR),
-        OpenReader(has_lock=False),
-        FinishCompaction(),
-        End(0),
-        Clean(),
-    )
-    figures = play(History(TableKind(4, mixed=MinorPublication.LOCK_FREE), steps), tmp_path)
-    assert figures["directories deleted"] > 0
+def take_later_compactions_for_visible(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cleaner, "cleaner_txns", lambda lowest, own, aborted: ValidTxnList(lowest - 1, (), ()))
+
+
+def leave_read_only_transactions_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(AcidMetastoreClient, "_tells_types", False)
+
+
+def take_removals_for_compactions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(thrift_queue, "_compactions", list)
+
+
+class ListedBefore(WatchedStorage):
+    """A directory that was listed at the very begin."""
+
+    def __init__(self, storage: WatchedStorage) -> None:
+        super().__init__(storage.location, storage.looks)
+        self._listing = storage.list()
+
+    def list(self, path: str = "") -> Listing:
+        return self._listing
+
+
+def list_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    def listed_first(client: Any, name: str, storage: Any, *arguments: Any, **options: Any) -> snapshot.Snapshot:
+        return snapshot.take_snapshot(client, name, ListedBefore(storage), *arguments, **options)
+
+    monkeypatch.setattr(compactor, "take_snapshot", listed_first)
+
+
+@dataclass(frozen=True)
+class Known:
+    """A history, and the mistake with which it fails."""
+
+    history: History
+    mistake: Callable[[pytest.MonkeyPatch], None]
+    says: str
+
+
+HIVE_4 = TableKind(4, mixed=MinorPublication.LOCK_FREE)
+KNOWN = {
+    "a reader begins while a later compaction runs, and the older one is cleaned after it": Known(
+        History(
+            HIVE_4,
+            (
+                insert(0, 0, 0),
+                insert(0),
+                insert(0),
+                Write((Statement(What.DELETE, (0,)),)),
+                Begin(),
+                Compact(CompactionType.MINOR),
+                StartCompaction(CompactionType.MAJOR),
+                OpenReader(has_lock=False),
+                FinishCompaction(),
+                End(0),
+                Clean(),
+            ),
+        ),
+        take_later_compactions_for_visible,
+        "still reads",
+    ),
+    "a READ_ONLY query reads while everything is compacted and cleaned": Known(
+        History(
+            HIVE_4,
+            (insert(0), insert(1), OpenReader(read_only=True, has_lock=False), Compact(CompactionType.MAJOR), Clean()),
+        ),
+        leave_read_only_transactions_out,
+        "still reads",
+    ),
+    "what was dropped waits beside a table that is cleaned": Known(
+        History(HIVE_4, (insert(0), SoftDelete(), insert(1), Compact(CompactionType.MAJOR), Clean())),
+        take_removals_for_compactions,
+        "was ended, and its files stay for ever",
+    ),
+    "a write with an early write id commits while a compaction looks": Known(
+        History(
+            HIVE_4,
+            (
+                Begin(has_write_id=True),
+                insert(0),
+                insert(1),
+                Compact(CompactionType.MAJOR, meanwhile=(Meanwhile(1, insert(2, is_late=True)),)),
+            ),
+        ),
+        list_first,
+        "are missing",
+    ),
+}
+
+
+@pytest.mark.parametrize("known", KNOWN.values(), ids=KNOWN)
+def test_nobody_loses_a_row(known: Known, tmp_path: Path) -> None:
+    assert play(known.history, tmp_path)["directories deleted"] > 0
+
+
+@pytest.mark.parametrize("known", KNOWN.values(), ids=KNOWN)
+def test_the_old_mistake_is_noticed(known: Known, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    known.mistake(monkeypatch)
+    with pytest.raises(HistoryError, match=known.says):
+        play(known.history, tmp_path)

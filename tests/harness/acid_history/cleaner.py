@@ -22,7 +22,7 @@ class Cleaner:
         self._queue = _queue(partition)
         beside = CleaningLockAction.DELETE if partition.kind.cleans_beside_readers else CleaningLockAction.BY_VERSION
         self._settings = CompactionSettings(
-            storages=WatchedStorages(partition.looks),
+            storages=WatchedStorages(looks=partition.looks),
             cleaning_lock_timeout_action=beside,
             cleaning_lock_wait_seconds=0,
             publish_lock_wait_seconds=0,

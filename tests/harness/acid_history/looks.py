@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 from airflow_provider_acid.acid.listing import Listing
 from airflow_provider_acid.filesystem import Storage, Storages
@@ -46,21 +47,20 @@ class WatchedStorage(LocalStorage):
 
     def __init__(self, location: str, looks: Looks) -> None:
         super().__init__(location)
-        self._looks = looks
+        self.looks = looks
 
     def list(self, path: str = "") -> Listing:
         """See :meth:`~airflow_provider_acid.filesystem.Storage.list`."""
-        self._looks.pass_by()
+        self.looks.pass_by()
         return super().list(path)
 
 
+@dataclass(frozen=True)
 class WatchedStorages(Storages):
     """Opens such directories."""
 
-    def __init__(self, looks: Looks) -> None:
-        super().__init__()
-        object.__setattr__(self, "_looks", looks)
+    looks: Looks = field(default_factory=Looks)
 
     def open(self, location: str) -> Storage:
         """See :meth:`~airflow_provider_acid.filesystem.Storages.open`."""
-        return WatchedStorage(location, self._looks)
+        return WatchedStorage(location, self.looks)
