@@ -1,6 +1,8 @@
-"""Random histories of one full-ACID partition, played on a real directory against a simple model of the table.
+"""Random histories of one full-ACID table, played on a real directory against a simple model of the metastore.
 
-``steps`` says what may happen; ``metastore`` and ``truth`` know what every snapshot must read; ``hive_files``,
-``streaming`` and ``writer`` lay down files as Hive would; ``compactor`` and ``cleaner`` drive the product's own
-planning, merging and cleaning rules; ``published`` and ``readings`` judge what is there; ``player`` plays a history.
+``steps`` says what may happen, ``generated`` how often; ``metastore`` and ``truth`` know what every snapshot must read;
+``hive_files``, ``streaming``, ``writer`` and ``soft_deletes`` do what Hive would; ``server`` answers the product's own
+client, and ``looks`` lets others act between two of its looks; ``compactor`` and ``cleaner`` drive the product's
+snapshot, planning, merging and cleaning; ``published`` and ``readings`` judge what is there; ``player`` plays one
+history, ``many`` plays many.
 """
