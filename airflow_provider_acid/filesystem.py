@@ -39,7 +39,6 @@ class Storage(Protocol):
     def location(self) -> str:
         """The URI this storage was opened for."""
 
-    @property
     def home(self) -> str:
         """URI of the place on the same store that belongs to the user for whom this storage acts; it may not exist.
 

@@ -45,7 +45,7 @@ class RunPlace:
         """
         if run_directory is not None:
             return cls.in_directory(run_directory)
-        return cls(storages.open(table_location).home, _OWN_DIRECTORIES[-1], _OWN_DIRECTORIES)
+        return cls(storages.open(table_location).home(), _OWN_DIRECTORIES[-1], _OWN_DIRECTORIES)
 
     @classmethod
     def in_directory(cls, uri: str) -> RunPlace:

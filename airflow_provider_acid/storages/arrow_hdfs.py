@@ -58,10 +58,9 @@ class ArrowHdfsStorage:
         """The URI this storage was opened for."""
         return self._place.location
 
-    @property
     def home(self) -> str:
         """The home directory of the user that the options act for."""
-        return self._changes().home
+        return self._changes().home()
 
     @property
     def publishes_atomically(self) -> bool:

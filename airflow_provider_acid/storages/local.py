@@ -38,7 +38,6 @@ class LocalStorage:
         """The URI this storage was opened for."""
         return self._location
 
-    @property
     def home(self) -> str:
         """The home directory of the process's user."""
         try:

@@ -58,7 +58,6 @@ class S3Storage:
         """The URI this storage was opened for."""
         return self._location.uri
 
-    @property
     def home(self) -> str:
         """The bucket: an object store knows no users' directories, and who may write where is its policy."""
         return self._location.name("").rstrip("/")

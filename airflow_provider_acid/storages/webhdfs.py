@@ -61,7 +61,6 @@ class WebHdfsStorage:
         """The URI this storage was opened for."""
         return self._place.location
 
-    @property
     def home(self) -> str:
         """The home directory of the user that the options act for."""
         with storage_errors(self.location, "has a NameNode that does not name the home directory"):

@@ -14,7 +14,7 @@ import pytest
 
 from airflow_provider_acid.acid.listing import FileEntry, Listing
 from airflow_provider_acid.exceptions import ConfigurationError, NameTakenError, StorageError
-from airflow_provider_acid.filesystem import Storages, join
+from airflow_provider_acid.filesystem import Storage, Storages, join
 from airflow_provider_acid.storages.links import untrusted_link
 from airflow_provider_acid.storages.local import LocalStorage
 
@@ -207,3 +207,9 @@ def test_a_link_behind_a_link_and_one_in_a_circle_are_found(tmp_path: Path) -> N
     assert untrusted_link(str(tmp_path / "first" / "x"), (os.geteuid(), STRANGER)) is None
     (tmp_path / "round").symlink_to("round/")
     assert untrusted_link(str(tmp_path / "round"), (os.geteuid(),)) == str(tmp_path / "round")
+
+
+def test_what_kind_of_storage_it_is_asks_no_store_anything() -> None:
+    """Python 3.11 reads every member of a protocol to tell: a property that asks a server would ask it each time."""
+    properties = {name for name, member in vars(Storage).items() if isinstance(member, property)}
+    assert properties == {"location", "publishes_atomically"}

@@ -100,7 +100,7 @@ def test_the_home_directory_is_the_users(
     tmp_path: Path, storage: LocalStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", f"{tmp_path}/a%2Fb #1")
-    assert storage.home == f"file:{tmp_path}/a%2Fb #1"
+    assert storage.home() == f"file:{tmp_path}/a%2Fb #1"
 
 
 def test_where_it_cannot_be_made_the_remedy_is_another_place(tmp_path: Path) -> None:
