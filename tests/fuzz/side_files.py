@@ -51,9 +51,7 @@ def read_replaced(document: bytes) -> None:
     assert all(isinstance(name, str) for name in replaced_names(document))
 
 
-METADATA = Subject(
-    "metadata_acid", lambda: [METADATA_CONTENT, METADATA_CONTENT.replace(b"compacted", b"truncated")], read_metadata
-)
+METADATA = Subject("metadata_acid", metadata, read_metadata)
 FLUSH_LENGTHS = Subject(
     "flush_lengths", lambda: [(5000).to_bytes(8, "big"), bytes(8) + (1 << 40).to_bytes(8, "big")], read_flush_length
 )

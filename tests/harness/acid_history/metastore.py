@@ -188,10 +188,6 @@ class ModelMetastore:
             transaction_high_water_mark=self.txn_high_water_mark,
         )
 
-    def valid_txns(self) -> ValidTxnList:
-        """Its answer to ``get_open_txns``."""
-        return ValidTxnList(self.txn_high_water_mark, tuple(self.txns(State.OPEN)), tuple(self.txns(State.ABORTED)))
-
     def valid_write_ids(self, txns: ValidTxnList) -> TableWriteIds:
         """Its answer to ``get_valid_write_ids`` for a list of transactions (``GetValidWriteIdsForTableFunction``)."""
         allocated = [write_id for write_id, txn in self._txn_of.items() if txn <= txns.high_water_mark]
