@@ -20,7 +20,9 @@ from tests.harness.metastore_server import MetastoreServer
 
 ROOT = Path(__file__).parents[2]
 START_SECONDS = 300
-IDLE_TIMEOUT_SECONDS = 3
+IDLE_TIMEOUT_SECONDS = 60
+"""So long that the application ends because it is done, not since its operator is silent: who removes the run directory
+depends on that, the next run or the application (``tests/integration/test_spark_job.py``)."""
 
 
 class OperatorProcess:
