@@ -13,11 +13,9 @@ from dataclasses import dataclass, replace
 from airflow.exceptions import AirflowTimetableInvalid
 from airflow.providers.common.compat.sdk import AirflowConfigException, conf
 
-from airflow_provider_acid.acid.candidates import Candidates
-from airflow_provider_acid.acid.plan import CopiedStripes
-from airflow_provider_acid.acid.thresholds import Thresholds
-from airflow_provider_acid.acid.time_window import TimeWindow
-from airflow_provider_acid.compaction.selection import TableSelection
+from airflow_provider_acid.compaction.candidates import Candidates
+from airflow_provider_acid.compaction.evaluate.selection import TableSelection
+from airflow_provider_acid.compaction.evaluate.time_window import TimeWindow
 from airflow_provider_acid.compaction.settings import CleaningLockAction, CompactionSettings, LockTimeoutAction
 from airflow_provider_acid.exceptions import ConfigurationError
 from airflow_provider_acid.options import DEFAULTS, OPTIONS, SECTION
@@ -29,6 +27,8 @@ from airflow_provider_acid.parameters import (
     as_optional_text,
     as_word,
 )
+from airflow_provider_acid.plan.plan import CopiedStripes
+from airflow_provider_acid.plan.thresholds import Thresholds
 
 MOST_PARTITIONS = 1000
 """Of one run and of one batch of ``acid_compaction``: Airflow maps over a few more, ``[core] max_map_length``."""

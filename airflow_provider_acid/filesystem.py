@@ -22,14 +22,14 @@ from typing import BinaryIO, Protocol, runtime_checkable
 
 from airflow_provider_acid.acid.listing import Listing
 from airflow_provider_acid.exceptions import ConfigurationError, StorageError
-from airflow_provider_acid.storages.hdfs_location import HDFS_SCHEMES
+from airflow_provider_acid.storages.hdfs.location import HDFS_SCHEMES
+from airflow_provider_acid.storages.hdfs.options import HdfsOptions
+from airflow_provider_acid.storages.hdfs.webhdfs import WebHdfsStorage
 from airflow_provider_acid.storages.local import LocalStorage
-from airflow_provider_acid.storages.options import HdfsOptions
 from airflow_provider_acid.storages.paths import split_location
-from airflow_provider_acid.storages.s3_location import SCHEMES as S3_SCHEMES
-from airflow_provider_acid.storages.s3_options import S3Credentials, S3Options
+from airflow_provider_acid.storages.s3.location import SCHEMES as S3_SCHEMES
+from airflow_provider_acid.storages.s3.options import S3Credentials, S3Options
 from airflow_provider_acid.storages.small_files import SIDE_FILE_BYTES
-from airflow_provider_acid.storages.webhdfs import WebHdfsStorage
 
 
 class Storage(Protocol):
@@ -169,13 +169,13 @@ class Storages:
             return LocalStorage(location)
         if scheme == "hdfs" and self.hdfs.libhdfs:
             # Importing pyarrow takes half a second, which no DAG file's parsing is worth.
-            from airflow_provider_acid.storages.arrow_hdfs import ArrowHdfsStorage
+            from airflow_provider_acid.storages.hdfs.arrow_hdfs import ArrowHdfsStorage
 
             return ArrowHdfsStorage(location, self.hdfs)
         if scheme in HDFS_SCHEMES:
             return WebHdfsStorage(location, self.hdfs)
         if scheme in S3_SCHEMES:
-            from airflow_provider_acid.storages.s3 import S3Storage
+            from airflow_provider_acid.storages.s3.storage import S3Storage
 
             return S3Storage(location, self.s3, self.s3_credentials)
         raise StorageError(

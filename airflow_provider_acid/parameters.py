@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.json_fields import JsonObject
-from airflow_provider_acid.acid.time_window import TimeWindow
+from airflow_provider_acid.compaction.evaluate.time_window import TimeWindow
 from airflow_provider_acid.compaction.outcomes import DuePartition
 from airflow_provider_acid.exceptions import ConfigurationError
 

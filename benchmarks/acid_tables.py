@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import orc
 
-from airflow_provider_acid.spark_jobs.acid_keys import Key
-from airflow_provider_acid.spark_jobs.orc_tail import read_tail, reseal
-from airflow_provider_acid.spark_jobs.sealed_output import acid_metadata
+from airflow_provider_acid.merge.files.sealed_output import acid_metadata
+from airflow_provider_acid.merge.keys.acid_keys import Key
+from airflow_provider_acid.merge.orc.tail import read_tail, reseal
 from tests.harness.generated_table import (
     DELETE,
     INSERT,

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from statistics import median
 
-from airflow_provider_acid.compaction.table_listing import locations
+from airflow_provider_acid.compaction.evaluate.table_listing import locations
 from benchmarks.stores import STORES, Warehouse
 from tests.unit.compaction.evaluated_tables import EvaluatedTables
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from airflow_provider_acid.acid.plan import CompactionType
+from airflow_provider_acid.plan.plan import CompactionType
 from benchmarks.acid_tables import Shape, write_table
 from benchmarks.measured import Findings, Measured, ratio
 from benchmarks.metering import Meter

@@ -8,19 +8,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from airflow_provider_acid.acid.candidates import Candidates
 from airflow_provider_acid.acid.listing import Listing
-from airflow_provider_acid.compaction.initiator import Initiator
-from airflow_provider_acid.compaction.selection import TableSelection
+from airflow_provider_acid.compaction.candidates import Candidates
+from airflow_provider_acid.compaction.evaluate.initiator import Initiator
+from airflow_provider_acid.compaction.evaluate.selection import TableSelection
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.filesystem import Storage, Storages
-from airflow_provider_acid.metastore.catalog import PARTITIONS_PER_CALL
-from airflow_provider_acid.metastore.client import AcidMetastoreClient
-from airflow_provider_acid.metastore.database import MetastoreDatabase
+from airflow_provider_acid.metastore.database.database import MetastoreDatabase
+from airflow_provider_acid.metastore.database.written import WriteRecords
 from airflow_provider_acid.metastore.queues import open_queue
-from airflow_provider_acid.metastore.sql_written import WriteRecords
-from airflow_provider_acid.metastore.transport import MetastoreAddress
-from airflow_provider_acid.metastore.wire import Method
+from airflow_provider_acid.metastore.thrift.catalog import PARTITIONS_PER_CALL
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress
+from airflow_provider_acid.metastore.thrift.wire import Method
 from airflow_provider_acid.storages.local import LocalStorage
 from benchmarks.evaluation import DELTAS
 from benchmarks.measured import Findings, Measured, ratio

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from airflow_provider_acid.acid.plan import CompactionType
+from airflow_provider_acid.plan.plan import CompactionType
 from benchmarks.metering import Meter, this_process, tree_of
 from tests.harness.generated_table import COLUMNS
 from tests.harness.hive_engine import HiveEngine

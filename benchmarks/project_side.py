@@ -15,15 +15,15 @@ from pyspark.sql import SparkSession
 
 from airflow_provider_acid.acid.directory import acid_directory
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.partition import AttemptNames, CompactionPolicy, PartitionState
-from airflow_provider_acid.acid.plan import Column, CompactionPlan, CompactionType
-from airflow_provider_acid.acid.planning import plan_compaction
 from airflow_provider_acid.acid.write_ids import TableWriteIds, compactor_list
-from airflow_provider_acid.compaction.staging import open_staging, staging_name
+from airflow_provider_acid.compaction.publish.staging import open_staging, staging_name
 from airflow_provider_acid.filesystem import Storages
+from airflow_provider_acid.merge.app.bucket_tasks import RunItem
+from airflow_provider_acid.merge.app.partition_job import run_plan
 from airflow_provider_acid.metastore.pools import new_token
-from airflow_provider_acid.spark_jobs.bucket_tasks import RunItem
-from airflow_provider_acid.spark_jobs.partition_job import run_plan
+from airflow_provider_acid.plan.partition import AttemptNames, CompactionPolicy, PartitionState
+from airflow_provider_acid.plan.plan import Column, CompactionPlan, CompactionType
+from airflow_provider_acid.plan.planning import plan_compaction
 from benchmarks.metering import Meter, this_process, tree_of
 from benchmarks.spark_places import SLOTS, SparkPlace
 from tests.harness.generated_table import COLUMNS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from airflow_provider_acid.acid.plan import CompactionType
+from airflow_provider_acid.plan.plan import CompactionType
 from benchmarks.acid_tables import Shape, write_table
 from benchmarks.measured import Findings, Measured, ratio
 from benchmarks.merges import Side

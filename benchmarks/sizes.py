@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from airflow_provider_acid.acid.plan import CompactionType
+from airflow_provider_acid.plan.plan import CompactionType
 from benchmarks.acid_tables import Shape
 from benchmarks.merges import Merge
 from benchmarks.rounds import Rounds

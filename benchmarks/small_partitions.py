@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pyspark
 
-import airflow_provider_acid.spark_jobs.compact
+import airflow_provider_acid.merge.app.driver
 from airflow_provider_acid.acid.arguments import as_argument
-from airflow_provider_acid.acid.plan import CompactionType
 from airflow_provider_acid.acid.sealing import RunKey
-from airflow_provider_acid.compaction.key_file import write_key_file
-from airflow_provider_acid.compaction.run_directory import RunDirectory
-from airflow_provider_acid.compaction.run_place import RunPlace
+from airflow_provider_acid.compaction.run.key_file import write_key_file
+from airflow_provider_acid.compaction.run.run_directory import RunDirectory
+from airflow_provider_acid.compaction.run.run_place import RunPlace
 from airflow_provider_acid.exceptions import AcidError
 from airflow_provider_acid.filesystem import Storages
+from airflow_provider_acid.plan.plan import CompactionType
 from benchmarks.acid_tables import Shape, write_table
 from benchmarks.measured import Findings, Measured, ratio
 from benchmarks.metering import Meter, this_process
@@ -86,7 +86,7 @@ def _run_application(spark: SparkPlace, folder: Path, places: list[Path], meter:
     run.beat()
     submit = str(Path(pyspark.__file__).parent / "bin" / "spark-submit")
     arguments = ("--run-directory", as_argument(run.location), "--key-file", as_argument(str(key_file)))
-    application = (airflow_provider_acid.spark_jobs.compact.__file__, *arguments)
+    application = (airflow_provider_acid.merge.app.driver.__file__, *arguments)
     environment = {**os.environ, **spark.environment}
     with meter.running():
         done = subprocess.run(

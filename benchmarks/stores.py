@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from airflow_provider_acid.filesystem import Storage, Storages
-from airflow_provider_acid.storages.options import HdfsOptions
-from airflow_provider_acid.storages.s3 import S3Storage
-from airflow_provider_acid.storages.s3_options import S3Credentials, S3Options
-from airflow_provider_acid.storages.webhdfs_calls import name_nodes
+from airflow_provider_acid.storages.hdfs.options import HdfsOptions
+from airflow_provider_acid.storages.hdfs.webhdfs_calls import name_nodes
+from airflow_provider_acid.storages.s3.options import S3Credentials, S3Options
+from airflow_provider_acid.storages.s3.storage import S3Storage
 from tests.harness.hdfs_server import HdfsServer
 from tests.harness.libhdfs import libhdfs_environment
 from tests.harness.s3_server import S3Server, minio_program

@@ -19,7 +19,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import (
+from airflow_provider_acid.merge.files.sealed_output import sealed_output
+from airflow_provider_acid.merge.files.source_files import KEY_FIELDS
+from airflow_provider_acid.merge.keys.acid_keys import DELETE, INSERT
+from airflow_provider_acid.merge.orc.schema import acid_schema, as_written
+from airflow_provider_acid.merge.rows.arrow_rows import ArrowFile
+from airflow_provider_acid.plan.plan import (
     BucketPlan,
     Column,
     CompactionPlan,
@@ -31,11 +36,6 @@ from airflow_provider_acid.acid.plan import (
     OutputKind,
     SourceFile,
 )
-from airflow_provider_acid.spark_jobs.acid_keys import DELETE, INSERT
-from airflow_provider_acid.spark_jobs.arrow_rows import ArrowFile
-from airflow_provider_acid.spark_jobs.orc_schema import acid_schema, as_written
-from airflow_provider_acid.spark_jobs.sealed_output import sealed_output
-from airflow_provider_acid.spark_jobs.source_files import KEY_FIELDS
 from airflow_provider_acid.storages.local import LocalStorage
 from tests.harness.plain_job import merge_bucket
 

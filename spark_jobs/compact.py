@@ -1,8 +1,7 @@
-"""The Spark application: ``spark-submit compact.py --run-directory URI --key-file PATH``.
+"""The Spark application that carries out compaction plans.
 
-It waits for plans in the run directory, carries out all that are there at the same time, and reports each partition as
-soon as it is finished. It ends when every item has a result or was skipped, when the operator shows no sign of life, or
-when the run directory is gone; whatever ends it, nothing that it began goes on.
+``spark-submit --py-files airflow_provider_acid_spark.zip compact.py --run-directory URI --key-file PATH``. It makes the
+session and ends the process; :class:`~airflow_provider_acid.merge.app.driver.Driver` does the work.
 """
 
 from __future__ import annotations
@@ -10,223 +9,19 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import threading
-import time
 import traceback
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import NoReturn
 
 from pyspark import SparkConf
 from pyspark.sql import SparkSession
 
 from airflow_provider_acid.acid.arguments import from_argument
-from airflow_provider_acid.acid.plan import CompactionPlan
-from airflow_provider_acid.acid.result import CompactionResult
-from airflow_provider_acid.exceptions import (
-    AcidError,
-    ConfigurationError,
-    CorruptFileError,
-    StorageError,
-    UnauthenticatedError,
-)
 from airflow_provider_acid.filesystem import Storages
-from airflow_provider_acid.spark_jobs.bucket_tasks import RunItem
-from airflow_provider_acid.spark_jobs.partition_job import run_plan
-from airflow_provider_acid.spark_jobs.run_directory import Batch, RunDirectory, RunGoneError, Seen
-from airflow_provider_acid.spark_jobs.run_secret import read_secret
+from airflow_provider_acid.merge.app.driver import Driver, bounded
+from airflow_provider_acid.merge.app.run_secret import read_secret
 
-_POLL_SECONDS = 0.5
-_MAX_CONCURRENT_PLANS = 16
-_LAST_CALL_SECONDS = 30.0
-
-EXIT_DONE = 0
 EXIT_FAILED = 1
-EXIT_ABANDONED = 3
-
-
-@dataclass
-class _Running:
-    plan: CompactionPlan
-    future: Future[CompactionResult]
-    start_seconds: float
-    done_bytes: int = 0
-    reports: int = 0
-
-
-class Driver:
-    """Watches a run directory and runs its plans.
-
-    :param run_uri: the run directory.
-    :param storages: opens it and the tables' locations, also in the tasks.
-    :param secret: of the run's key; no task gets it.
-    """
-
-    def __init__(self, spark: SparkSession, run_uri: str, storages: Storages, secret: bytes) -> None:
-        self._spark = spark
-        self._storages = storages
-        self._run_uri = run_uri
-        self._run = RunDirectory(storages.open(run_uri), secret)
-        self._running: dict[int, _Running] = {}
-        self._finished: set[int] = set()
-        self._alive = -1
-        self._last_sign_seconds = 0.0
-
-    def run(self) -> int:
-        """Work until all items are finished or nobody waits for them; what was begun and is not done is cancelled.
-
-        :returns: the exit code.
-        """
-        try:
-            batch = self._run.batch()
-            if self._work(batch):
-                return EXIT_DONE
-        except RunGoneError as error:
-            _say(f"stopped, nothing is published: {error}")
-        else:
-            _say(
-                f"no sign of life from the operator for {batch.idle_timeout_seconds:g} s: stopped, nothing is published"
-            )
-            _bounded(self._remove_run)
-        return EXIT_ABANDONED
-
-    def _work(self, batch: Batch) -> bool:
-        """Work until all is finished, or as long as the operator shows signs of life; which of both."""
-        self._introduce()
-        pool = ThreadPoolExecutor(max_workers=min(max(batch.partitions, 1), _MAX_CONCURRENT_PLANS))
-        self._last_sign_seconds = time.monotonic()
-        try:
-            while not self._go_on(pool, batch):
-                if time.monotonic() - self._last_sign_seconds > batch.idle_timeout_seconds:
-                    return False
-                time.sleep(_POLL_SECONDS)
-            return True
-        finally:
-            # Plans in work are not waited for, because they may hang; what they ask of Spark fails from now on.
-            pool.shutdown(wait=False, cancel_futures=True)
-            _bounded(lambda: self._spark.sparkContext.cancelAllJobs())
-
-    def _go_on(self, pool: ThreadPoolExecutor, batch: Batch) -> bool:
-        """Look, report and begin once; whether all is finished.
-
-        What the storage refuses is tried again. Only a look after which all went well is a sign of life.
-        """
-        try:
-            seen = self._run.look()
-            self._report(seen)
-            self._start_new(pool, seen)
-        except StorageError as error:
-            _say(f"tries again: {error}")
-            return False
-        if seen.alive != self._alive:
-            self._alive, self._last_sign_seconds = seen.alive, time.monotonic()
-        return len(self._finished | seen.skips | seen.results) >= batch.partitions and not self._running
-
-    def _introduce(self) -> None:
-        context = self._spark.sparkContext
-        try:
-            self._run.write_application(context.applicationId, context.uiWebUrl)
-        except AcidError as error:
-            _say(f"goes on unseen: {error}")
-
-    def _start_new(self, pool: ThreadPoolExecutor, seen: Seen) -> None:
-        for item in sorted(seen.plans - seen.results - seen.skips - self._running.keys() - self._finished):
-            try:
-                plan = self._run.plan(item)
-            except (ConfigurationError, CorruptFileError, UnauthenticatedError) as error:
-                # Its operator fails this partition and no other.
-                _say(f"{item:04d} is left: {error}")
-                self._run.write_result(item, CompactionResult.unread(str(error)))
-                self._finished.add(item)
-                continue
-            _say(f"{item:04d} {plan.entity}: {plan.input_bytes:,} bytes in {len(plan.buckets)} buckets, {plan.reason}")
-            future = pool.submit(self._carry_out, plan, item)
-            self._running[item] = _Running(plan, future, time.monotonic())
-
-    def _carry_out(self, plan: CompactionPlan, item: int) -> CompactionResult:
-        # Shown in Spark's user interface; it holds for this thread only.
-        self._spark.sparkContext.setJobGroup(self._run_uri, f"compact {plan.entity}", interruptOnCancel=True)
-        slots = self._spark.sparkContext.defaultParallelism
-        return run_plan(self._spark, plan, RunItem(self._storages, self._run_uri, item, slots))
-
-    def _report(self, seen: Seen) -> None:
-        for item, running in list(self._running.items()):
-            if running.future.done():
-                result = _result_of(running)
-                self._run.write_result(item, result)
-                _say(_outcome(item, result))
-                del self._running[item]
-                self._finished.add(item)
-            else:
-                self._report_progress(item, running, seen)
-
-    def _report_progress(self, item: int, running: _Running, seen: Seen) -> None:
-        done_bytes = sum(seen.read_bytes(item, bucket) for bucket in running.plan.buckets)
-        if done_bytes <= running.done_bytes:
-            return
-        # Delete files are listed for every bucket that may need them, so this sum may exceed the partition's bytes.
-        total_bytes = sum(bucket.input_bytes for bucket in running.plan.buckets)
-        rate = done_bytes / max(time.monotonic() - running.start_seconds, 0.001)
-        running.done_bytes, running.reports = done_bytes, running.reports + 1
-        self._run.write_progress(
-            item,
-            running.reports,
-            {
-                "state": "merging",
-                "bytes_done": done_bytes,
-                "bytes_total": total_bytes,
-                "bytes_per_second": round(rate),
-            },
-        )
-        _say(f"{item:04d} {running.plan.entity}: {done_bytes:,} of {total_bytes:,} bytes, {rate / 1e6:.1f} MB/s")
-
-    def _remove_run(self) -> None:
-        # Whoever made the directory is gone, and nobody else would remove it soon.
-        parent, _, name = self._run_uri.rstrip("/").rpartition("/")
-        try:
-            self._storages.open(parent).delete([name])
-        except AcidError as error:
-            _say(f"the run directory stays: {error}")
-
-
-def _result_of(running: _Running) -> CompactionResult:
-    """The plan's result; an error that nobody foresaw becomes this plan's error and no other's."""
-    error = running.future.exception()
-    if error is None:
-        return running.future.result()
-    traceback.print_exception(error)
-    seconds = time.monotonic() - running.start_seconds
-    reason = f"{running.plan.entity}: {type(error).__name__}: {error}. Remedy: see the Spark driver's log."
-    return CompactionResult.failed(running.plan, reason, seconds)
-
-
-def _outcome(item: int, result: CompactionResult) -> str:
-    if result.error is not None:
-        return f"{item:04d} {result.entity}: failed: {result.error}"
-    size_bytes = sum(file.size_bytes for file in result.files)
-    rows = sum(file.rows_out for file in result.files)
-    return (
-        f"{item:04d} {result.entity}: done in {result.seconds:.1f} s, {len(result.files)} files, {rows:,} rows, "
-        f"{size_bytes:,} bytes"
-    )
-
-
-def _say(line: str) -> None:
-    print(f"compaction {line}", flush=True)
-
-
-def _bounded(call: Callable[[], None]) -> None:
-    """Call, and wait only so long for the end: Spark's JVM or the storage may be gone, or hang."""
-
-    def quietly() -> None:
-        with suppress(Exception):
-            call()
-
-    thread = threading.Thread(target=quietly, daemon=True)
-    thread.start()
-    thread.join(_LAST_CALL_SECONDS)
 
 
 def parse_arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
@@ -253,7 +48,7 @@ def parse_arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
 def work(arguments: argparse.Namespace) -> int:
     """Carry out the plans of a run directory.
 
-    :returns: 0 when every item has a result or was skipped, 3 when the operator has gone.
+    :returns: the exit code of the driver.
     """
     # Small partitions must not wait behind a big one; a site's own setting stands.
     conf = SparkConf().setIfMissing("spark.scheduler.mode", "FAIR")
@@ -262,7 +57,7 @@ def work(arguments: argparse.Namespace) -> int:
         storages, secret = Storages.from_json(arguments.storage_options), read_secret(arguments.key_file)
         return Driver(spark, arguments.run_directory, storages, secret).run()
     finally:
-        _bounded(spark.stop)
+        bounded(spark.stop)
 
 
 def main() -> NoReturn:

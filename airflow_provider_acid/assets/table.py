@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 from airflow_provider_acid.exceptions import ConfigurationError
-from airflow_provider_acid.metastore.transport import DEFAULT_PORT
+from airflow_provider_acid.metastore.thrift.transport import DEFAULT_PORT
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.openlineage.facet import Dataset

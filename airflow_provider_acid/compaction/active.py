@@ -6,11 +6,11 @@ import time
 from dataclasses import dataclass, field
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import CompactionPlan
-from airflow_provider_acid.acid.result import CompactionResult
 from airflow_provider_acid.filesystem import Storage
 from airflow_provider_acid.metastore.queue import ClaimedCompaction
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
+from airflow_provider_acid.plan.plan import CompactionPlan
+from airflow_provider_acid.plan.result import CompactionResult
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-from airflow_provider_acid.acid.plan import FileFormat
 from airflow_provider_acid.compaction.facts import EntityFacts, StorageFormat, find_property, storage_format
 from airflow_provider_acid.exceptions import UnsupportedTableError
 from airflow_provider_acid.metastore.values import DatabaseInfo, PartitionInfo, TableInfo
+from airflow_provider_acid.plan.plan import FileFormat
 
 ORC_INPUT_FORMAT = "org.apache.hadoop.hive.ql.io.orc.OrcInputFormat"
 

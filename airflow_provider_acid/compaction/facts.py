@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import Column
 from airflow_provider_acid.exceptions import ObjectNotFoundError
-from airflow_provider_acid.metastore.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.values import DatabaseInfo, PartitionInfo, TableInfo
+from airflow_provider_acid.plan.plan import Column
 
 
 @dataclass(frozen=True)

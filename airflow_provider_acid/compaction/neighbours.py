@@ -21,9 +21,9 @@ from airflow_provider_acid.exceptions import (
     ObjectNotFoundError,
     UnsupportedTableError,
 )
-from airflow_provider_acid.metastore.client import AcidMetastoreClient
-from airflow_provider_acid.metastore.database import MetastoreDatabase
-from airflow_provider_acid.metastore.sql_locations import StoredLocations
+from airflow_provider_acid.metastore.database.database import MetastoreDatabase
+from airflow_provider_acid.metastore.database.locations import StoredLocations
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.values import PartitionInfo, TableInfo
 
 log = logging.getLogger(__name__)

@@ -8,8 +8,8 @@ from enum import Enum
 from airflow_provider_acid.acid import json_fields as fields
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.json_fields import JsonObject
-from airflow_provider_acid.acid.plan import CompactionType
 from airflow_provider_acid.exceptions import ConfigurationError
+from airflow_provider_acid.plan.plan import CompactionType
 
 
 @dataclass(frozen=True)

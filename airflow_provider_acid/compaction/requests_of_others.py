@@ -10,16 +10,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import CompactionType
 from airflow_provider_acid.compaction.eligibility import check_entity
 from airflow_provider_acid.compaction.facts import EntityFacts, load_facts
 from airflow_provider_acid.compaction.outcomes import DuePartition
 from airflow_provider_acid.compaction.supervision import Supervised
 from airflow_provider_acid.exceptions import AcidError, MetastoreUnavailableError, UnsupportedTableError
-from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.pools import RequestPool
 from airflow_provider_acid.metastore.queue import CompactionQueue
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.values import CompactionRow, CompactionState
+from airflow_provider_acid.plan.plan import CompactionType
 
 NOT_SERVED = "set serve_foreign_requests to have it carried out"
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
-from airflow_provider_acid.acid.candidates import Candidates
-from airflow_provider_acid.acid.partition import CompactionPolicy, MinorPublication
-from airflow_provider_acid.acid.plan import CopiedStripes, OrcOptions
-from airflow_provider_acid.acid.thresholds import Thresholds
+from airflow_provider_acid.compaction.candidates import Candidates
 from airflow_provider_acid.filesystem import Storages
+from airflow_provider_acid.plan.partition import CompactionPolicy, MinorPublication
+from airflow_provider_acid.plan.plan import CopiedStripes, OrcOptions
+from airflow_provider_acid.plan.thresholds import Thresholds
 
 LOCK_QUEUE_SECONDS = 10.0
 """Longest time that an EXCLUSIVE lock waits in the metastore's queue, where new readers wait behind it."""
@@ -40,7 +40,7 @@ class CompactionSettings:
 
     :param thresholds: when a partition is due (``hive.compactor.delta.num.threshold`` and its siblings).
     :param candidates: which partitions of the selected tables are looked at; ``written`` needs the metastore's
-        database, and passes over what :class:`~airflow_provider_acid.acid.candidates.Candidates` says.
+        database, and passes over what :class:`~airflow_provider_acid.compaction.candidates.Candidates` says.
     :param serve_foreign_requests: whether requests made by users (``ALTER TABLE … COMPACT``) or by Hive's
         Initiator are carried out; otherwise they are only reported.
     :param override_no_auto_compaction: whether tables named by an include list are evaluated although

@@ -11,7 +11,7 @@ from airflow_provider_acid.acid.names import parse_data_format, parse_flush_leng
 from airflow_provider_acid.acid.write_ids import ValidTxnList, ValidWriteIdList, compactor_list
 from airflow_provider_acid.exceptions import StorageError
 from airflow_provider_acid.filesystem import Storage, join
-from airflow_provider_acid.metastore.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 
 MOST_LOOKS = 5
 """How often a partition is looked at whose bases go meanwhile."""

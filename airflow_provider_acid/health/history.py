@@ -12,10 +12,10 @@ from enum import Enum
 from airflow_provider_acid.acid import json_fields as fields
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.json_fields import JsonObject
-from airflow_provider_acid.acid.plan import CompactionType
-from airflow_provider_acid.compaction.cleaner import Cleaning
+from airflow_provider_acid.compaction.clean.cleaner import Cleaning
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome
 from airflow_provider_acid.exceptions import ConfigurationError
+from airflow_provider_acid.plan.plan import CompactionType
 
 log = logging.getLogger(__name__)
 

@@ -11,8 +11,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.queue import CompactionQueue
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.values import CompactionRow, CompactionState, LockInfo, TxnInfo, TxnState
 
 MAX_ROWS = 100

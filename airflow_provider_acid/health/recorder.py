@@ -17,14 +17,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.thresholds import CompactionDecision
-from airflow_provider_acid.compaction.looking import Seen
+from airflow_provider_acid.compaction.evaluate.looking import Seen
 from airflow_provider_acid.health.arrow_form import ROW_GROUP, SCHEMA, newest_rows, table_of, texts_in
 from airflow_provider_acid.health.files import TableFile, TableName, day_of, newest_files, now_ms
 from airflow_provider_acid.health.parquet_files import rows_in
 from airflow_provider_acid.health.renewal import Renewed
 from airflow_provider_acid.health.store import MILLISECONDS_PER_DAY, HealthStore
 from airflow_provider_acid.health.values import HealthState, PartitionHealth, held, partition_health
+from airflow_provider_acid.plan.thresholds import CompactionDecision
 
 UNSEEN_DAYS = 7
 """How long a partition is shown that evaluations of written partitions do not look at: it may be dropped."""

@@ -9,14 +9,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.thresholds import CompactionDecision
-from airflow_provider_acid.compaction.initiator import EvaluationObserver
-from airflow_provider_acid.compaction.looking import Seen
+from airflow_provider_acid.compaction.evaluate.initiator import EvaluationObserver
+from airflow_provider_acid.compaction.evaluate.looking import Seen
 from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.health.best_effort import try_within
 from airflow_provider_acid.health.files import now_ms
 from airflow_provider_acid.health.history import HistoryRecord, RecordMaker, TaskPlace
 from airflow_provider_acid.health.store import HealthStore
+from airflow_provider_acid.plan.thresholds import CompactionDecision
 
 if TYPE_CHECKING:
     from airflow_provider_acid.health.recorder import EvaluationRecorder

@@ -14,14 +14,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.thresholds import CompactionDecision
-from airflow_provider_acid.compaction.looking import Seen
+from airflow_provider_acid.compaction.evaluate.looking import Seen
 from airflow_provider_acid.exceptions import AcidError, CorruptFileError
 from airflow_provider_acid.health.arrow_form import ROW_GROUP, SCHEMA, newest_rows, table_of
 from airflow_provider_acid.health.files import KEPT_DAYS, RenewedFile, TableName, now_ms
 from airflow_provider_acid.health.parquet_files import rows_in
 from airflow_provider_acid.health.store import MILLISECONDS_PER_DAY, HealthStore
 from airflow_provider_acid.health.values import PartitionHealth, partition_health
+from airflow_provider_acid.plan.thresholds import CompactionDecision
 
 log = logging.getLogger(__name__)
 

@@ -8,8 +8,8 @@ from enum import Enum
 
 from airflow_provider_acid.acid.directory import AcidDirectory, BaseDirectory, DeltaDirectory
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import CompactionType
-from airflow_provider_acid.acid.thresholds import CompactionDecision
+from airflow_provider_acid.plan.plan import CompactionType
+from airflow_provider_acid.plan.thresholds import CompactionDecision
 
 MAX_DIRECTORIES = 500
 """Directories that are kept of one partition, in the order of their write ids; the figures count all."""

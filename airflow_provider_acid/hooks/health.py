@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.compaction.initiator import EvaluationObserver
-from airflow_provider_acid.compaction.looking_again import look_again
+from airflow_provider_acid.compaction.evaluate.initiator import EvaluationObserver
+from airflow_provider_acid.compaction.evaluate.looking_again import look_again
 from airflow_provider_acid.config import configured_settings, health_location
 from airflow_provider_acid.health.history import HistoryRecord, RecordMaker, TaskPlace
 from airflow_provider_acid.health.recording import record_history, record_renewed

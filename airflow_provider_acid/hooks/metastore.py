@@ -23,14 +23,14 @@ from airflow_provider_acid.hooks.connection_form import (
 )
 from airflow_provider_acid.hooks.database_url import database_url
 from airflow_provider_acid.hooks.s3_key import s3_credentials
-from airflow_provider_acid.metastore.client import AcidMetastoreClient, MetastoreFacts
-from airflow_provider_acid.metastore.connection import DEFAULT_TIMEOUT_SECONDS
-from airflow_provider_acid.metastore.database import MetastoreDatabase
-from airflow_provider_acid.metastore.database_rights import missing_rights
+from airflow_provider_acid.metastore.database.database import MetastoreDatabase
+from airflow_provider_acid.metastore.database.rights import missing_rights
+from airflow_provider_acid.metastore.database.written import WriteRecords
 from airflow_provider_acid.metastore.queue import CompactionQueue
 from airflow_provider_acid.metastore.queues import check_metastore, queue_of
-from airflow_provider_acid.metastore.sql_written import WriteRecords
-from airflow_provider_acid.metastore.transport import DEFAULT_PORT, MetastoreAddress
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient, MetastoreFacts
+from airflow_provider_acid.metastore.thrift.connection import DEFAULT_TIMEOUT_SECONDS
+from airflow_provider_acid.metastore.thrift.transport import DEFAULT_PORT, MetastoreAddress
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Connection

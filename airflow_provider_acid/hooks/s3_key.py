@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from airflow_provider_acid.exceptions import ConfigurationError
-from airflow_provider_acid.storages.s3_options import S3Credentials
+from airflow_provider_acid.storages.s3.options import S3Credentials
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Connection

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import CompactionType
-from airflow_provider_acid.metastore.database import MetastoreDatabase
+from airflow_provider_acid.metastore.database.database import MetastoreDatabase
 from airflow_provider_acid.metastore.values import CompactionInfo, CompactionRow, CompactionState
+from airflow_provider_acid.plan.plan import CompactionType
 
 KEEP_SECONDS = 600.0
 """Age of a claim from which :meth:`CompactionQueue.keep` is called; Hive takes back those that are silent for 24 h."""

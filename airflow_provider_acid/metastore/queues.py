@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from airflow_provider_acid.exceptions import MetastoreVersionError
-from airflow_provider_acid.metastore.client import AcidMetastoreClient, MetastoreFacts
-from airflow_provider_acid.metastore.database import MetastoreDatabase
+from airflow_provider_acid.metastore.database.database import MetastoreDatabase
+from airflow_provider_acid.metastore.hive3.queue import SqlCompactionQueue
+from airflow_provider_acid.metastore.hive3.server_check import check_server
+from airflow_provider_acid.metastore.hive4.queue import ThriftCompactionQueue
 from airflow_provider_acid.metastore.queue import CompactionQueue
-from airflow_provider_acid.metastore.server_check import check_server
-from airflow_provider_acid.metastore.sql_queue import SqlCompactionQueue
-from airflow_provider_acid.metastore.thrift_queue import ThriftCompactionQueue
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient, MetastoreFacts
 
 HIVE_4_COLUMNS = ("CQ_TXN_ID", "CQ_NEXT_TXN_ID")
 """Columns of the queue by which Hive 4 makes a compaction a transaction."""

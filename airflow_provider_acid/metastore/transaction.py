@@ -13,10 +13,10 @@ from airflow_provider_acid.exceptions import (
     MetastoreUnavailableError,
     OwnershipLostError,
 )
-from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.heartbeat import Heartbeat
 from airflow_provider_acid.metastore.locks import LOCK_WAIT_SECONDS, acquire_shared_read, describe_blockers
-from airflow_provider_acid.metastore.txns import AGENT
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.thrift.txns import AGENT
 from airflow_provider_acid.metastore.values import LockInfo, LockState, TxnState
 
 log = logging.getLogger(__name__)

@@ -18,24 +18,24 @@ from airflow_provider_acid.acid.arguments import as_argument
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.sealing import RunKey
 from airflow_provider_acid.compaction.active import ActiveCompaction
-from airflow_provider_acid.compaction.application_watch import watch_application
-from airflow_provider_acid.compaction.batch import CompactionBatch
-from airflow_provider_acid.compaction.key_file import write_key_file
-from airflow_provider_acid.compaction.opening import Opening
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
-from airflow_provider_acid.compaction.package_archive import compaction_script, write_package_archive
-from airflow_provider_acid.compaction.run_directory import IDLE_TIMEOUT_SECONDS, RunDirectory
-from airflow_provider_acid.compaction.run_place import RunPlace, run_name
+from airflow_provider_acid.compaction.run.application_watch import watch_application
+from airflow_provider_acid.compaction.run.deploy_mode import check_deploy_mode
+from airflow_provider_acid.compaction.run.key_file import write_key_file
+from airflow_provider_acid.compaction.run.package_archive import write_package_archive
+from airflow_provider_acid.compaction.run.run_directory import IDLE_TIMEOUT_SECONDS, RunDirectory
+from airflow_provider_acid.compaction.run.run_place import RunPlace, run_name
 from airflow_provider_acid.compaction.settings import CompactionSettings, LockTimeoutAction
-from airflow_provider_acid.compaction.worker import Worker
+from airflow_provider_acid.compaction.work.batch import CompactionBatch
+from airflow_provider_acid.compaction.work.window_end import Opening
+from airflow_provider_acid.compaction.work.worker import Worker
 from airflow_provider_acid.config import configured_settings, job_queue
-from airflow_provider_acid.deploy_mode import check_deploy_mode
 from airflow_provider_acid.hooks.health import record_task_history, renew_figures
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook, MetastoreEndpoint
 from airflow_provider_acid.hooks.spark import check_program, spark_connection
 from airflow_provider_acid.links.compaction import AcidPageLink, SparkUiLink
+from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
-from airflow_provider_acid.metastore.transport import MetastoreAddress
 from airflow_provider_acid.operators.batch_name import NamedByPartitions
 from airflow_provider_acid.operators.permanent import failing_at_once
 from airflow_provider_acid.parameters import (
@@ -46,6 +46,7 @@ from airflow_provider_acid.parameters import (
     as_time_window,
     as_word,
 )
+from airflow_provider_acid.shipped_files import shipped_file
 from airflow_provider_acid.signals.asset_events import fill_asset_events
 from airflow_provider_acid.signals.lineage import lineage_of
 from airflow_provider_acid.signals.measurements import of_outcomes
@@ -230,7 +231,7 @@ class AcidCompactionOperator(NamedByPartitions, SparkSubmitOperator):
 
     def _submit(self, context: Context, items: Sequence[DuePartition], run: RunDirectory) -> Exception | None:
         """Run the application to its end; its error is returned, because only the outcomes tell what it is worth."""
-        self.application = str(compaction_script())
+        self.application = str(shipped_file("spark_jobs/compact.py"))
         self.name = application_name([item.entity for item in items])
         self._yarn_queue = self._yarn_queue or job_queue()
         self.conf = {**DEFAULT_CONF, **(self.conf or {})}

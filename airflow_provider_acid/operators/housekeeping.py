@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.providers.common.compat.sdk import BaseOperator
 
-from airflow_provider_acid.compaction.housekeeping import Housekeeper
-from airflow_provider_acid.compaction.housekeeping_report import HousekeepingReport
-from airflow_provider_acid.compaction.selection import TableSelection
+from airflow_provider_acid.compaction.evaluate.selection import TableSelection
+from airflow_provider_acid.compaction.housekeep.housekeeping import Housekeeper
+from airflow_provider_acid.compaction.housekeep.report import HousekeepingReport
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.config import configured_settings
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowFailException, AirflowSkipException, BaseOperator
 
-from airflow_provider_acid.acid.budget import RunBudget
-from airflow_provider_acid.acid.candidates import Candidates
-from airflow_provider_acid.compaction.decision_report import RunShare
-from airflow_provider_acid.compaction.demand import Demand, DemandedType, one_table
-from airflow_provider_acid.compaction.initiator import Initiator
+from airflow_provider_acid.compaction.candidates import Candidates
+from airflow_provider_acid.compaction.evaluate.budget import RunBudget
+from airflow_provider_acid.compaction.evaluate.decision_report import RunShare
+from airflow_provider_acid.compaction.evaluate.demand import Demand, DemandedType, one_table
+from airflow_provider_acid.compaction.evaluate.initiator import Initiator
 from airflow_provider_acid.config import configured_settings
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
 from airflow_provider_acid.operators.permanent import failing_at_once

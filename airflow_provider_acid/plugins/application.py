@@ -7,8 +7,8 @@ from importlib.resources import files
 from fastapi import APIRouter, FastAPI, HTTPException, Response, status
 
 from airflow_provider_acid.plugins.access import REQUIRED
+from airflow_provider_acid.plugins.backends import Sources
 from airflow_provider_acid.plugins.figures import router as figures
-from airflow_provider_acid.plugins.sources import Sources
 
 _MEDIA_TYPES = {
     "css": "text/css; charset=utf-8",

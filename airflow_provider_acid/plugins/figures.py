@@ -18,7 +18,7 @@ from airflow_provider_acid.health.metastore_view import cleaning_view, queue_vie
 from airflow_provider_acid.health.query import PartitionQuery, metastores_of, one_of, overview, page_of
 from airflow_provider_acid.health.reader import Health, HealthReader
 from airflow_provider_acid.plugins.access import COMPACT_DAG_ID
-from airflow_provider_acid.plugins.sources import DEFAULT_METASTORE, Sources
+from airflow_provider_acid.plugins.backends import DEFAULT_METASTORE, Sources
 
 log = logging.getLogger(__name__)
 

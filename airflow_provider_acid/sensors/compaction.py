@@ -16,11 +16,11 @@ from airflow.providers.common.compat.sdk import (
     conf,
 )
 
-from airflow_provider_acid.acid.budget import RunBudget
-from airflow_provider_acid.acid.candidates import Candidates
-from airflow_provider_acid.compaction.decision_report import RunShare
-from airflow_provider_acid.compaction.initiator import Initiator
-from airflow_provider_acid.compaction.selection import TableSelection
+from airflow_provider_acid.compaction.candidates import Candidates
+from airflow_provider_acid.compaction.evaluate.budget import RunBudget
+from airflow_provider_acid.compaction.evaluate.decision_report import RunShare
+from airflow_provider_acid.compaction.evaluate.initiator import Initiator
+from airflow_provider_acid.compaction.evaluate.selection import TableSelection
 from airflow_provider_acid.config import (
     check_interval_seconds,
     evaluation_settings,

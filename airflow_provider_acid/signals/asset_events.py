@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.assets.table import TableName, acid_table
 from airflow_provider_acid.compaction.outcomes import Outcome, OutcomeState
-from airflow_provider_acid.metastore.transport import MetastoreAddress
+from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_acid.compaction.outcomes import Outcome, OutcomeState
-from airflow_provider_acid.metastore.transport import MetastoreAddress
+from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress
 
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from airflow_provider_acid.compaction.cleaner import Cleaning, CleaningState
-from airflow_provider_acid.compaction.housekeeping_report import HousekeepingReport, StuckKind
-from airflow_provider_acid.compaction.initiator import Evaluation
+from airflow_provider_acid.compaction.clean.cleaner import Cleaning, CleaningState
+from airflow_provider_acid.compaction.evaluate.initiator import Evaluation
+from airflow_provider_acid.compaction.evaluate.queue_figures import QueueFigures
+from airflow_provider_acid.compaction.housekeep.report import HousekeepingReport, StuckKind
 from airflow_provider_acid.compaction.outcomes import Outcome, OutcomeState
-from airflow_provider_acid.compaction.queue_figures import QueueFigures
 from airflow_provider_acid.signals import metrics
 from airflow_provider_acid.signals.metrics import Metric
 

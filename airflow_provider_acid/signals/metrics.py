@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from airflow_provider_acid.compaction.housekeeping_report import Chore, StuckKind
+from airflow_provider_acid.compaction.housekeep.report import Chore, StuckKind
 from airflow_provider_acid.compaction.outcomes import OutcomeState
 from airflow_provider_acid.metastore.values import CompactionState
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.compaction.cleaner import Cleaner, CleaningState
+from airflow_provider_acid.compaction.clean.cleaner import Cleaner, CleaningState
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.config import configured_settings
-from airflow_provider_acid.metastore.client import MetastoreFacts
+from airflow_provider_acid.metastore.thrift.client import MetastoreFacts
 from airflow_provider_acid.triggers.wait import MetastoreWait
 
 

@@ -6,8 +6,8 @@ import time
 from dataclasses import replace
 from typing import Any
 
-from airflow_provider_acid.compaction.initiator import Initiator
-from airflow_provider_acid.compaction.selection import TableSelection
+from airflow_provider_acid.compaction.evaluate.initiator import Initiator
+from airflow_provider_acid.compaction.evaluate.selection import TableSelection
 from airflow_provider_acid.config import evaluation_settings
 from airflow_provider_acid.parameters import as_time_window
 from airflow_provider_acid.triggers.wait import MetastoreWait

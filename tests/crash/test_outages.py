@@ -7,12 +7,12 @@ from contextlib import closing
 
 import pytest
 
-from airflow_provider_acid.acid.plan import CompactionPlan
-from airflow_provider_acid.acid.result import CompactionResult
 from airflow_provider_acid.compaction.outcomes import OutcomeState
 from airflow_provider_acid.compaction.steps import Step
 from airflow_provider_acid.exceptions import StorageError
 from airflow_provider_acid.metastore.values import CompactionState, TxnState
+from airflow_provider_acid.plan.plan import CompactionPlan
+from airflow_provider_acid.plan.result import CompactionResult
 from airflow_provider_acid.storages.local import LocalStorage
 from tests.crash.ending import clean, finish, reap
 from tests.crash.metastores import HIVE_3, CrashMetastore, on_its_own_worker

@@ -10,14 +10,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import CompactionType
-from airflow_provider_acid.compaction.cleaner import Cleaning, CleaningState
+from airflow_provider_acid.compaction.clean.cleaner import Cleaning, CleaningState
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
 from airflow_provider_acid.exceptions import CorruptFileError
 from airflow_provider_acid.health.arrow_form import SCHEMA, newest_rows
 from airflow_provider_acid.health.history import RecordMaker, TaskPlace, from_lines, to_lines
 from airflow_provider_acid.health.parquet_files import rows_in
 from airflow_provider_acid.health.query import PartitionQuery, metastores_of, overview, page_of
+from airflow_provider_acid.plan.plan import CompactionType
 from tests.harness.fuzzing.subject import Subject
 
 _ROWS = [

@@ -17,15 +17,15 @@ import pyarrow as pa
 import pyarrow.orc as orc
 import pyorc
 
-from airflow_provider_acid.acid.plan import OrcOptions, SyntheticIds
-from airflow_provider_acid.spark_jobs.orc_schema import is_acid
-from airflow_provider_acid.spark_jobs.orc_stripes import groups_that_fit, look_at, write_stripes
-from airflow_provider_acid.spark_jobs.orc_tail import read_tail
-from airflow_provider_acid.spark_jobs.source_files import SourceReader
-from airflow_provider_acid.spark_jobs.stripe_donors import donor_of
+from airflow_provider_acid.merge.files.orc_stripes import groups_that_fit, look_at, write_stripes
+from airflow_provider_acid.merge.files.source_files import SourceReader
+from airflow_provider_acid.merge.orc.schema import is_acid
+from airflow_provider_acid.merge.orc.tail import read_tail
+from airflow_provider_acid.merge.stitch.stripe_donors import donor_of
+from airflow_provider_acid.plan.plan import OrcOptions, SyntheticIds
 from tests.harness.fuzzing.subject import Subject
-from tests.unit.spark_jobs.acid_files import orc_content
-from tests.unit.spark_jobs.orc_tails import Tail
+from tests.unit.merge.acid_files import orc_content
+from tests.unit.merge.orc_tails import Tail
 
 _TABLES = Path(__file__).parents[1] / "fixtures" / "hive-4.0.1" / "tables"
 _OF_HIVE = (

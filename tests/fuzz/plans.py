@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import (
+from airflow_provider_acid.plan.plan import (
     BucketPlan,
     Column,
     CompactionPlan,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from airflow_provider_acid.acid.plan import OutputKind
-from airflow_provider_acid.acid.result import CompactionResult, OutputFile
+from airflow_provider_acid.plan.plan import OutputKind
+from airflow_provider_acid.plan.result import CompactionResult, OutputFile
 from tests.fuzz.plans import MAJOR
 from tests.harness.fuzzing.subject import Subject
 

@@ -6,8 +6,8 @@ import json
 from collections.abc import Sequence
 
 from airflow_provider_acid.acid.names import DATA_FORMATS, METADATA_CONTENT, parse_data_format, parse_flush_length
-from airflow_provider_acid.compaction.journal import PublicationJournal
-from airflow_provider_acid.compaction.replaced import replaced_names
+from airflow_provider_acid.compaction.publish.journal import PublicationJournal
+from airflow_provider_acid.compaction.publish.replaced import replaced_names
 from tests.harness.fuzzing.subject import Subject
 
 

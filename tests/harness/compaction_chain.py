@@ -18,22 +18,22 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.exchange import RESULT_FILE
-from airflow_provider_acid.acid.plan import CompactionPlan, CompactionType
-from airflow_provider_acid.acid.result import CompactionResult
 from airflow_provider_acid.compaction.active import Waiting
-from airflow_provider_acid.compaction.cleaner import Cleaner, Cleaning
-from airflow_provider_acid.compaction.finishing import Finished
+from airflow_provider_acid.compaction.clean.cleaner import Cleaner, Cleaning
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.steps import Step, StepListener, ignore_steps
-from airflow_provider_acid.compaction.worker import Worker
-from airflow_provider_acid.metastore.client import AcidMetastoreClient
-from airflow_provider_acid.metastore.database import MetastoreDatabase
+from airflow_provider_acid.compaction.work.finishing import Finished
+from airflow_provider_acid.compaction.work.worker import Worker
+from airflow_provider_acid.metastore.database.database import MetastoreDatabase
 from airflow_provider_acid.metastore.queue import CompactionQueue
 from airflow_provider_acid.metastore.queues import open_queue
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
-from airflow_provider_acid.metastore.transport import MetastoreAddress
+from airflow_provider_acid.plan.exchange import RESULT_FILE
+from airflow_provider_acid.plan.plan import CompactionPlan, CompactionType
+from airflow_provider_acid.plan.result import CompactionResult
 from tests.harness.metastore_database import ServerDatabase
 from tests.harness.metastore_server import MetastoreServer
 from tests.harness.plain_job import run_plainly

@@ -10,15 +10,15 @@ from enum import Enum
 from functools import cached_property
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import CompactionType
-from airflow_provider_acid.compaction.attempts import pool_of_txn
-from airflow_provider_acid.compaction.cleaner import CleaningState
+from airflow_provider_acid.compaction.clean.cleaner import CleaningState
 from airflow_provider_acid.compaction.outcomes import OutcomeState
+from airflow_provider_acid.compaction.publish.staging import STAGING_PREFIX
+from airflow_provider_acid.compaction.recover.attempts import pool_of_txn
 from airflow_provider_acid.compaction.settings import CompactionSettings
-from airflow_provider_acid.compaction.staging import STAGING_PREFIX
 from airflow_provider_acid.compaction.steps import Step, StepListener
 from airflow_provider_acid.metastore.pools import owner_of
 from airflow_provider_acid.metastore.values import TxnInfo, TxnState
+from airflow_provider_acid.plan.plan import CompactionType
 from tests.harness.compaction_chain import MERGED, Chain, Compacted, run_until_killed, wait_until
 from tests.harness.crash_record import CrashRecord, Successor, recorded
 from tests.harness.held_snapshot import HeldSnapshot

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from airflow_provider_acid.spark_jobs import stripe_batches
+from airflow_provider_acid.merge.orc import stripe_batches
 
 BATCH_ROWS = int(os.environ.get("BATCH_ROWS", 0))
 """Rows of a batch; 0 leaves it to the stripe's size. All tests that read stripes hold for every value."""

@@ -15,10 +15,10 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import orc
 
-from airflow_provider_acid.acid.plan import Column
-from airflow_provider_acid.spark_jobs.orc_schema import ACID_COLUMNS, acid_schema
-from airflow_provider_acid.spark_jobs.orc_tail import KEY_INDEX, STATS, VERSION, reseal
-from airflow_provider_acid.spark_jobs.sealed_output import key_index_text
+from airflow_provider_acid.merge.files.sealed_output import key_index_text
+from airflow_provider_acid.merge.orc.schema import ACID_COLUMNS, acid_schema
+from airflow_provider_acid.merge.orc.tail import KEY_INDEX, STATS, VERSION, reseal
+from airflow_provider_acid.plan.plan import Column
 from tests.harness.metastore_server import MetastoreServer
 from tests.harness.thrift_admin import TableDefinition, ThriftAdmin
 

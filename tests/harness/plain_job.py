@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from airflow_provider_acid.acid.plan import BucketPlan, CompactionPlan
-from airflow_provider_acid.acid.result import CompactionResult
 from airflow_provider_acid.filesystem import Storage, Storages
-from airflow_provider_acid.spark_jobs.merge import begin_bucket
-from airflow_provider_acid.spark_jobs.merge_rows import join_rows, write_part
-from airflow_provider_acid.spark_jobs.merged import Merged, Progress
-from airflow_provider_acid.spark_jobs.partition_job import carry_out
-from airflow_provider_acid.spark_jobs.stitch_slices import SlicedRows
+from airflow_provider_acid.merge.app.partition_job import carry_out
+from airflow_provider_acid.merge.buckets import begin_bucket
+from airflow_provider_acid.merge.files.answers import Merged, Progress
+from airflow_provider_acid.merge.merge_rows import join_rows, write_part
+from airflow_provider_acid.merge.stitch.stitch_slices import SlicedRows
+from airflow_provider_acid.plan.plan import BucketPlan, CompactionPlan
+from airflow_provider_acid.plan.result import CompactionResult
 
 
 def run_plainly(plan: CompactionPlan, storages: Storages | None = None) -> CompactionResult:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from airflow_provider_acid.acid import exchange
-from airflow_provider_acid.acid.plan import FORMAT_VERSION, CompactionPlan
-from airflow_provider_acid.acid.result import CompactionResult
 from airflow_provider_acid.acid.sealing import KEY_BYTES, RunKey
+from airflow_provider_acid.plan import exchange
+from airflow_provider_acid.plan.plan import FORMAT_VERSION, CompactionPlan
+from airflow_provider_acid.plan.result import CompactionResult
 
 SECRET = bytes(range(KEY_BYTES))
 

@@ -14,8 +14,8 @@ from unittest import mock
 from thrift.transport.TTransport import TTransportException
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.compaction.attempts import pool_of_txn
-from airflow_provider_acid.metastore.client import AcidMetastoreClient
+from airflow_provider_acid.compaction.recover.attempts import pool_of_txn
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.values import CompactionRow, LockState, TxnInfo, TxnState
 from airflow_provider_acid.storages import local
 from airflow_provider_acid.storages.local import LocalStorage

@@ -9,7 +9,7 @@ import pickle
 import sys
 from pathlib import Path
 
-from airflow_provider_acid.acid.plan import CompactionPlan
+from airflow_provider_acid.plan.plan import CompactionPlan
 from airflow_provider_acid.storages.local import LocalStorage
 from tests.harness.plain_job import merge_bucket
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_acid.compaction.cleaner import CleaningState
-from airflow_provider_acid.compaction.package_archive import ARCHIVE_NAME
+from airflow_provider_acid.compaction.clean.cleaner import CleaningState
+from airflow_provider_acid.compaction.run.package_archive import ARCHIVE_NAME
 from airflow_provider_acid.metastore.values import CompactionState
 from airflow_provider_acid.operators.compaction import AcidCompactionOperator
 from tests.harness.executor_faults import Fault, settings_of
@@ -20,7 +20,7 @@ from tests.harness.spark_cluster import SparkCluster
 from tests.harness.spark_homes import SPARKS
 from tests.harness.spark_submits import reap
 from tests.integration.compaction_site import AcidTable, Site
-from tests.unit.spark_jobs.acid_files import insert
+from tests.unit.merge.acid_files import insert
 
 PARTITIONS = ("p=1", "p=2")
 BUCKETS = (0, 1)

@@ -13,30 +13,30 @@ import pyorc
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import CompactionType
-from airflow_provider_acid.acid.thresholds import ENROLLED, Thresholds
 from airflow_provider_acid.compaction.active import ActiveCompaction
-from airflow_provider_acid.compaction.cleaner import Cleaner, Cleaning
-from airflow_provider_acid.compaction.initiator import Evaluation, Initiator
+from airflow_provider_acid.compaction.clean.cleaner import Cleaner, Cleaning
+from airflow_provider_acid.compaction.evaluate.initiator import Evaluation, Initiator
+from airflow_provider_acid.compaction.evaluate.selection import TableSelection
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome
-from airflow_provider_acid.compaction.selection import TableSelection
 from airflow_provider_acid.compaction.settings import CleaningLockAction, CompactionSettings
 from airflow_provider_acid.compaction.steps import Step, StepListener, ignore_steps
-from airflow_provider_acid.compaction.worker import Worker
-from airflow_provider_acid.metastore.client import AcidMetastoreClient
-from airflow_provider_acid.metastore.database import MetastoreDatabase
+from airflow_provider_acid.compaction.work.worker import Worker
+from airflow_provider_acid.metastore.database.database import MetastoreDatabase
+from airflow_provider_acid.metastore.database.written import WriteRecords
 from airflow_provider_acid.metastore.queue import CompactionQueue
 from airflow_provider_acid.metastore.queues import open_queue
-from airflow_provider_acid.metastore.sql_written import WriteRecords
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
 from airflow_provider_acid.metastore.values import CompactionRow, CompactionState
+from airflow_provider_acid.plan.plan import CompactionType
+from airflow_provider_acid.plan.thresholds import ENROLLED, Thresholds
 from tests.harness.acid_reader import Row, read_table
 from tests.harness.compaction_chain import Job, compact_with
 from tests.harness.current_rows import snapshot_now
 from tests.harness.metastore_server import MetastoreServer
 from tests.harness.plain_job import run_plainly
 from tests.harness.thrift_admin import FULL_ACID, TableDefinition, ThriftAdmin
-from tests.unit.spark_jobs.acid_files import Event, delete, insert
+from tests.unit.merge.acid_files import Event, delete, insert
 
 ON_BOTH_METASTORES = pytest.mark.parametrize("site", ["hive_4", "hive_3"], indirect=True)
 """For tests of what holds whether the commit publishes or the rename does."""

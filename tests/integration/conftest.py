@@ -10,9 +10,9 @@ from functools import cache
 import pytest
 
 from airflow_provider_acid.exceptions import OwnershipLostError
-from airflow_provider_acid.metastore.client import AcidMetastoreClient
-from airflow_provider_acid.metastore.database import MetastoreDatabase
-from airflow_provider_acid.metastore.transport import MetastoreAddress
+from airflow_provider_acid.metastore.database.database import MetastoreDatabase
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress
 from tests.harness.metastore_server import REAPER_SECONDS, MetastoreServer
 from tests.harness.spark_cluster import SparkCluster
 from tests.harness.spark_homes import SPARKS

@@ -11,10 +11,10 @@ import pyarrow.parquet as parquet
 import pyorc
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import CompactionType
-from airflow_provider_acid.compaction.cleaner import CleaningState
+from airflow_provider_acid.compaction.clean.cleaner import CleaningState
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
 from airflow_provider_acid.compaction.steps import StepListener, ignore_steps
+from airflow_provider_acid.plan.plan import CompactionType
 from tests.harness.current_rows import snapshot_now
 from tests.harness.insert_only_reader import Row, read_table
 from tests.integration.compaction_site import AcidTable, Site, Write, fingerprint

@@ -10,12 +10,12 @@ from dataclasses import replace
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.sealing import RunKey
 from airflow_provider_acid.compaction.active import ActiveCompaction
-from airflow_provider_acid.compaction.batch import CompactionBatch
 from airflow_provider_acid.compaction.outcomes import Outcome
-from airflow_provider_acid.compaction.run_directory import RunDirectory
-from airflow_provider_acid.compaction.run_place import RunPlace, run_name
-from airflow_provider_acid.compaction.worker import Worker
-from airflow_provider_acid.spark_jobs import run_directory as job
+from airflow_provider_acid.compaction.run.run_directory import RunDirectory
+from airflow_provider_acid.compaction.run.run_place import RunPlace, run_name
+from airflow_provider_acid.compaction.work.batch import CompactionBatch
+from airflow_provider_acid.compaction.work.worker import Worker
+from airflow_provider_acid.merge.app import run_directory as job
 from airflow_provider_acid.storages.local import LocalStorage
 from tests.harness.plain_job import run_plainly
 from tests.integration.compaction_site import Site, due

@@ -10,21 +10,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from airflow_provider_acid.acid.result import CompactionResult
 from airflow_provider_acid.acid.sealing import RunKey
 from airflow_provider_acid.compaction.active import ActiveCompaction
-from airflow_provider_acid.compaction.batch import CompactionBatch
-from airflow_provider_acid.compaction.cleaner import CleaningState
+from airflow_provider_acid.compaction.clean.cleaner import CleaningState
 from airflow_provider_acid.compaction.outcomes import OutcomeState
-from airflow_provider_acid.compaction.run_directory import RunDirectory
-from airflow_provider_acid.compaction.run_place import RunPlace
-from airflow_provider_acid.compaction.worker import Worker
+from airflow_provider_acid.compaction.run.run_directory import RunDirectory
+from airflow_provider_acid.compaction.run.run_place import RunPlace
+from airflow_provider_acid.compaction.work.batch import CompactionBatch
+from airflow_provider_acid.compaction.work.worker import Worker
 from airflow_provider_acid.filesystem import Storages
-from airflow_provider_acid.metastore.client import AcidMetastoreClient
+from airflow_provider_acid.merge.app import run_directory as job
 from airflow_provider_acid.metastore.queues import open_queue
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
-from airflow_provider_acid.metastore.transport import MetastoreAddress
-from airflow_provider_acid.spark_jobs import run_directory as job
+from airflow_provider_acid.plan.result import CompactionResult
 from tests.harness.compaction_chain import wait_until
 from tests.harness.plain_job import run_plainly
 from tests.integration.compaction_site import AcidTable, Site, due

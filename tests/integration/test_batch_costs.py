@@ -9,18 +9,19 @@ from typing import Any
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import FORMAT_VERSION, CompactionType
 from airflow_provider_acid.acid.sealing import RunKey
 from airflow_provider_acid.compaction.outcomes import OutcomeState
-from airflow_provider_acid.compaction.run_directory import RunDirectory
-from airflow_provider_acid.compaction.run_place import RunPlace, run_name
+from airflow_provider_acid.compaction.run.run_directory import RunDirectory
+from airflow_provider_acid.compaction.run.run_place import RunPlace, run_name
 from airflow_provider_acid.filesystem import Storages
-from airflow_provider_acid.metastore import methods, row_store
-from airflow_provider_acid.metastore.connection import MetastoreConnection
+from airflow_provider_acid.metastore.hive3 import row_store
+from airflow_provider_acid.metastore.hive3.stored_rows import stored_rows
 from airflow_provider_acid.metastore.pools import RequestPool, owner_of
-from airflow_provider_acid.metastore.stored_rows import stored_rows
+from airflow_provider_acid.metastore.thrift import methods
+from airflow_provider_acid.metastore.thrift.connection import MetastoreConnection
+from airflow_provider_acid.metastore.thrift.wire import Method
 from airflow_provider_acid.metastore.values import CompactionState
-from airflow_provider_acid.metastore.wire import Method
+from airflow_provider_acid.plan.plan import FORMAT_VERSION, CompactionType
 from airflow_provider_acid.storages.local import LocalStorage
 from tests.harness.run_files import RunFiles
 from tests.integration.compaction_site import ON_BOTH_METASTORES, AcidTable, Site

@@ -12,21 +12,21 @@ from typing import cast
 import pytest
 from pyspark.sql import SparkSession
 
-from airflow_provider_acid.acid.plan import CompactionPlan, SourceFile
-from airflow_provider_acid.acid.result import CompactionResult
 from airflow_provider_acid.acid.sealing import RunKey, content_of
 from airflow_provider_acid.compaction.active import ActiveCompaction
-from airflow_provider_acid.compaction.batch import CompactionBatch
 from airflow_provider_acid.compaction.outcomes import Outcome, OutcomeState
-from airflow_provider_acid.compaction.run_directory import RunDirectory
-from airflow_provider_acid.compaction.run_place import RunPlace, run_name
-from airflow_provider_acid.compaction.worker import Worker
+from airflow_provider_acid.compaction.run.run_directory import RunDirectory
+from airflow_provider_acid.compaction.run.run_place import RunPlace, run_name
+from airflow_provider_acid.compaction.work.batch import CompactionBatch
+from airflow_provider_acid.compaction.work.worker import Worker
 from airflow_provider_acid.exceptions import UnauthenticatedError
 from airflow_provider_acid.filesystem import Storages
-from airflow_provider_acid.spark_jobs import spark_tasks
-from airflow_provider_acid.spark_jobs.compact import EXIT_DONE, Driver
+from airflow_provider_acid.merge.app import spark_tasks
+from airflow_provider_acid.merge.app.driver import EXIT_DONE, Driver
+from airflow_provider_acid.plan.plan import CompactionPlan, SourceFile
+from airflow_provider_acid.plan.result import CompactionResult
 from tests.integration.compaction_site import ON_BOTH_METASTORES, AcidTable, Site, due
-from tests.unit.spark_jobs.test_run_directory import FakeSpark, FakeUdf
+from tests.unit.merge.test_run_directory import FakeSpark, FakeUdf
 
 pytestmark = ON_BOTH_METASTORES
 

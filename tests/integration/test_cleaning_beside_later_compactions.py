@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from airflow_provider_acid.acid.plan import CompactionType
-from airflow_provider_acid.compaction.cleaner import CleaningState
+from airflow_provider_acid.compaction.clean.cleaner import CleaningState
 from airflow_provider_acid.compaction.outcomes import OutcomeState
 from airflow_provider_acid.compaction.steps import Step
 from airflow_provider_acid.metastore.values import CompactionState
+from airflow_provider_acid.plan.plan import CompactionType
 from tests.harness.acid_reader import Snapshot, read_table
 from tests.harness.current_rows import snapshot_now
 from tests.integration.compaction_site import ON_BOTH_METASTORES, AcidTable, Site, StepRecorder, TxnType, due

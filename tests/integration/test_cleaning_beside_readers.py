@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from airflow_provider_acid.compaction.cleaner import Cleaning, CleaningState
-from airflow_provider_acid.compaction.discard import Discard
+from airflow_provider_acid.compaction.clean.cleaner import Cleaning, CleaningState
 from airflow_provider_acid.compaction.outcomes import OutcomeState
+from airflow_provider_acid.compaction.publish.discard import Discard
 from airflow_provider_acid.compaction.settings import CleaningLockAction
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
 from airflow_provider_acid.metastore.values import CompactionState, TxnState

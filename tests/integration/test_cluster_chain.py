@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
 
-from airflow_provider_acid.compaction.package_archive import compaction_script
 from airflow_provider_acid.operators.cleaner import AcidCleanerOperator
 from airflow_provider_acid.sensors.compaction import AcidCompactionSensor
+from airflow_provider_acid.shipped_files import shipped_file
 from tests.harness.spark_cluster import SparkCluster
 from tests.integration.cluster_runs import (
     ON_BOTH_SPARKS,
@@ -82,7 +82,14 @@ def test_cluster_deploy_mode_is_refused_as_spark_would_before_anything_is_asked_
     assert [site.rows(table.entity(partition)) for partition in PARTITIONS] == [[], []]
     master = f"{cluster.connection['host']}:{cluster.port}"
     assert str(refusal.value).startswith(f"deploy mode 'cluster' on {master}: is not possible")
-    command = ["spark-submit", "--master", master, "--deploy-mode", "cluster", str(compaction_script())]
+    command = [
+        "spark-submit",
+        "--master",
+        master,
+        "--deploy-mode",
+        "cluster",
+        str(shipped_file("spark_jobs/compact.py")),
+    ]
     spark = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert spark.returncode != 0
     assert SPARKS_REFUSAL in spark.stderr

@@ -15,12 +15,12 @@ from airflow_provider_acid.compaction.outcomes import OutcomeState
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.exceptions import MetastoreError
 from airflow_provider_acid.hooks.metastore import MetastoreEndpoint
-from airflow_provider_acid.metastore.transport import MetastoreAddress
+from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress
 from airflow_provider_acid.operators.compaction import open_connected_worker
 from tests.integration.clear_refusals import assert_clear, inserts
 from tests.integration.compaction_site import AcidTable, Site, fingerprint
+from tests.unit.merge.acid_files import insert
 from tests.unit.metastore.test_connection import old_server
-from tests.unit.spark_jobs.acid_files import insert
 
 __all__ = ["old_server"]
 

@@ -8,17 +8,17 @@ from dataclasses import replace
 
 import pytest
 
-from airflow_provider_acid.acid.plan import CompactionPlan, OutputKind
-from airflow_provider_acid.acid.result import CompactionResult
 from airflow_provider_acid.compaction.active import ActiveCompaction
 from airflow_provider_acid.compaction.outcomes import OutcomeState
 from airflow_provider_acid.metastore.values import CompactionState
+from airflow_provider_acid.plan.plan import CompactionPlan, OutputKind
+from airflow_provider_acid.plan.result import CompactionResult
 from airflow_provider_acid.storages.local import LocalStorage
 from tests.harness.compaction_chain import outcome_of
 from tests.harness.plain_job import run_plainly
 from tests.integration.clear_refusals import assert_clear, inserts
 from tests.integration.compaction_site import AcidTable, Site
-from tests.unit.spark_jobs.acid_files import insert
+from tests.unit.merge.acid_files import insert
 
 
 def refused_at_the_end(

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import CompactionType
-from airflow_provider_acid.acid.result import CompactionResult
-from airflow_provider_acid.acid.thresholds import ENROLLED, Thresholds
-from airflow_provider_acid.compaction.cleaner import CleaningState
-from airflow_provider_acid.compaction.initiator import Evaluation
+from airflow_provider_acid.compaction.clean.cleaner import CleaningState
+from airflow_provider_acid.compaction.evaluate.initiator import Evaluation
 from airflow_provider_acid.compaction.outcomes import OutcomeState
 from airflow_provider_acid.exceptions import ConfigurationError, ObjectNotFoundError, UnsupportedTableError
+from airflow_provider_acid.plan.plan import CompactionType
+from airflow_provider_acid.plan.result import CompactionResult
+from airflow_provider_acid.plan.thresholds import ENROLLED, Thresholds
 from tests.integration.compaction_site import AcidTable, Site
 
 COUNT = "compactorthreshold.hive.compactor.delta.num.threshold"

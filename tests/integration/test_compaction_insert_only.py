@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import CompactionType
 from airflow_provider_acid.compaction.outcomes import OutcomeState
 from airflow_provider_acid.compaction.settings import CompactionSettings, LockTimeoutAction
 from airflow_provider_acid.compaction.steps import Step
+from airflow_provider_acid.plan.plan import CompactionType
 from tests.harness.current_rows import comparable, snapshot_now
 from tests.harness.hive_tables import FixtureTable, register
 from tests.harness.insert_only_reader import read_table

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import CompactionType
-from airflow_provider_acid.acid.thresholds import Thresholds
 from airflow_provider_acid.compaction.active import ActiveCompaction
-from airflow_provider_acid.compaction.cleaner import CleaningState
+from airflow_provider_acid.compaction.clean.cleaner import CleaningState
 from airflow_provider_acid.compaction.outcomes import Outcome, OutcomeState
-from airflow_provider_acid.metastore import methods, structs
 from airflow_provider_acid.metastore.pools import RequestPool, owner_of
 from airflow_provider_acid.metastore.queue import Enqueued
+from airflow_provider_acid.metastore.thrift import methods, structs
 from airflow_provider_acid.metastore.values import CompactionState
+from airflow_provider_acid.plan.plan import CompactionType
+from airflow_provider_acid.plan.thresholds import Thresholds
 from tests.harness.compaction_chain import outcome_of
 from tests.harness.plain_job import run_plainly
 from tests.harness.thrift_admin import FULL_ACID, TableDefinition

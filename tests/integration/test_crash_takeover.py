@@ -14,19 +14,19 @@ from typing import Any
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import CompactionType
 from airflow_provider_acid.compaction.active import ActiveCompaction
-from airflow_provider_acid.compaction.attempts import Attempts
-from airflow_provider_acid.compaction.cleaner import CleaningState
+from airflow_provider_acid.compaction.clean.cleaner import CleaningState
 from airflow_provider_acid.compaction.facts import load_facts
 from airflow_provider_acid.compaction.outcomes import Outcome, OutcomeState
-from airflow_provider_acid.compaction.recovery import Recovery
-from airflow_provider_acid.compaction.scene import DIED
-from airflow_provider_acid.compaction.staging import REMOVED_PREFIX, STAGING_PREFIX, FinishedOutput
+from airflow_provider_acid.compaction.publish.staging import REMOVED_PREFIX, STAGING_PREFIX, FinishedOutput
+from airflow_provider_acid.compaction.recover.attempts import Attempts
+from airflow_provider_acid.compaction.recover.recovered_partition import DIED
+from airflow_provider_acid.compaction.recover.recovery import Recovery
 from airflow_provider_acid.compaction.steps import Step
-from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.pools import RequestPool, owner_of
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.values import CompactionRow, CompactionState, TxnState
+from airflow_provider_acid.plan.plan import CompactionType
 from tests.harness.compaction_chain import Chain, ChainProcess, outcome_of, run_until_killed
 from tests.harness.crash_case import OWNED_STEPS
 from tests.harness.plain_job import run_plainly

@@ -17,9 +17,9 @@ import pytest
 from sqlalchemy.engine import make_url
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.compaction.staging import STAGING_PREFIX
-from airflow_provider_acid.metastore.client import AcidMetastoreClient
-from airflow_provider_acid.metastore.transport import MetastoreAddress
+from airflow_provider_acid.compaction.publish.staging import STAGING_PREFIX
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress
 from airflow_provider_acid.metastore.values import CompactionState
 from tests.harness.acid_reader import as_hive_prints, read_table
 from tests.harness.compaction_chain import Chain, run_until_killed

@@ -9,9 +9,9 @@ import pytest
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.exceptions import ConfigurationError, OwnershipLostError
-from airflow_provider_acid.metastore.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
-from airflow_provider_acid.metastore.transport import MetastoreAddress
 from airflow_provider_acid.metastore.values import LockState
 from tests.harness.compaction_chain import wait_until
 from tests.harness.metastore_server import MetastoreServer

@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import CompactionType
-from airflow_provider_acid.compaction.cleaner import CleaningState
+from airflow_provider_acid.compaction.clean.cleaner import CleaningState
 from airflow_provider_acid.compaction.outcomes import DuePartition, OutcomeState
 from airflow_provider_acid.compaction.steps import Step
 from airflow_provider_acid.metastore.values import CompactionState
+from airflow_provider_acid.plan.plan import CompactionType
 from tests.harness.acid_reader import as_hive_prints, read_table
 from tests.harness.current_rows import comparable, snapshot_now
 from tests.harness.hive_tables import FixtureTable, register

@@ -10,8 +10,8 @@ from dataclasses import replace
 import pytest
 
 from airflow_provider_acid.compaction.active import AwaitsReaders
-from airflow_provider_acid.compaction.finishing import Finished
 from airflow_provider_acid.compaction.outcomes import Outcome, OutcomeState
+from airflow_provider_acid.compaction.work.finishing import Finished
 from tests.harness.plain_job import run_plainly
 from tests.integration.compaction_site import AcidTable, Site
 from tests.integration.hive_3_cleaning import clean, compact, inserts, visible

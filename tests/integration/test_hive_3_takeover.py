@@ -14,17 +14,17 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_acid.acid.exchange import JOURNAL_FILE, REPLACED_FILE
-from airflow_provider_acid.acid.plan import CompactionType
-from airflow_provider_acid.compaction.attempts import pool_of_txn
-from airflow_provider_acid.compaction.cleaner import CleaningState
+from airflow_provider_acid.compaction.clean.cleaner import CleaningState
 from airflow_provider_acid.compaction.facts import load_facts
 from airflow_provider_acid.compaction.outcomes import OutcomeState
-from airflow_provider_acid.compaction.recovery import Recovery
-from airflow_provider_acid.compaction.scene import DIED
-from airflow_provider_acid.compaction.staging import STAGING_PREFIX, FinishedOutput
+from airflow_provider_acid.compaction.publish.staging import STAGING_PREFIX, FinishedOutput
+from airflow_provider_acid.compaction.recover.attempts import pool_of_txn
+from airflow_provider_acid.compaction.recover.recovered_partition import DIED
+from airflow_provider_acid.compaction.recover.recovery import Recovery
 from airflow_provider_acid.metastore.pools import RequestPool, owner_of
 from airflow_provider_acid.metastore.values import CompactionState, TxnState
+from airflow_provider_acid.plan.exchange import JOURNAL_FILE, REPLACED_FILE
+from airflow_provider_acid.plan.plan import CompactionType
 from airflow_provider_acid.storages.local import LocalStorage
 from tests.harness.compaction_chain import Chain, ChainProcess, run_until_killed
 from tests.integration.compaction_site import AcidTable, Site

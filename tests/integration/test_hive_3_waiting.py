@@ -9,10 +9,10 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowSkipException, TaskDeferred
 from sqlalchemy.engine import make_url
 
-from airflow_provider_acid.acid.plan import CompactionType
-from airflow_provider_acid.compaction.cleaner import CleaningState
+from airflow_provider_acid.compaction.clean.cleaner import CleaningState
 from airflow_provider_acid.metastore.values import CompactionState
 from airflow_provider_acid.operators.cleaner import AcidCleanerOperator
+from airflow_provider_acid.plan.plan import CompactionType
 from airflow_provider_acid.triggers.cleaner import CleaningTrigger
 from airflow_provider_acid.triggers.wait import WaitEvent
 from tests.integration.compaction_site import Site

@@ -9,19 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_acid.acid.plan import CompactionType
 from airflow_provider_acid.acid.sealing import RunKey
-from airflow_provider_acid.compaction.cleaner import CleaningState
-from airflow_provider_acid.compaction.housekeeping import Housekeeper
-from airflow_provider_acid.compaction.housekeeping_report import Chore, HousekeepingReport, StuckKind
+from airflow_provider_acid.compaction.clean.cleaner import CleaningState
+from airflow_provider_acid.compaction.evaluate.selection import TableSelection
+from airflow_provider_acid.compaction.housekeep.housekeeping import Housekeeper
+from airflow_provider_acid.compaction.housekeep.report import Chore, HousekeepingReport, StuckKind
 from airflow_provider_acid.compaction.outcomes import OutcomeState
-from airflow_provider_acid.compaction.run_directory import RunDirectory
-from airflow_provider_acid.compaction.run_place import RunPlace, run_name
-from airflow_provider_acid.compaction.selection import TableSelection
-from airflow_provider_acid.compaction.staging import REMOVED_PREFIX, STAGING_PREFIX
+from airflow_provider_acid.compaction.publish.staging import REMOVED_PREFIX, STAGING_PREFIX
+from airflow_provider_acid.compaction.run.run_directory import RunDirectory
+from airflow_provider_acid.compaction.run.run_place import RunPlace, run_name
 from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.metastore.queue import ClaimedCompaction
 from airflow_provider_acid.metastore.values import CompactionRow, CompactionState
+from airflow_provider_acid.plan.plan import CompactionType
 from tests.harness.compaction_chain import Chain, ChainProcess, run_until_killed
 from tests.integration.compaction_site import AcidTable, Site
 

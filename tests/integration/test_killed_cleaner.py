@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import pytest
 
 from airflow_provider_acid.compaction.outcomes import OutcomeState
-from airflow_provider_acid.metastore.client import AcidMetastoreClient
-from airflow_provider_acid.metastore.transport import MetastoreAddress
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress
 from airflow_provider_acid.operators.cleaner import AcidCleanerOperator
 from tests.integration.compaction_site import Site
 

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import CompactionType
 from airflow_provider_acid.exceptions import MetastoreUnavailableError
 from airflow_provider_acid.filesystem import Storages
-from airflow_provider_acid.metastore.client import AcidMetastoreClient
-from airflow_provider_acid.metastore.thrift_queue import ThriftCompactionQueue
+from airflow_provider_acid.metastore.hive4.queue import ThriftCompactionQueue
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
-from airflow_provider_acid.metastore.transport import MetastoreAddress
+from airflow_provider_acid.plan.plan import CompactionType
 from tests.harness import metastore_server
 from tests.harness.acid_reader import Snapshot, as_hive_prints, read_table
 from tests.harness.hive_tables import VERSIONS, FixtureTable, fixture_names, register

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import getpass
 
-from airflow_provider_acid.acid.plan import CompactionType
 from airflow_provider_acid.health.metastore_view import cleaning_view, queue_view
+from airflow_provider_acid.plan.plan import CompactionType
 from tests.integration.compaction_site import ON_BOTH_METASTORES, AcidTable, Site
 
 

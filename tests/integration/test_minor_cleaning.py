@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from airflow_provider_acid.acid.plan import CompactionType
-from airflow_provider_acid.compaction.cleaner import CleaningState
+from airflow_provider_acid.compaction.clean.cleaner import CleaningState
 from airflow_provider_acid.compaction.outcomes import Outcome, OutcomeState
 from airflow_provider_acid.metastore.values import CompactionState
+from airflow_provider_acid.plan.plan import CompactionType
 from tests.integration.compaction_site import ON_BOTH_METASTORES, AcidTable, Site, due
 from tests.integration.test_minor_publication import ROWS, inserts_and_deletes, values_of_trino
-from tests.unit.spark_jobs.acid_files import insert
+from tests.unit.merge.acid_files import insert
 
 MINOR, MAJOR = CompactionType.MINOR, CompactionType.MAJOR
 

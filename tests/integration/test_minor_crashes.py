@@ -11,15 +11,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from airflow_provider_acid.acid.exchange import JOURNAL_FILE
-from airflow_provider_acid.acid.plan import CompactionType
 from airflow_provider_acid.compaction import exclusive_lock
-from airflow_provider_acid.compaction.cleaner import CleaningState
+from airflow_provider_acid.compaction.clean.cleaner import CleaningState
 from airflow_provider_acid.compaction.outcomes import OutcomeState
-from airflow_provider_acid.compaction.recovery import Recovery
-from airflow_provider_acid.compaction.staging import STAGING_PREFIX
+from airflow_provider_acid.compaction.publish.staging import STAGING_PREFIX
+from airflow_provider_acid.compaction.recover.recovery import Recovery
 from airflow_provider_acid.metastore.pools import RequestPool, owner_of
 from airflow_provider_acid.metastore.values import CompactionInfo, CompactionRow, CompactionState, TxnState
+from airflow_provider_acid.plan.exchange import JOURNAL_FILE
+from airflow_provider_acid.plan.plan import CompactionType
 from airflow_provider_acid.storages.local import LocalStorage
 from tests.harness.compaction_chain import Chain, ChainProcess, run_until_killed
 from tests.harness.crash_case import AROUND_THE_PAIR, LOCK_WAIT_SECONDS

@@ -10,11 +10,11 @@ import re
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import CompactionType
-from airflow_provider_acid.compaction.cleaner import CleaningState
+from airflow_provider_acid.compaction.clean.cleaner import CleaningState
 from airflow_provider_acid.compaction.outcomes import Outcome, OutcomeState
 from airflow_provider_acid.compaction.steps import Step
 from airflow_provider_acid.metastore.values import CompactionState
+from airflow_provider_acid.plan.plan import CompactionType
 from tests.harness.current_rows import comparable
 from tests.harness.hive_tables import FixtureTable, register
 from tests.integration.compaction_site import Site, StepRecorder, due

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from airflow_provider_acid.acid.plan import CompactionType
 from airflow_provider_acid.compaction.active import ActiveCompaction, AwaitsLock
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
 from airflow_provider_acid.compaction.settings import LOCK_QUEUE_SECONDS, LockTimeoutAction
 from airflow_provider_acid.compaction.steps import Step
 from airflow_provider_acid.exceptions import StorageError
 from airflow_provider_acid.metastore.values import CompactionState, LockState
+from airflow_provider_acid.plan.plan import CompactionType
 from airflow_provider_acid.storages.local import LocalStorage
 from tests.harness.compaction_chain import outcome_of
 from tests.harness.plain_job import run_plainly

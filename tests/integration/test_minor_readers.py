@@ -9,13 +9,13 @@ from dataclasses import replace
 
 import pytest
 
-from airflow_provider_acid.acid.plan import CompactionType
-from airflow_provider_acid.compaction.cleaner import Cleaner, CleaningState
+from airflow_provider_acid.compaction.clean.cleaner import Cleaner, CleaningState
 from airflow_provider_acid.compaction.outcomes import OutcomeState
 from airflow_provider_acid.compaction.steps import Step
-from airflow_provider_acid.metastore.client import AcidMetastoreClient
-from airflow_provider_acid.metastore.transport import MetastoreAddress
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress
 from airflow_provider_acid.metastore.values import LockState
+from airflow_provider_acid.plan.plan import CompactionType
 from tests.harness.acid_reader import Snapshot, read_table
 from tests.harness.compaction_chain import wait_until
 from tests.harness.thrift_admin import ThriftAdmin

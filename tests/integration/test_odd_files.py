@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_acid.acid.plan import CompactionType
 from airflow_provider_acid.acid.sealing import RunKey
 from airflow_provider_acid.compaction.outcomes import OutcomeState
-from airflow_provider_acid.compaction.run_directory import RunDirectory
-from airflow_provider_acid.compaction.run_place import RunPlace, run_name
-from airflow_provider_acid.compaction.staging import staging_name
+from airflow_provider_acid.compaction.publish.staging import staging_name
+from airflow_provider_acid.compaction.run.run_directory import RunDirectory
+from airflow_provider_acid.compaction.run.run_place import RunPlace, run_name
 from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.metastore.pools import new_token
+from airflow_provider_acid.plan.plan import CompactionType
 from tests.harness.run_files import RunFiles
 from tests.integration.compaction_site import ON_BOTH_METASTORES, AcidTable, Site, due
 from tests.integration.played_batch import play
-from tests.unit.spark_jobs.acid_files import delete
+from tests.unit.merge.acid_files import delete
 
 DEEP = b"[" * 200_000
 

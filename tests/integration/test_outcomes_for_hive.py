@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import CompactionType
-from airflow_provider_acid.acid.thresholds import ENROLLED
-from airflow_provider_acid.compaction.failures import FAILED_COMPACTIONS_THRESHOLD
+from airflow_provider_acid.compaction.evaluate.failures import FAILED_COMPACTIONS_THRESHOLD
 from airflow_provider_acid.compaction.outcomes import OutcomeState
-from airflow_provider_acid.metastore.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.values import CompactionState
+from airflow_provider_acid.plan.plan import CompactionType
+from airflow_provider_acid.plan.thresholds import ENROLLED
 from tests.harness.compaction_chain import wait_until
 from tests.integration.compaction_site import ON_BOTH_METASTORES, AcidTable, Site, due
 

@@ -24,12 +24,12 @@ from thrift.server.TServer import TThreadedServer
 from thrift.transport.TSocket import TServerSocket
 from thrift.transport.TTransport import TBufferedTransportFactory
 
-from airflow_provider_acid.acid.plan import CompactionType
 from airflow_provider_acid.compaction.outcomes import OutcomeState
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
 from airflow_provider_acid.metastore.values import CompactionState
 from airflow_provider_acid.operators.cleaner import AcidCleanerOperator
 from airflow_provider_acid.operators.compaction import AcidCompactionOperator
+from airflow_provider_acid.plan.plan import CompactionType
 from airflow_provider_acid.sensors.compaction import AcidCompactionSensor
 from airflow_provider_acid.triggers.cleaner import CleaningTrigger
 from tests.harness.spark_submits import reap

@@ -13,13 +13,13 @@ import pytest
 from thrift.protocol.TProtocol import TProtocolBase
 from thrift.Thrift import TMessageType
 
-from airflow_provider_acid.acid.plan import CompactionType
 from airflow_provider_acid.exceptions import AcidError
-from airflow_provider_acid.metastore import connection, methods
-from airflow_provider_acid.metastore.exchange import ask
-from airflow_provider_acid.metastore.transport import CallSocket
+from airflow_provider_acid.metastore.thrift import connection, methods
+from airflow_provider_acid.metastore.thrift.exchange import ask
+from airflow_provider_acid.metastore.thrift.transport import CallSocket
+from airflow_provider_acid.metastore.thrift.wire import Method
 from airflow_provider_acid.metastore.values import CompactionInfo
-from airflow_provider_acid.metastore.wire import Method
+from airflow_provider_acid.plan.plan import CompactionType
 from tests.fuzz.replies import CALLS, FOLDER
 from tests.integration.compaction_site import ON_BOTH_METASTORES, Site
 

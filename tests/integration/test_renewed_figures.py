@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_acid.compaction.initiator import EvaluationObserver
-from airflow_provider_acid.compaction.looking_again import look_again
+from airflow_provider_acid.compaction.evaluate.initiator import EvaluationObserver
+from airflow_provider_acid.compaction.evaluate.looking_again import look_again
 from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.health.metastore_view import requests_of
 from airflow_provider_acid.health.reader import HealthReader

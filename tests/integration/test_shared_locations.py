@@ -8,13 +8,13 @@ import pytest
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.location import Directory, Occupied
-from airflow_provider_acid.compaction.cleaner import CleaningState
+from airflow_provider_acid.compaction.clean.cleaner import CleaningState
 from airflow_provider_acid.compaction.outcomes import OutcomeState
-from airflow_provider_acid.metastore import structs
-from airflow_provider_acid.metastore.database import MetastoreDatabase
-from airflow_provider_acid.metastore.sql_locations import StoredLocations
+from airflow_provider_acid.metastore.database.database import MetastoreDatabase
+from airflow_provider_acid.metastore.database.locations import StoredLocations
+from airflow_provider_acid.metastore.thrift import structs
+from airflow_provider_acid.metastore.thrift.wire import Method, struct_of
 from airflow_provider_acid.metastore.values import CompactionState
-from airflow_provider_acid.metastore.wire import Method, struct_of
 from tests.integration.compaction_site import ON_BOTH_METASTORES, AcidTable, Site, fingerprint
 
 SHARED = "the cleaning of one would delete files of the other"
@@ -101,7 +101,7 @@ def test_a_table_with_a_directory_of_its_own_anywhere_is_compacted_and_cleaned(s
 
 
 def test_all_tables_are_known_with_their_locations(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("airflow_provider_acid.metastore.catalog.TABLES_PER_CALL", 2)
+    monkeypatch.setattr("airflow_provider_acid.metastore.thrift.catalog.TABLES_PER_CALL", 2)
     tables = [site.table(f"t{number}") for number in range(5)]
     found = dict(site.client.table_locations())
     for table in tables:

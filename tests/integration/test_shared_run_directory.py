@@ -10,9 +10,9 @@ import pytest
 
 from airflow_provider_acid.acid.sealing import RunKey
 from airflow_provider_acid.compaction.active import ActiveCompaction
-from airflow_provider_acid.compaction.recovery import Recovery
-from airflow_provider_acid.compaction.run_directory import RunDirectory
-from airflow_provider_acid.compaction.run_place import RUNS_DIRECTORY, RunPlace, run_name
+from airflow_provider_acid.compaction.recover.recovery import Recovery
+from airflow_provider_acid.compaction.run.run_directory import RunDirectory
+from airflow_provider_acid.compaction.run.run_place import RUNS_DIRECTORY, RunPlace, run_name
 from airflow_provider_acid.filesystem import Storages
 from tests.integration.compaction_site import Site
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_acid.compaction.housekeeping import Housekeeper
+from airflow_provider_acid.compaction.evaluate.selection import TableSelection
+from airflow_provider_acid.compaction.housekeep.housekeeping import Housekeeper
 from airflow_provider_acid.compaction.outcomes import OutcomeState
-from airflow_provider_acid.compaction.selection import TableSelection
-from airflow_provider_acid.metastore import structs
+from airflow_provider_acid.metastore.thrift import structs
+from airflow_provider_acid.metastore.thrift.wire import BOOL, I64, Method, struct_of
 from airflow_provider_acid.metastore.values import CompactionRow, CompactionState
-from airflow_provider_acid.metastore.wire import BOOL, I64, Method, struct_of
 from tests.integration.compaction_site import AcidTable, Site, TxnType, fingerprint
 
 _SUBMIT = Method("submit_for_cleanup", (struct_of(structs.CompactionRequest), I64, I64), BOOL)

@@ -14,14 +14,14 @@ from pathlib import Path
 import pyspark
 import pytest
 
-import airflow_provider_acid.spark_jobs.compact
-from airflow_provider_acid.acid.plan import CompactionPlan, OrcOptions
-from airflow_provider_acid.acid.result import CompactionResult
-from airflow_provider_acid.spark_jobs.compact import EXIT_ABANDONED
+from airflow_provider_acid.merge.app.driver import EXIT_ABANDONED
+from airflow_provider_acid.plan.plan import CompactionPlan, OrcOptions
+from airflow_provider_acid.plan.result import CompactionResult
+from airflow_provider_acid.shipped_files import shipped_file
 from tests.harness.compaction_chain import wait_until
 from tests.harness.executor_faults import Fault, local_settings_of
 from tests.harness.run_files import RunFiles
-from tests.unit.spark_jobs.acid_files import STAGING, Partition, delete, insert, read_events
+from tests.unit.merge.acid_files import STAGING, Partition, delete, insert, read_events
 
 TIMEOUT_SECONDS = 240
 
@@ -52,14 +52,13 @@ class Run:
         return self.result(item)
 
     def submit(self, *faults: Fault) -> subprocess.Popen[str]:
-        application = airflow_provider_acid.spark_jobs.compact.__file__
         command: Sequence[str] = (
             str(Path(pyspark.__file__).parent / "bin/spark-submit"),
             "--master",
             "local[2]",
             "--conf",
             "spark.ui.enabled=false",
-            application,
+            str(shipped_file("spark_jobs/compact.py")),
             "--run-directory",
             self.directory.as_uri(),
             "--key-file",

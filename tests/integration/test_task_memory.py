@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.orc as orc
 import pytest
 
-from airflow_provider_acid.acid.plan import CompactionPlan
-from airflow_provider_acid.spark_jobs.acid_keys import DELETE, INSERT
-from airflow_provider_acid.spark_jobs.orc_schema import ACID_COLUMNS
-from tests.unit.spark_jobs.acid_files import Partition, bucket_property, delete
+from airflow_provider_acid.merge.keys.acid_keys import DELETE, INSERT
+from airflow_provider_acid.merge.orc.schema import ACID_COLUMNS
+from airflow_provider_acid.plan.plan import CompactionPlan
+from tests.unit.merge.acid_files import Partition, bucket_property, delete
 
 BASE, DELETES = "base_0000001", "delete_delta_0000002_0000002_0000"
 ROW = pa.struct([("c0", pa.string())])

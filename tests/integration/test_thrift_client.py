@@ -10,7 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import CompactionType
 from airflow_provider_acid.acid.write_ids import ValidTxnList
 from airflow_provider_acid.exceptions import (
     ConfigurationError,
@@ -18,10 +17,11 @@ from airflow_provider_acid.exceptions import (
     MetastoreUnavailableError,
     ObjectNotFoundError,
 )
-from airflow_provider_acid.metastore import methods, structs
-from airflow_provider_acid.metastore.client import AcidMetastoreClient
-from airflow_provider_acid.metastore.transport import MetastoreAddress
+from airflow_provider_acid.metastore.thrift import methods, structs
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress
 from airflow_provider_acid.metastore.values import ColumnInfo, TxnState
+from airflow_provider_acid.plan.plan import CompactionType
 from tests.harness.metastore_server import MetastoreServer
 from tests.harness.network_proxy import NetworkProxy
 from tests.harness.thrift_admin import TableDefinition, ThriftAdmin
@@ -100,7 +100,7 @@ def test_a_table_is_described_as_it_was_declared(client: AcidMetastoreClient) ->
 def test_partitions_come_by_name_in_the_order_asked_for(
     client: AcidMetastoreClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("airflow_provider_acid.metastore.catalog.PARTITIONS_PER_CALL", 2)
+    monkeypatch.setattr("airflow_provider_acid.metastore.thrift.catalog.PARTITIONS_PER_CALL", 2)
     assert client.get_partition_names(DATABASE, "parted") == PARTITIONS
     wanted = PARTITIONS[::-1]
     found = client.get_partitions(DATABASE, "parted", wanted)

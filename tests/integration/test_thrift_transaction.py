@@ -20,9 +20,9 @@ from airflow_provider_acid.exceptions import (
     OwnershipLostError,
     RefusedError,
 )
-from airflow_provider_acid.metastore.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
-from airflow_provider_acid.metastore.transport import MetastoreAddress
 from airflow_provider_acid.metastore.values import LockState, TxnState
 from tests.harness.compaction_chain import wait_until
 from tests.harness.metastore_server import REAPER_SECONDS, MetastoreServer

@@ -5,17 +5,17 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import CompactionType
-from airflow_provider_acid.compaction.cleaner import CleaningState
-from airflow_provider_acid.compaction.housekeeping import Housekeeper
-from airflow_provider_acid.compaction.housekeeping_report import StuckKind
+from airflow_provider_acid.compaction.clean.cleaner import CleaningState
+from airflow_provider_acid.compaction.evaluate.selection import TableSelection
+from airflow_provider_acid.compaction.housekeep.housekeeping import Housekeeper
+from airflow_provider_acid.compaction.housekeep.report import StuckKind
 from airflow_provider_acid.compaction.outcomes import OutcomeState
-from airflow_provider_acid.compaction.selection import TableSelection
-from airflow_provider_acid.compaction.staging import staging_name
+from airflow_provider_acid.compaction.publish.staging import staging_name
 from airflow_provider_acid.compaction.steps import Step, StepListener
-from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.pools import new_token
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.values import TableInfo
+from airflow_provider_acid.plan.plan import CompactionType
 from tests.integration.compaction_site import ON_BOTH_METASTORES, AcidTable, Site, due
 
 STEPS = [

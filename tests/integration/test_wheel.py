@@ -78,7 +78,7 @@ def test_the_wheel_holds_every_module_and_no_test(wheel: Path) -> None:
         str(Path(installed, path.relative_to(ROOT / folder)))
         for folder, installed in {
             "airflow_provider_acid": "airflow_provider_acid",
-            "dags": "airflow_provider_acid/example_dags",
+            "dags": "airflow_provider_acid/dags",
             "spark_jobs": "airflow_provider_acid/spark_jobs",
         }.items()
         for path in (ROOT / folder).rglob("*.py")
@@ -98,8 +98,7 @@ def test_the_wheel_holds_every_module_and_no_test(wheel: Path) -> None:
 
 def test_every_module_of_the_installed_wheel_can_be_imported(python: Path, tmp_path: Path) -> None:
     found = json.loads(run(python, "-I", "-c", IMPORT_ALL, cwd=tmp_path).splitlines()[-1])
-    assert {"airflow_provider_acid.acid.plan", "airflow_provider_acid.spark_jobs"} <= set(found["names"])
-    assert "airflow_provider_acid.example_dags" in found["names"]
+    assert {"airflow_provider_acid.plan.plan", "airflow_provider_acid.merge.app.driver"} <= set(found["names"])
     environment = str(python.parents[1])
     assert [file for file in found["files"] if not file.startswith(environment)] == []
     assert found["entry_points"] == {
@@ -107,6 +106,16 @@ def test_every_module_of_the_installed_wheel_can_be_imported(python: Path, tmp_p
         "airflow.plugins": "airflow_provider_acid.plugins.page:HiveAcidPlugin",
     }
     assert found["provider"] == "airflow-provider-acid"
+
+
+@pytest.mark.parametrize("name", ["dags/acid_compaction.py", "spark_jobs/compact.py"])
+def test_what_is_copied_or_submitted_is_found_in_the_installed_wheel(python: Path, tmp_path: Path, name: str) -> None:
+    program = (
+        "import sys; from airflow_provider_acid.shipped_files import shipped_file; print(shipped_file(sys.argv[1]))"
+    )
+    found = Path(run(python, "-I", "-c", program, name, cwd=tmp_path).strip())
+    assert found.is_relative_to(python.parents[1])
+    assert found.read_bytes() == (ROOT / name).read_bytes()
 
 
 def test_pyspark_and_its_client_are_one_version_in_the_installed_environment(python: Path, tmp_path: Path) -> None:

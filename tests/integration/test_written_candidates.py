@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from airflow_provider_acid.acid.candidates import Candidates
-from airflow_provider_acid.compaction.cleaner import CleaningState
+from airflow_provider_acid.compaction.candidates import Candidates
+from airflow_provider_acid.compaction.clean.cleaner import CleaningState
+from airflow_provider_acid.compaction.evaluate.selection import TableSelection
 from airflow_provider_acid.compaction.outcomes import OutcomeState
-from airflow_provider_acid.compaction.selection import TableSelection
 from airflow_provider_acid.filesystem import Storage, Storages
-from airflow_provider_acid.metastore.database import MetastoreDatabase
-from airflow_provider_acid.metastore.sql_written import WriteRecords
+from airflow_provider_acid.metastore.database.database import MetastoreDatabase
+from airflow_provider_acid.metastore.database.written import WriteRecords
 from tests.harness.metastore_server import MetastoreServer
 from tests.integration.compaction_site import AcidTable, Site
 from tests.integration.conftest import make_site

@@ -7,14 +7,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import CompactionType
-from airflow_provider_acid.acid.thresholds import Thresholds
-from airflow_provider_acid.compaction.cleaner import CleaningState
+from airflow_provider_acid.compaction.clean.cleaner import CleaningState
 from airflow_provider_acid.compaction.outcomes import DuePartition, OutcomeState
 from airflow_provider_acid.compaction.settings import CompactionSettings
-from airflow_provider_acid.metastore.client import AcidMetastoreClient
-from airflow_provider_acid.metastore.database import MetastoreDatabase
-from airflow_provider_acid.metastore.transport import MetastoreAddress
+from airflow_provider_acid.metastore.database.database import MetastoreDatabase
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress
+from airflow_provider_acid.plan.plan import CompactionType
+from airflow_provider_acid.plan.thresholds import Thresholds
 from tests.harness.hive_engine import HiveEngine
 from tests.harness.hive_engine_program import HIVE_3
 from tests.harness.thrift_admin import ThriftAdmin

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import CompactionType
+from airflow_provider_acid.plan.plan import CompactionType
 from tests.harness.hive_engine import HiveEngine
 from tests.harness.hive_engine_program import HIVE_3, HIVE_4, engine_program, hive_3_metastore_program
 from tests.harness.metastore_database import ServerDatabase

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import CompactionPlan, CompactionType
-from airflow_provider_acid.acid.result import CompactionResult
-from airflow_provider_acid.compaction.cleaner import CleaningState
+from airflow_provider_acid.compaction.clean.cleaner import CleaningState
 from airflow_provider_acid.compaction.outcomes import DuePartition, OutcomeState
 from airflow_provider_acid.compaction.steps import Step
 from airflow_provider_acid.metastore.values import CompactionState
+from airflow_provider_acid.plan.plan import CompactionPlan, CompactionType
+from airflow_provider_acid.plan.result import CompactionResult
 from tests.harness.compaction_chain import wait_until
 from tests.harness.hive_engine import HiveEngine
 from tests.harness.hive_engine_program import HIVE_3, HIVE_4, hive_4_metastore_program

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import CompactionType
+from airflow_provider_acid.plan.plan import CompactionType
 from tests.harness.hive_engine import HiveEngine
 from tests.harness.hive_engine_program import HIVE_4
 from tests.harness.hive_tables import VERSIONS, HiveFixture, fixture_names, register

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator, Mapping
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import CompactionType
-from airflow_provider_acid.compaction.cleaner import CleaningState
+from airflow_provider_acid.compaction.clean.cleaner import CleaningState
 from airflow_provider_acid.compaction.outcomes import DuePartition, OutcomeState
 from airflow_provider_acid.compaction.steps import Step
+from airflow_provider_acid.plan.plan import CompactionType
 from tests.harness.hive_engine import HiveEngine
 from tests.harness.hive_engine_program import HIVE_4
 from tests.integration.compaction_site import Site, StepRecorder, TxnType

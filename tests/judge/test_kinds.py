@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import CompactionType
+from airflow_provider_acid.plan.plan import CompactionType
 from tests.harness.hive_engine import HiveEngine
 from tests.harness.hive_engine_program import HIVE_3
 from tests.judge.compactors import Compacted, Compactor, compactor_for

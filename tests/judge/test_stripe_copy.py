@@ -9,7 +9,7 @@ import pyorc
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import CompactionType, CopiedStripes, OrcOptions
+from airflow_provider_acid.plan.plan import CompactionType, CopiedStripes, OrcOptions
 from tests.harness.hive_engine import HiveEngine
 from tests.harness.hive_engine_program import HIVE_3, HIVE_4
 from tests.judge.compactors import SETTINGS, compactor_for

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import CompactionType
+from airflow_provider_acid.plan.plan import CompactionType
 from tests.harness.hive_engine import HiveEngine
 from tests.harness.hive_engine_program import HIVE_3, HIVE_4
 from tests.judge.compactors import compactor_for

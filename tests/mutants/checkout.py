@@ -70,9 +70,6 @@ class Checkout:
             if name and (ROOT / name).is_file():
                 (place / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(ROOT / name, place / name)
-        # An editable installation finds these two in the repository; what is found by the path goes before that.
-        for package, folder in (("spark_jobs", "spark_jobs"), ("example_dags", "dags")):
-            (place / "airflow_provider_acid" / package).symlink_to(place / folder)
 
     @contextmanager
     def spoilt_by(self, mutant: Mutant) -> Iterator[None]:

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from airflow_provider_acid.acid.listing import Listing
-from airflow_provider_acid.acid.partition import MinorPublication
-from airflow_provider_acid.acid.plan import CompactionType
 from airflow_provider_acid.acid.write_ids import ValidTxnList
-from airflow_provider_acid.compaction import cleaner, snapshot
-from airflow_provider_acid.metastore import thrift_queue
-from airflow_provider_acid.metastore.client import AcidMetastoreClient
+from airflow_provider_acid.compaction import snapshot
+from airflow_provider_acid.compaction.clean import cleaner
+from airflow_provider_acid.metastore.hive4 import queue as thrift_queue
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
+from airflow_provider_acid.plan.partition import MinorPublication
+from airflow_provider_acid.plan.plan import CompactionType
 from tests.harness.acid_history import compactor
 from tests.harness.acid_history.looks import WatchedStorage
 from tests.harness.acid_history.player import HistoryError, play

@@ -15,14 +15,14 @@ import pytest
 
 from airflow_provider_acid.acid.directory import acid_directory
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.partition import AttemptNames, PartitionState
-from airflow_provider_acid.acid.plan import Column, CompactionType
-from airflow_provider_acid.acid.planning import plan_compaction
 from airflow_provider_acid.acid.write_ids import TableWriteIds, ValidTxnList, compactor_list
+from airflow_provider_acid.compaction.publish.staging import open_staging, staging_name
+from airflow_provider_acid.compaction.publish.store_rules import staging_on
 from airflow_provider_acid.compaction.snapshot import read_base_formats
-from airflow_provider_acid.compaction.staging import open_staging, staging_name
-from airflow_provider_acid.compaction.store_rules import staging_on
 from airflow_provider_acid.exceptions import RefusedError
+from airflow_provider_acid.plan.partition import AttemptNames, PartitionState
+from airflow_provider_acid.plan.plan import Column, CompactionType
+from airflow_provider_acid.plan.planning import plan_compaction
 from airflow_provider_acid.storages.local import LocalStorage
 from tests.harness.acid_history.hive_files import Event, acid_file
 from tests.harness.acid_reader import RowId, Snapshot, read_table

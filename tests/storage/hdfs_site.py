@@ -6,9 +6,9 @@ import uuid
 from dataclasses import replace
 from typing import Any
 
-from airflow_provider_acid.storages.arrow_hdfs import ArrowHdfsStorage
-from airflow_provider_acid.storages.options import HdfsOptions
-from airflow_provider_acid.storages.webhdfs import WebHdfsStorage
+from airflow_provider_acid.storages.hdfs.arrow_hdfs import ArrowHdfsStorage
+from airflow_provider_acid.storages.hdfs.options import HdfsOptions
+from airflow_provider_acid.storages.hdfs.webhdfs import WebHdfsStorage
 from tests.harness.hdfs_server import HdfsServer
 from tests.storage.hdfs_stores import USER, Administrator
 

@@ -13,9 +13,9 @@ from urllib.parse import quote, urlencode
 import requests
 
 from airflow_provider_acid.filesystem import Storage
-from airflow_provider_acid.storages.arrow_hdfs import ArrowHdfsStorage
-from airflow_provider_acid.storages.options import HdfsOptions
-from airflow_provider_acid.storages.webhdfs import WebHdfsStorage
+from airflow_provider_acid.storages.hdfs.arrow_hdfs import ArrowHdfsStorage
+from airflow_provider_acid.storages.hdfs.options import HdfsOptions
+from airflow_provider_acid.storages.hdfs.webhdfs import WebHdfsStorage
 from tests.harness.fault_proxy import Exchange, FaultProxy, Matching
 from tests.harness.hdfs_server import HdfsServer
 from tests.harness.network_proxy import NetworkProxy

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
-from airflow_provider_acid.storages.s3 import S3Storage
-from airflow_provider_acid.storages.s3_options import S3Credentials, S3Options
+from airflow_provider_acid.storages.s3.options import S3Credentials, S3Options
+from airflow_provider_acid.storages.s3.storage import S3Storage
 from tests.harness.s3_server import S3Server
 
 LARGE = b"0123456789abcdef" * (6 << 16)  # 6 MiB, above Amazon's and Arrow's least part

@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 
 from airflow_provider_acid.filesystem import Storage
-from airflow_provider_acid.storages.s3 import S3Storage
-from airflow_provider_acid.storages.s3_options import S3Credentials, S3Options
+from airflow_provider_acid.storages.s3.options import S3Credentials, S3Options
+from airflow_provider_acid.storages.s3.storage import S3Storage
 from tests.harness.fault_proxy import Exchange, FaultProxy, Matching
 from tests.harness.s3_server import S3Server
 from tests.storage.stores import CUT_READ_BYTES, Call, Event, NetworkStore, Promises

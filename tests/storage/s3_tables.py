@@ -16,16 +16,16 @@ from unittest.mock import patch
 from botocore.httpsession import URLLib3Session
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import CompactionType
-from airflow_provider_acid.compaction.cleaner import CleaningState
+from airflow_provider_acid.compaction.clean.cleaner import CleaningState
 from airflow_provider_acid.compaction.outcomes import OutcomeState
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.filesystem import Storage, Storages
-from airflow_provider_acid.metastore.client import AcidMetastoreClient
-from airflow_provider_acid.metastore.transport import MetastoreAddress
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress
 from airflow_provider_acid.metastore.values import LockState
-from airflow_provider_acid.storages.s3 import S3Storage
-from airflow_provider_acid.storages.s3_options import S3Credentials, S3Options
+from airflow_provider_acid.plan.plan import CompactionType
+from airflow_provider_acid.storages.s3.options import S3Credentials, S3Options
+from airflow_provider_acid.storages.s3.storage import S3Storage
 from tests.harness.compaction_chain import Chain
 from tests.harness.hive_tables import check_place, register
 from tests.harness.metastore_server import MetastoreServer

@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from airflow_provider_acid.filesystem import Storages
-from airflow_provider_acid.storages.options import HdfsOptions
+from airflow_provider_acid.storages.hdfs.options import HdfsOptions
 from benchmarks import evaluation as benchmark
 from benchmarks.evaluation import DELTAS
 from benchmarks.stores import S3Storages

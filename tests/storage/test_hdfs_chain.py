@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import CompactionType
-from airflow_provider_acid.compaction.cleaner import CleaningState
+from airflow_provider_acid.compaction.clean.cleaner import CleaningState
 from airflow_provider_acid.compaction.outcomes import OutcomeState
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.steps import Step
 from airflow_provider_acid.filesystem import Storages
-from airflow_provider_acid.storages.options import HdfsOptions
+from airflow_provider_acid.plan.plan import CompactionType
+from airflow_provider_acid.storages.hdfs.options import HdfsOptions
 from tests.harness.compaction_chain import MERGED, Chain, run_until_killed
 from tests.harness.hdfs_server import HdfsServer
 from tests.harness.hive_engine import HiveEngine

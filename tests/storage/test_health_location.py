@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import timedelta
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import CompactionType
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
 from airflow_provider_acid.filesystem import Storage, Storages
 from airflow_provider_acid.health.files import day_of, now_ms
@@ -13,6 +12,7 @@ from airflow_provider_acid.health.history import RecordMaker, TaskPlace
 from airflow_provider_acid.health.reader import HealthReader
 from airflow_provider_acid.health.recorder import EvaluationRecorder
 from airflow_provider_acid.health.store import MILLISECONDS_PER_DAY, HealthStore
+from airflow_provider_acid.plan.plan import CompactionType
 from tests.storage.stores import Store
 from tests.unit.compaction.evaluated_tables import EvaluatedTables, FakeStorages
 

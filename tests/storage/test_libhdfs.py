@@ -16,10 +16,10 @@ from pyarrow import fs
 
 from airflow_provider_acid.acid.listing import FileEntry, Listing
 from airflow_provider_acid.exceptions import ConfigurationError, NameTakenError, StorageError
-from airflow_provider_acid.storages import libhdfs as connections
-from airflow_provider_acid.storages.arrow_hdfs import ArrowHdfsStorage
-from airflow_provider_acid.storages.hdfs_location import HdfsLocation
-from airflow_provider_acid.storages.options import HdfsOptions
+from airflow_provider_acid.storages.hdfs import libhdfs as connections
+from airflow_provider_acid.storages.hdfs.arrow_hdfs import ArrowHdfsStorage
+from airflow_provider_acid.storages.hdfs.location import HdfsLocation
+from airflow_provider_acid.storages.hdfs.options import HdfsOptions
 from tests.harness.hdfs_server import HdfsServer
 from tests.harness.ports import free_port
 from tests.storage.hdfs_site import ODD_NAMES, HdfsSite
@@ -198,8 +198,8 @@ def test_with_kerberos_nobody_is_acted_for(libhdfs: None) -> None:
 
 def test_where_libhdfs_is_not_installed_the_error_says_what_to_set() -> None:
     program = (
-        "from airflow_provider_acid.storages.arrow_hdfs import ArrowHdfsStorage\n"
-        "from airflow_provider_acid.storages.options import HdfsOptions\n"
+        "from airflow_provider_acid.storages.hdfs.arrow_hdfs import ArrowHdfsStorage\n"
+        "from airflow_provider_acid.storages.hdfs.options import HdfsOptions\n"
         "from airflow_provider_acid.exceptions import ConfigurationError\n"
         "try:\n    ArrowHdfsStorage('hdfs://ns1/t', HdfsOptions())\n"
         "except ConfigurationError as error:\n    print(error)\n"

@@ -8,13 +8,13 @@ from collections.abc import Callable
 import pytest
 
 from airflow_provider_acid.acid.sealing import RunKey
-from airflow_provider_acid.compaction.run_directory import RunDirectory
-from airflow_provider_acid.compaction.run_place import RunPlace
+from airflow_provider_acid.compaction.run.run_directory import RunDirectory
+from airflow_provider_acid.compaction.run.run_place import RunPlace
 from airflow_provider_acid.exceptions import ConfigurationError, RefusedError
 from airflow_provider_acid.filesystem import Storages
-from airflow_provider_acid.spark_jobs import run_directory as job
-from airflow_provider_acid.storages.options import HdfsOptions
-from airflow_provider_acid.storages.s3_options import S3Credentials, S3Options
+from airflow_provider_acid.merge.app import run_directory as job
+from airflow_provider_acid.storages.hdfs.options import HdfsOptions
+from airflow_provider_acid.storages.s3.options import S3Credentials, S3Options
 from tests.harness.hdfs_server import HdfsServer
 from tests.storage.hdfs_stores import Administrator
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_acid.acid.plan import CompactionType
-from airflow_provider_acid.compaction.cleaner import CleaningState
+from airflow_provider_acid.compaction.clean.cleaner import CleaningState
 from airflow_provider_acid.compaction.outcomes import OutcomeState
 from airflow_provider_acid.compaction.steps import Step
+from airflow_provider_acid.plan.plan import CompactionType
 from tests.harness.compaction_chain import MERGED, Chain, run_until_killed
 from tests.harness.metastore_server import MetastoreServer
 from tests.harness.s3_server import S3Server

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from airflow_provider_acid.exceptions import StorageError
-from airflow_provider_acid.storages import s3_objects
+from airflow_provider_acid.storages.s3 import objects as s3_objects
 from tests.harness.s3_server import S3Server
 from tests.storage.s3_faults import is_deletion, signed_long_ago, watched
 from tests.storage.s3_site import TABLE, Site

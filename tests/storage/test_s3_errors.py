@@ -10,8 +10,8 @@ from collections.abc import Callable
 import pytest
 
 from airflow_provider_acid.exceptions import AcidError, ConfigurationError, StorageError
-from airflow_provider_acid.storages.s3 import S3Storage
-from airflow_provider_acid.storages.s3_options import S3Credentials, S3Options
+from airflow_provider_acid.storages.s3.options import S3Credentials, S3Options
+from airflow_provider_acid.storages.s3.storage import S3Storage
 from tests.harness.ports import HOST, free_port
 from tests.harness.s3_server import S3Server
 from tests.storage.s3_site import Site, staged_result, temporary

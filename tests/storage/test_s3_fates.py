@@ -11,8 +11,8 @@ from botocore.exceptions import ConnectionClosedError, HTTPClientError, ReadTime
 from botocore.httpsession import URLLib3Session
 
 from airflow_provider_acid.exceptions import HalfPublishedError, NameTakenError, StorageError
-from airflow_provider_acid.storages import s3_writing
-from airflow_provider_acid.storages.s3_errors import NoAnswerError
+from airflow_provider_acid.storages.s3 import writing as s3_writing
+from airflow_provider_acid.storages.s3.errors import NoAnswerError
 from tests.harness.fault_proxy import Exchange, FaultProxy
 from tests.harness.s3_server import S3Server
 from tests.storage.s3_faults import answered, is_completion, is_deletion, watched

@@ -6,8 +6,8 @@ import pytest
 
 from airflow_provider_acid.acid.listing import FileEntry, Listing
 from airflow_provider_acid.exceptions import StorageError
-from airflow_provider_acid.storages.s3 import S3Storage
-from airflow_provider_acid.storages.s3_options import S3Options
+from airflow_provider_acid.storages.s3.options import S3Options
+from airflow_provider_acid.storages.s3.storage import S3Storage
 from tests.harness.s3_server import S3Server
 from tests.storage.s3_site import LARGE, TABLE, Site
 

@@ -7,8 +7,8 @@ import threading
 import pytest
 
 from airflow_provider_acid.exceptions import HalfPublishedError, NameTakenError, OwnershipLostError, StorageError
-from airflow_provider_acid.storages import s3_writing
-from airflow_provider_acid.storages.s3 import S3Storage
+from airflow_provider_acid.storages.s3 import writing as s3_writing
+from airflow_provider_acid.storages.s3.storage import S3Storage
 from tests.harness.s3_server import S3Server
 from tests.storage.s3_faults import is_completion, is_part, lost_answers, signed_long_ago, watched
 from tests.storage.s3_site import LARGE, TABLE, Site, staged_result, temporary

@@ -14,20 +14,20 @@ import pytest
 from botocore.exceptions import ClientError
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.exchange import ATTEMPTS_DIRECTORY, JOURNAL_FILE, PLAN_FILE, RESULT_FILE
-from airflow_provider_acid.compaction import staging_by_copy
-from airflow_provider_acid.compaction.cleaner import CleaningState
-from airflow_provider_acid.compaction.journal import PublicationJournal, write_journal
+from airflow_provider_acid.compaction.clean.cleaner import CleaningState
 from airflow_provider_acid.compaction.outcomes import Outcome, OutcomeState
-from airflow_provider_acid.compaction.staging import open_staging, staging_name
+from airflow_provider_acid.compaction.publish import staging_by_copy
+from airflow_provider_acid.compaction.publish.journal import PublicationJournal, write_journal
+from airflow_provider_acid.compaction.publish.staging import open_staging, staging_name
+from airflow_provider_acid.compaction.publish.store_rules import staging_on
 from airflow_provider_acid.compaction.steps import Step
-from airflow_provider_acid.compaction.store_rules import staging_on
 from airflow_provider_acid.exceptions import StorageError
+from airflow_provider_acid.merge.app.partition_job import carry_out
+from airflow_provider_acid.merge.files.answers import Merged
 from airflow_provider_acid.metastore.pools import new_token
-from airflow_provider_acid.spark_jobs.merged import Merged
-from airflow_provider_acid.spark_jobs.partition_job import carry_out
-from airflow_provider_acid.storages import s3_signed
-from airflow_provider_acid.storages.s3 import S3Storage
+from airflow_provider_acid.plan.exchange import ATTEMPTS_DIRECTORY, JOURNAL_FILE, PLAN_FILE, RESULT_FILE
+from airflow_provider_acid.storages.s3 import signed as s3_signed
+from airflow_provider_acid.storages.s3.storage import S3Storage
 from tests.harness.compaction_chain import PATIENCE_SECONDS, Chain
 from tests.harness.metastore_server import MetastoreServer
 from tests.harness.plain_job import merge_bucket
@@ -37,7 +37,7 @@ from tests.storage.remote_tables import RemotePlace, RemoteTable
 from tests.storage.s3_faults import is_completion, watched
 from tests.storage.s3_site import TABLE, Site, temporary
 from tests.storage.s3_tables import SEVERAL_FILES, ListeningStorages, chain_of, end_it, place_on, table_on
-from tests.unit.spark_jobs.acid_files import Partition, insert
+from tests.unit.merge.acid_files import Partition, insert
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_acid.exceptions import NameTakenError, StorageError
-from airflow_provider_acid.storages import s3_writing
+from airflow_provider_acid.storages.s3 import writing as s3_writing
 from tests.harness.fault_proxy import Exchange, Fault, FaultProxy, Matching
 from tests.harness.s3_server import S3Server
 from tests.storage.s3_faults import is_completion, is_part, is_put, lost_answers, watched

@@ -14,10 +14,10 @@ import pytest
 
 from airflow_provider_acid.acid.listing import FileEntry, Listing
 from airflow_provider_acid.exceptions import NameTakenError, StorageError
-from airflow_provider_acid.storages.streamed_file import CHUNK_BYTES
-from airflow_provider_acid.storages.webhdfs import WebHdfsStorage
-from airflow_provider_acid.storages.webhdfs_calls import NameNodes
-from airflow_provider_acid.storages.webhdfs_session import WebHdfsSession
+from airflow_provider_acid.storages.hdfs.streamed_file import CHUNK_BYTES
+from airflow_provider_acid.storages.hdfs.webhdfs import WebHdfsStorage
+from airflow_provider_acid.storages.hdfs.webhdfs_calls import NameNodes
+from airflow_provider_acid.storages.hdfs.webhdfs_session import WebHdfsSession
 from tests.harness.hdfs_server import HdfsServer
 from tests.harness.ports import free_port
 from tests.storage.hdfs_site import ODD_NAMES, HdfsSite

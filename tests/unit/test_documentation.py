@@ -111,7 +111,8 @@ CODES = {
 def parsed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Parsed]:
     """All DAG files that are parsed here, by their names; in one process, because starting Airflow takes seconds."""
     folder = tmp_path_factory.mktemp("dags")
-    files = {**write_blocks({**CODES, **SHOWN}, folder), **INSTALLED}
+    # The installed ones first: each brings its own DAG alone, also where no other has been made before.
+    files = {**INSTALLED, **write_blocks({**CODES, **SHOWN}, folder)}
     found = parse(files.values(), folder)
     return {name: found[file] for name, file in files.items()}
 

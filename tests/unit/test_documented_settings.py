@@ -21,8 +21,8 @@ from airflow_provider_acid.exceptions import ConfigurationError, StorageError
 from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.hooks.database_url import database_url
 from airflow_provider_acid.operators.compaction import AcidCompactionOperator
-from airflow_provider_acid.storages.hdfs_location import HDFS_SCHEMES
-from airflow_provider_acid.storages.s3_location import SCHEMES as S3_SCHEMES
+from airflow_provider_acid.storages.hdfs.location import HDFS_SCHEMES
+from airflow_provider_acid.storages.s3.location import SCHEMES as S3_SCHEMES
 from tests.unit.test_documentation import ROOT, blocks_of, documents
 from tests.unit.test_packaging import requirement_name, setup_cfg
 

@@ -8,14 +8,18 @@ import json
 import re
 import subprocess
 import sys
+from collections import Counter
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+from airflow_provider_acid.shipped_files import shipped_file
+
 ROOT = Path(__file__).parents[2]
 PACKAGE = "airflow_provider_acid"
-INSTALLED_AS = {"dags": f"{PACKAGE}.example_dags", "spark_jobs": f"{PACKAGE}.spark_jobs"}
+SHIPPED = ("dags", "spark_jobs")
+"""Folders of files that nobody imports."""
 AIRFLOW_ROOMS = {
     "config",
     "hooks",
@@ -25,7 +29,6 @@ AIRFLOW_ROOMS = {
     "plugins",
     "sensors",
     "triggers",
-    "example_dags",
 }
 
 
@@ -35,18 +38,16 @@ def setup_cfg() -> configparser.ConfigParser:
     return parser
 
 
-def installed_name(path: Path) -> str:
-    """The dotted name under which a source file or folder is installed."""
-    first, *rest = path.relative_to(ROOT).with_suffix("").parts
-    return ".".join([INSTALLED_AS.get(first, first), *rest])
+def dotted(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts)
 
 
 def source_files() -> list[Path]:
-    return sorted(path for folder in (PACKAGE, *INSTALLED_AS) for path in (ROOT / folder).rglob("*.py"))
+    return sorted((ROOT / PACKAGE).rglob("*.py"))
 
 
 def module_names() -> list[str]:
-    return [installed_name(path).removesuffix(".__init__") for path in source_files()]
+    return [dotted(path).removesuffix(".__init__") for path in source_files()]
 
 
 def requirement_name(requirement: str) -> str:
@@ -63,12 +64,28 @@ def pins() -> dict[str, str]:
 def test_every_folder_with_modules_is_packaged() -> None:
     listed = setup_cfg()["options"]["packages"].split()
     assert listed == sorted(set(listed))
-    assert set(listed) == {installed_name(path.parent) for path in source_files()}
+    assert set(listed) == {dotted(path.parent) for path in source_files()} | {f"{PACKAGE}.{name}" for name in SHIPPED}
 
 
 def test_every_packaged_folder_is_a_regular_package() -> None:
     for path in source_files():
         assert (path.parent / "__init__.py").is_file(), path.parent
+
+
+def test_no_room_has_more_than_15_modules() -> None:
+    modules = Counter(path.parent for path in source_files() if path.name != "__init__.py")
+    assert {str(room): count for room, count in modules.items() if count > 15} == {}
+
+
+@pytest.mark.parametrize("folder", SHIPPED)
+def test_nothing_imports_what_is_copied_or_submitted(folder: str) -> None:
+    assert not (ROOT / folder / "__init__.py").exists()
+    shipped = sorted((ROOT / folder).glob("*.py"))
+    assert shipped == [shipped_file(f"{folder}/{path.name}") for path in shipped]
+    texts = {path: path.read_text() for path in [*source_files(), *shipped]}
+    assert [
+        str(path) for path, text in texts.items() if re.search(rf"(import|from) ({PACKAGE}\.)?{folder}\b", text)
+    ] == []
 
 
 def test_every_constraint_is_a_pin() -> None:
@@ -100,7 +117,7 @@ def test_every_module_can_be_imported(module: str) -> None:
 
 def test_everything_outside_the_airflow_rooms_imports_without_airflow() -> None:
     pure = [name for name in module_names() if name.removeprefix(f"{PACKAGE}.").split(".")[0] not in AIRFLOW_ROOMS]
-    assert {f"{PACKAGE}.acid.plan", f"{PACKAGE}.filesystem", f"{PACKAGE}.spark_jobs"} <= set(pure)
+    assert {f"{PACKAGE}.plan.plan", f"{PACKAGE}.filesystem", f"{PACKAGE}.merge.app.driver"} <= set(pure)
     assert imported_by(pure, "airflow") == []
 
 

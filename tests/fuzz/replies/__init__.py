@@ -9,12 +9,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import CompactionType
-from airflow_provider_acid.metastore import methods, structs
-from airflow_provider_acid.metastore.client import AcidMetastoreClient
-from airflow_provider_acid.metastore.transport import CallSocket, MetastoreAddress, PlainTransport
-from airflow_provider_acid.metastore.txns import _write_ids, txn_of
+from airflow_provider_acid.metastore.thrift import methods, structs
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.thrift.transport import CallSocket, MetastoreAddress, PlainTransport
+from airflow_provider_acid.metastore.thrift.txns import _write_ids, txn_of
 from airflow_provider_acid.metastore.values import CompactionInfo
+from airflow_provider_acid.plan.plan import CompactionType
 from tests.harness.fuzzing.subject import Subject
 
 FOLDER = Path(__file__).parent

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import cast
 
-from airflow_provider_acid.compaction import cleaner
+from airflow_provider_acid.compaction.clean import cleaner
 from airflow_provider_acid.compaction.settings import CleaningLockAction, CompactionSettings
+from airflow_provider_acid.metastore.hive4.queue import ThriftCompactionQueue
 from airflow_provider_acid.metastore.queue import CompactionQueue
-from airflow_provider_acid.metastore.thrift_queue import ThriftCompactionQueue
 from tests.harness.acid_history.looks import WatchedStorages
 from tests.harness.acid_history.metastore import ENTITY
 from tests.harness.acid_history.partition import Partition

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from airflow_provider_acid.acid.partition import AttemptNames, CompactionPolicy, MinorPublication, PartitionState
-from airflow_provider_acid.acid.plan import Column, CompactionPlan, CompactionType, CopiedStripes
-from airflow_provider_acid.acid.planning import plan_compaction
-from airflow_provider_acid.compaction.publication import check_inputs, verify_output
-from airflow_provider_acid.compaction.replaced import write_replaced
+from airflow_provider_acid.compaction.publish.fence import check_inputs, verify_output
+from airflow_provider_acid.compaction.publish.replaced import write_replaced
+from airflow_provider_acid.compaction.publish.staging import open_staging, staging_name
+from airflow_provider_acid.compaction.publish.store_rules import staging_on
 from airflow_provider_acid.compaction.snapshot import take_snapshot
-from airflow_provider_acid.compaction.staging import open_staging, staging_name
-from airflow_provider_acid.compaction.store_rules import staging_on
 from airflow_provider_acid.exceptions import RefusedError, UnsupportedTableError
 from airflow_provider_acid.metastore.pools import RequestPool
 from airflow_provider_acid.metastore.values import CompactionRow, CompactionState
+from airflow_provider_acid.plan.partition import AttemptNames, CompactionPolicy, MinorPublication, PartitionState
+from airflow_provider_acid.plan.plan import Column, CompactionPlan, CompactionType, CopiedStripes
+from airflow_provider_acid.plan.planning import plan_compaction
 from tests.harness.acid_history.looks import WatchedStorage
 from tests.harness.acid_history.metastore import ENTITY, NOW_MS, TABLE, State
 from tests.harness.acid_history.partition import Partition

@@ -8,8 +8,8 @@ from typing import TypeVar
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from airflow_provider_acid.acid.partition import MinorPublication
-from airflow_provider_acid.acid.plan import CompactionType
+from airflow_provider_acid.plan.partition import MinorPublication
+from airflow_provider_acid.plan.plan import CompactionType
 from tests.harness.acid_history import steps
 from tests.harness.acid_history.steps import Death, History, Meanwhile, Oddity, Outcome, Step, TableKind, What
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from airflow_provider_acid.acid.plan import CompactionType
+from airflow_provider_acid.plan.plan import CompactionType
 from tests.harness.acid_history import steps
 from tests.harness.acid_history.cleaner import Cleaner
 from tests.harness.acid_history.compactor import Compactor

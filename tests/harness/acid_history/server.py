@@ -12,12 +12,12 @@ from hmsclient.genthrift.hive_metastore import ttypes
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.write_ids import ValidTxnList
 from airflow_provider_acid.exceptions import MetastoreVersionError, OwnershipLostError
-from airflow_provider_acid.metastore import methods, structs
-from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.queue_rules import in_cleaning_order
-from airflow_provider_acid.metastore.transport import MetastoreAddress
+from airflow_provider_acid.metastore.thrift import methods, structs
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress
+from airflow_provider_acid.metastore.thrift.wire import Method, Struct
 from airflow_provider_acid.metastore.values import CompactionRow, CompactionState, DatabaseInfo, TableInfo
-from airflow_provider_acid.metastore.wire import Method, Struct
 from tests.harness.acid_history.looks import Looks
 from tests.harness.acid_history.metastore import ENTITY, NOW_MS, TABLE, Lock, ModelMetastore, State, TxnType
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from airflow_provider_acid.acid.partition import MinorPublication
-from airflow_provider_acid.acid.plan import CompactionType
+from airflow_provider_acid.plan.partition import MinorPublication
+from airflow_provider_acid.plan.plan import CompactionType
 
 
 class Outcome(Enum):

@@ -7,19 +7,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import CompactionType
-from airflow_provider_acid.acid.thresholds import Thresholds
-from airflow_provider_acid.compaction.cleaner import Cleaner, CleaningState
+from airflow_provider_acid.compaction.clean.cleaner import Cleaner, CleaningState
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.steps import StepListener, ignore_steps
-from airflow_provider_acid.compaction.worker import Worker
+from airflow_provider_acid.compaction.work.worker import Worker
 from airflow_provider_acid.exceptions import OwnershipLostError
 from airflow_provider_acid.metastore.pools import RequestPool
 from airflow_provider_acid.metastore.queue import CompactionQueue
 from airflow_provider_acid.metastore.queues import open_queue
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
 from airflow_provider_acid.metastore.values import CompactionState
+from airflow_provider_acid.plan.plan import CompactionType
+from airflow_provider_acid.plan.thresholds import Thresholds
 from tests.harness.compaction_chain import compact_with
 from tests.harness.concurrency.places import Place
 from tests.harness.concurrency.sandman import Drowsiness

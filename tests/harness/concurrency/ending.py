@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 
-from airflow_provider_acid.acid.plan import CompactionType
-from airflow_provider_acid.compaction.cleaner import CleaningState
+from airflow_provider_acid.compaction.clean.cleaner import CleaningState
 from airflow_provider_acid.compaction.outcomes import OutcomeState
+from airflow_provider_acid.plan.plan import CompactionType
 from tests.harness.concurrency.compactor import Compactor, compactor
 from tests.harness.concurrency.judge import View, check_rows, check_snapshot
 from tests.harness.concurrency.places import Place

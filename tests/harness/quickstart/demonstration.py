@@ -11,14 +11,14 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from airflow_provider_acid.acid.thresholds import Thresholds
-from airflow_provider_acid.compaction.initiator import Evaluation, Initiator
-from airflow_provider_acid.compaction.selection import TableSelection
+from airflow_provider_acid.compaction.evaluate.initiator import Evaluation, Initiator
+from airflow_provider_acid.compaction.evaluate.selection import TableSelection
 from airflow_provider_acid.compaction.settings import CompactionSettings
-from airflow_provider_acid.metastore.client import AcidMetastoreClient
-from airflow_provider_acid.metastore.thrift_queue import ThriftCompactionQueue
-from airflow_provider_acid.metastore.transport import MetastoreAddress
+from airflow_provider_acid.metastore.hive4.queue import ThriftCompactionQueue
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress
 from airflow_provider_acid.metastore.values import CompactionRow, CompactionState
+from airflow_provider_acid.plan.thresholds import Thresholds
 from tests.harness.jars import cache_folder, metastore_distribution
 from tests.harness.metastore_server import MetastoreServer
 from tests.harness.quickstart import airflow_process

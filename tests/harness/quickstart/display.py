@@ -10,7 +10,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from airflow_provider_acid.compaction.figures import human_bytes
+from airflow_provider_acid.compaction.quantities import human_bytes
 from tests.harness.quickstart.demo_tables import DemoTable
 from tests.harness.quickstart.run_watch import CompactionStage, PartitionProgress
 from tests.harness.quickstart.table_state import PartitionState

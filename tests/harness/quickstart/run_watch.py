@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from airflow_provider_acid.acid.plan import CompactionPlan
-from airflow_provider_acid.acid.result import CompactionResult
 from airflow_provider_acid.acid.sealing import content_of
+from airflow_provider_acid.plan.plan import CompactionPlan
+from airflow_provider_acid.plan.result import CompactionResult
 from tests.harness.quickstart.demo_tables import DATABASE, DemoTable
 
 

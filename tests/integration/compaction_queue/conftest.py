@@ -9,15 +9,15 @@ from collections.abc import Iterator
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import CompactionType
-from airflow_provider_acid.metastore.client import AcidMetastoreClient
-from airflow_provider_acid.metastore.database import MetastoreDatabase
+from airflow_provider_acid.metastore.database.database import MetastoreDatabase
 from airflow_provider_acid.metastore.pools import RequestPool, owner_of
 from airflow_provider_acid.metastore.queue import ClaimedCompaction, CompactionQueue, Enqueued
 from airflow_provider_acid.metastore.queues import open_queue
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
-from airflow_provider_acid.metastore.transport import MetastoreAddress
 from airflow_provider_acid.metastore.values import CompactionRow
+from airflow_provider_acid.plan.plan import CompactionType
 from tests.harness.metastore_database import ServerDatabase
 from tests.harness.metastore_server import MetastoreServer
 from tests.harness.thrift_admin import FULL_ACID, TableDefinition, ThriftAdmin

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from sqlalchemy.engine import make_url
 
-from airflow_provider_acid.metastore.client import AcidMetastoreClient
-from airflow_provider_acid.metastore.database import MetastoreDatabase
+from airflow_provider_acid.metastore.database.database import MetastoreDatabase
 from airflow_provider_acid.metastore.queue import CompactionQueue
 from airflow_provider_acid.metastore.queues import open_queue
-from airflow_provider_acid.metastore.transport import MetastoreAddress
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress
 from tests.harness.metastore_database import ServerDatabase
 from tests.harness.metastore_server import MetastoreServer
 from tests.harness.network_proxy import NetworkProxy

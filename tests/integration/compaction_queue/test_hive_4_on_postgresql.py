@@ -8,17 +8,17 @@ from dataclasses import dataclass
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import CompactionType
 from airflow_provider_acid.exceptions import MetastoreError, OwnershipLostError
-from airflow_provider_acid.metastore.client import AcidMetastoreClient
-from airflow_provider_acid.metastore.database import MetastoreDatabase
+from airflow_provider_acid.metastore.database.database import MetastoreDatabase
+from airflow_provider_acid.metastore.hive4.finish import mark_cleaned
+from airflow_provider_acid.metastore.hive4.queue import ThriftCompactionQueue
 from airflow_provider_acid.metastore.queue import Enqueued
 from airflow_provider_acid.metastore.queues import open_queue
-from airflow_provider_acid.metastore.sql_finish import mark_cleaned
-from airflow_provider_acid.metastore.thrift_queue import ThriftCompactionQueue
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
-from airflow_provider_acid.metastore.transport import MetastoreAddress
 from airflow_provider_acid.metastore.values import CompactionRow, CompactionState
+from airflow_provider_acid.plan.plan import CompactionType
 from tests.harness.metastore_server import MetastoreServer
 from tests.harness.thrift_admin import FULL_ACID, TableDefinition, ThriftAdmin
 from tests.integration.compaction_queue.rows import WORKER, the_row

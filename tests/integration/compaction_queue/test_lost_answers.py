@@ -7,14 +7,14 @@ import threading
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import CompactionType
 from airflow_provider_acid.exceptions import (
     MetastoreUnavailableError,
 )
-from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.queue import ClaimedCompaction, CompactionQueue, Enqueued
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
 from airflow_provider_acid.metastore.values import CompactionState
+from airflow_provider_acid.plan.plan import CompactionType
 from tests.integration.compaction_queue.rows import WORKER, the_row
 from tests.integration.compaction_queue.shaky import Shaky
 

@@ -14,22 +14,22 @@ from sqlalchemy.pool import NullPool
 import airflow_provider_acid
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.location import Directory
-from airflow_provider_acid.acid.plan import CompactionType
 from airflow_provider_acid.exceptions import (
     ConfigurationError,
     MetastoreError,
     MetastoreStateError,
     MetastoreVersionError,
 )
-from airflow_provider_acid.metastore.client import AcidMetastoreClient
-from airflow_provider_acid.metastore.database import MetastoreDatabase
-from airflow_provider_acid.metastore.database_rights import missing_rights
+from airflow_provider_acid.metastore.database.database import MetastoreDatabase
+from airflow_provider_acid.metastore.database.locations import StoredLocations
+from airflow_provider_acid.metastore.database.rights import missing_rights
+from airflow_provider_acid.metastore.hive3.server_check import SILENT_TIMEOUTS
 from airflow_provider_acid.metastore.pools import RequestPool, owner_of
 from airflow_provider_acid.metastore.queue import CompactionQueue, Enqueued
 from airflow_provider_acid.metastore.queues import open_queue
-from airflow_provider_acid.metastore.server_check import SILENT_TIMEOUTS
-from airflow_provider_acid.metastore.sql_locations import StoredLocations
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.values import CompactionState
+from airflow_provider_acid.plan.plan import CompactionType
 from tests.harness.metastore_server import MetastoreServer
 from tests.harness.thrift_admin import ThriftAdmin
 from tests.integration.compaction_queue.rows import WORKER, the_row

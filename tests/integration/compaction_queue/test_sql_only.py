@@ -9,14 +9,14 @@ from dataclasses import replace
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import CompactionType
 from airflow_provider_acid.exceptions import MetastoreUnavailableError, OwnershipLostError
-from airflow_provider_acid.metastore.client import AcidMetastoreClient
-from airflow_provider_acid.metastore.database import MetastoreDatabase
+from airflow_provider_acid.metastore.database.database import MetastoreDatabase
+from airflow_provider_acid.metastore.database.written import WriteRecords
+from airflow_provider_acid.metastore.hive3.mutex import InitiatorMutex
 from airflow_provider_acid.metastore.queue import ClaimedCompaction, CompactionQueue, Enqueued
-from airflow_provider_acid.metastore.sql_mutex import InitiatorMutex
-from airflow_provider_acid.metastore.sql_written import WriteRecords
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.values import CompactionRow, CompactionState
+from airflow_provider_acid.plan.plan import CompactionType
 from tests.harness.metastore_server import MetastoreServer
 from tests.harness.thrift_admin import ThriftAdmin
 from tests.integration.compaction_queue.rows import OTHER_WORKER, WORKER, the_row

@@ -9,13 +9,13 @@ import pytest
 from sqlalchemy.engine import Connection
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import CompactionType
 from airflow_provider_acid.exceptions import OwnershipLostError
-from airflow_provider_acid.metastore.client import AcidMetastoreClient
-from airflow_provider_acid.metastore.database import MetastoreDatabase
+from airflow_provider_acid.metastore.database.database import MetastoreDatabase
 from airflow_provider_acid.metastore.queue import ClaimedCompaction, CompactionQueue, Enqueued
 from airflow_provider_acid.metastore.queues import open_queue
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.values import CompactionRow
+from airflow_provider_acid.plan.plan import CompactionType
 from tests.harness.metastore_server import MetastoreServer
 from tests.integration.compaction_queue.rows import OTHER_WORKER, WORKER, the_row
 

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from airflow_provider_acid.acid.plan import CompactionType
 from airflow_provider_acid.exceptions import ConfigurationError, MetastoreError
-from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.pools import RequestPool, owner_of
 from airflow_provider_acid.metastore.queue import ClaimedCompaction, CompactionQueue, Enqueued
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
 from airflow_provider_acid.metastore.values import CompactionInfo, CompactionRow, CompactionState, TxnState
+from airflow_provider_acid.plan.plan import CompactionType
 from tests.integration.compaction_queue.rows import WORKER, the_row
 
 pytestmark = pytest.mark.parametrize("server", ["hive-4-thrift"], indirect=True)

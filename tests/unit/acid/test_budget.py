@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_acid.acid.budget import RunBudget
+from airflow_provider_acid.compaction.evaluate.budget import RunBudget
 from airflow_provider_acid.exceptions import ConfigurationError
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_acid.acid.candidates import written_partitions
+from airflow_provider_acid.compaction.candidates import written_partitions
 
 NAMES = ["p=a", "p=A", "p=b%2Fc", "p=Ü", "p=__HIVE_DEFAULT_PARTITION__"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_acid.acid import exchange
+from airflow_provider_acid.plan import exchange
 
 
 @pytest.mark.parametrize("item", [0, 7, 9_999, 10_000])

@@ -13,10 +13,6 @@ from hypothesis import strategies as st
 from airflow_provider_acid.acid.directory import acid_directory
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.names import BaseName, DeltaName
-from airflow_provider_acid.acid.obsolete import deletable, leftovers
-from airflow_provider_acid.acid.partition import AttemptNames, CompactionPolicy, MinorPublication, PartitionState
-from airflow_provider_acid.acid.plan import CompactionType, OutputKind
-from airflow_provider_acid.acid.planning import choose, plan_compaction
 from airflow_provider_acid.acid.write_ids import (
     LONG_MAX,
     TableWriteIds,
@@ -26,6 +22,10 @@ from airflow_provider_acid.acid.write_ids import (
     compactor_list,
     reader_list,
 )
+from airflow_provider_acid.plan.obsolete import deletable, leftovers
+from airflow_provider_acid.plan.partition import AttemptNames, CompactionPolicy, MinorPublication, PartitionState
+from airflow_provider_acid.plan.plan import CompactionType, OutputKind
+from airflow_provider_acid.plan.planning import choose, plan_compaction
 from tests.unit.acid.case_files import listing_of
 
 FIRST_COMPACTION = 1000

@@ -15,10 +15,6 @@ from airflow_provider_acid.acid.directory import AcidDirectory, acid_directory, 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.listing import Listing
 from airflow_provider_acid.acid.names import BaseName, has_hidden_part, parse_directory_name
-from airflow_provider_acid.acid.obsolete import deletable, highest_safe_write_id
-from airflow_provider_acid.acid.partition import AttemptNames, CompactionPolicy, PartitionState
-from airflow_provider_acid.acid.plan import CompactionPlan, CompactionType
-from airflow_provider_acid.acid.planning import nothing_for_a_major, plan_compaction
 from airflow_provider_acid.acid.write_ids import (
     TableWriteIds,
     ValidTxnList,
@@ -28,6 +24,10 @@ from airflow_provider_acid.acid.write_ids import (
     reader_list,
 )
 from airflow_provider_acid.exceptions import RefusedError
+from airflow_provider_acid.plan.obsolete import deletable, highest_safe_write_id
+from airflow_provider_acid.plan.partition import AttemptNames, CompactionPolicy, PartitionState
+from airflow_provider_acid.plan.plan import CompactionPlan, CompactionType
+from airflow_provider_acid.plan.planning import nothing_for_a_major, plan_compaction
 from tests.unit.acid.case_files import listing_of, table_write_ids
 from tests.unit.acid.test_obsolete import without
 

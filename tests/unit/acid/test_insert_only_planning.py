@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from airflow_provider_acid.acid.directory import acid_directory
-from airflow_provider_acid.acid.partition import AttemptNames, CompactionPolicy
-from airflow_provider_acid.acid.plan import CompactionType, FileFormat
-from airflow_provider_acid.acid.planning import choose, plan_compaction
 from airflow_provider_acid.acid.write_ids import ValidWriteIdList, WriteIdView
 from airflow_provider_acid.exceptions import UnsupportedTableError
+from airflow_provider_acid.plan.partition import AttemptNames, CompactionPolicy
+from airflow_provider_acid.plan.plan import CompactionType, FileFormat
+from airflow_provider_acid.plan.planning import choose, plan_compaction
 from tests.unit.acid.case_files import case_listing, case_write_ids, cases
 from tests.unit.acid.test_planning import partition_of, plan_of
 

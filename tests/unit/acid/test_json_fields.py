@@ -9,12 +9,12 @@ import pytest
 
 from airflow_provider_acid.acid import json_fields as fields
 from airflow_provider_acid.acid.names import METADATA_CONTENT, parse_data_format, parse_flush_length
-from airflow_provider_acid.acid.plan import CompactionPlan
-from airflow_provider_acid.acid.result import CompactionResult
-from airflow_provider_acid.compaction.journal import PublicationJournal
+from airflow_provider_acid.compaction.publish.journal import PublicationJournal
 from airflow_provider_acid.exceptions import AcidError, ConfigurationError
 from airflow_provider_acid.health.history import from_lines
-from airflow_provider_acid.metastore.row_notes import RowNotes
+from airflow_provider_acid.metastore.hive3.row_notes import RowNotes
+from airflow_provider_acid.plan.plan import CompactionPlan
+from airflow_provider_acid.plan.result import CompactionResult
 
 HOSTILE = {
     "nothing": b"",

@@ -5,8 +5,8 @@ import pytest
 from airflow_provider_acid import exceptions
 from airflow_provider_acid.acid.directory import acid_directory
 from airflow_provider_acid.acid.listing import Listing
-from airflow_provider_acid.acid.obsolete import deletable, deletable_of_replaced, highest_safe_write_id, leftovers
 from airflow_provider_acid.exceptions import ConfigurationError
+from airflow_provider_acid.plan.obsolete import deletable, deletable_of_replaced, highest_safe_write_id, leftovers
 from tests.unit.acid.case_files import Case, case_listing, case_txns, case_write_ids, cases, listing_of
 
 CASES = cases("cleaning")

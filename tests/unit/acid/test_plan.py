@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import (
+from airflow_provider_acid.exceptions import ConfigurationError
+from airflow_provider_acid.plan.plan import (
     FORMAT_VERSION,
     BucketPlan,
     Column,
@@ -25,8 +26,7 @@ from airflow_provider_acid.acid.plan import (
     SourceFile,
     SyntheticIds,
 )
-from airflow_provider_acid.acid.result import CompactionResult, OutputFile
-from airflow_provider_acid.exceptions import ConfigurationError
+from airflow_provider_acid.plan.result import CompactionResult, OutputFile
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 counts = st.integers(0, 2**63 - 1)

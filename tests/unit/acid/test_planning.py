@@ -7,9 +7,10 @@ import pytest
 
 from airflow_provider_acid import exceptions
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.orc_options import orc_options
-from airflow_provider_acid.acid.partition import AttemptNames, CompactionPolicy, MinorPublication, PartitionState
-from airflow_provider_acid.acid.plan import (
+from airflow_provider_acid.exceptions import ConfigurationError, UnsupportedTableError
+from airflow_provider_acid.plan.orc_options import orc_options
+from airflow_provider_acid.plan.partition import AttemptNames, CompactionPolicy, MinorPublication, PartitionState
+from airflow_provider_acid.plan.plan import (
     Column,
     CompactionPlan,
     CompactionType,
@@ -17,9 +18,8 @@ from airflow_provider_acid.acid.plan import (
     OrcOptions,
     OutputKind,
 )
-from airflow_provider_acid.acid.planning import nothing_for_a_major, plan_compaction
-from airflow_provider_acid.acid.thresholds import Thresholds, decide
-from airflow_provider_acid.exceptions import ConfigurationError, UnsupportedTableError
+from airflow_provider_acid.plan.planning import nothing_for_a_major, plan_compaction
+from airflow_provider_acid.plan.thresholds import Thresholds, decide
 from tests.unit.acid.case_files import Case, case_directory, case_write_ids, cases
 
 CASES = cases("plan")

@@ -4,8 +4,8 @@ import pytest
 
 from airflow_provider_acid.acid.directory import acid_directory
 from airflow_provider_acid.acid.listing import FileEntry, Listing
-from airflow_provider_acid.acid.read_cost import OPENING_BYTES, read_cost_bytes
 from airflow_provider_acid.acid.write_ids import TableWriteIds, compactor_list
+from airflow_provider_acid.compaction.evaluate.read_cost import OPENING_BYTES, read_cost_bytes
 
 BASE = {"base_0000002/bucket_00000": 10**9}
 

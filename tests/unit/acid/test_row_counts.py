@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from airflow_provider_acid.acid.plan import BucketPlan, CompactionPlan, FileFormat, OutputKind, SourceFile
-from airflow_provider_acid.acid.result import OutputFile
-from airflow_provider_acid.acid.row_counts import wrong_counts
+from airflow_provider_acid.plan.plan import BucketPlan, CompactionPlan, FileFormat, OutputKind, SourceFile
+from airflow_provider_acid.plan.result import OutputFile
+from airflow_provider_acid.plan.row_counts import wrong_counts
 from tests.unit.acid.test_plan import PLAN
 
 FILE = OutputFile(OutputKind.ROWS, 0, "bucket_00000", 99, 1, 10, 0, 0, 0, 10)

@@ -6,8 +6,10 @@ import pytest
 
 from airflow_provider_acid.acid.directory import AcidDirectory, acid_directory
 from airflow_provider_acid.acid.listing import FileEntry, Listing
-from airflow_provider_acid.acid.plan import CompactionType
-from airflow_provider_acid.acid.thresholds import (
+from airflow_provider_acid.acid.write_ids import TableWriteIds, ValidWriteIdList, compactor_list
+from airflow_provider_acid.exceptions import ConfigurationError
+from airflow_provider_acid.plan.plan import CompactionType
+from airflow_provider_acid.plan.thresholds import (
     AbortedFigures,
     TableKind,
     Thresholds,
@@ -15,8 +17,6 @@ from airflow_provider_acid.acid.thresholds import (
     decide,
     demanded,
 )
-from airflow_provider_acid.acid.write_ids import TableWriteIds, ValidWriteIdList, compactor_list
-from airflow_provider_acid.exceptions import ConfigurationError
 from tests.unit.acid.case_files import case_directory, cases
 
 CASES = cases("decision")

@@ -4,7 +4,7 @@ from datetime import datetime
 
 import pytest
 
-from airflow_provider_acid.acid.time_window import TimeWindow
+from airflow_provider_acid.compaction.evaluate.time_window import TimeWindow
 from airflow_provider_acid.exceptions import ConfigurationError
 
 BERLIN = "Europe/Berlin"

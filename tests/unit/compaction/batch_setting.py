@@ -9,22 +9,22 @@ from pathlib import Path
 from typing import Any, cast
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import CompactionPlan, CompactionType
-from airflow_provider_acid.acid.result import CompactionResult
 from airflow_provider_acid.acid.sealing import RunKey
 from airflow_provider_acid.compaction.active import ActiveCompaction, AwaitsLock
-from airflow_provider_acid.compaction.batch import CompactionBatch
-from airflow_provider_acid.compaction.finishing import Finished
-from airflow_provider_acid.compaction.opening import Opening
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
-from airflow_provider_acid.compaction.run_directory import IDLE_TIMEOUT_SECONDS, RunDirectory
-from airflow_provider_acid.compaction.run_place import RunPlace
-from airflow_provider_acid.compaction.worker import Worker
+from airflow_provider_acid.compaction.run.run_directory import IDLE_TIMEOUT_SECONDS, RunDirectory
+from airflow_provider_acid.compaction.run.run_place import RunPlace
+from airflow_provider_acid.compaction.work.batch import CompactionBatch
+from airflow_provider_acid.compaction.work.finishing import Finished
+from airflow_provider_acid.compaction.work.window_end import Opening
+from airflow_provider_acid.compaction.work.worker import Worker
 from airflow_provider_acid.exceptions import OwnershipLostError
 from airflow_provider_acid.filesystem import Storages
-from airflow_provider_acid.spark_jobs import run_directory as job
+from airflow_provider_acid.merge.app import run_directory as job
+from airflow_provider_acid.plan.plan import CompactionPlan, CompactionType
+from airflow_provider_acid.plan.result import CompactionResult
 from airflow_provider_acid.storages.local import LocalStorage
-from tests.unit.spark_jobs.acid_files import Partition, insert
+from tests.unit.merge.acid_files import Partition, insert
 
 PATIENCE_SECONDS = 30.0
 POLL_SECONDS = 0.01

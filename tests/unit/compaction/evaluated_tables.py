@@ -11,21 +11,20 @@ from unittest.mock import patch
 
 from typing_extensions import Self
 
-from airflow_provider_acid.acid.candidates import Candidates
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.listing import FileEntry, Listing
-from airflow_provider_acid.acid.thresholds import Thresholds
 from airflow_provider_acid.acid.write_ids import TableWriteIds
-from airflow_provider_acid.compaction import looking
-from airflow_provider_acid.compaction.demand import Demand
-from airflow_provider_acid.compaction.initiator import Evaluation, EvaluationObserver, Initiator
-from airflow_provider_acid.compaction.selection import TableSelection
+from airflow_provider_acid.compaction.candidates import Candidates
+from airflow_provider_acid.compaction.evaluate import looking
+from airflow_provider_acid.compaction.evaluate.demand import Demand
+from airflow_provider_acid.compaction.evaluate.initiator import Evaluation, EvaluationObserver, Initiator
+from airflow_provider_acid.compaction.evaluate.selection import TableSelection
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.exceptions import ObjectNotFoundError
 from airflow_provider_acid.filesystem import Storage, Storages
-from airflow_provider_acid.metastore.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.database.written import WriteRecords
 from airflow_provider_acid.metastore.queue import CompactionQueue
-from airflow_provider_acid.metastore.sql_written import WriteRecords
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.values import (
     CompactionRow,
     DatabaseInfo,
@@ -34,6 +33,7 @@ from airflow_provider_acid.metastore.values import (
     TableInfo,
     TxnInfo,
 )
+from airflow_provider_acid.plan.thresholds import Thresholds
 from airflow_provider_acid.storages.small_files import SIDE_FILE_BYTES
 from tests.unit.compaction.managed_tables import managed_table
 

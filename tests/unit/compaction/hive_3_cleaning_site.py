@@ -9,16 +9,16 @@ from typing import Any, cast
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.write_ids import TableWriteIds
-from airflow_provider_acid.compaction.cleaner import Cleaner, Cleaning
-from airflow_provider_acid.compaction.discard import DISCARD_PREFIX
-from airflow_provider_acid.compaction.replaced import write_replaced
+from airflow_provider_acid.compaction.clean.cleaner import Cleaner, Cleaning
+from airflow_provider_acid.compaction.publish.discard import DISCARD_PREFIX
+from airflow_provider_acid.compaction.publish.replaced import write_replaced
+from airflow_provider_acid.compaction.publish.staging import staging_name
 from airflow_provider_acid.compaction.settings import CompactionSettings
-from airflow_provider_acid.compaction.staging import staging_name
 from airflow_provider_acid.compaction.steps import StepListener, ignore_steps
 from airflow_provider_acid.exceptions import ObjectNotFoundError, OwnershipLostError, RefusedError
-from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.pools import RequestPool
 from airflow_provider_acid.metastore.queue import CompactionQueue
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.values import (
     CompactionRow,
     CompactionState,

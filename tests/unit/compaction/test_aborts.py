@@ -8,11 +8,11 @@ import pytest
 
 from airflow_provider_acid.acid.directory import acid_directory
 from airflow_provider_acid.acid.listing import FileEntry, Listing
-from airflow_provider_acid.acid.thresholds import AbortedFigures
 from airflow_provider_acid.acid.write_ids import TableWriteIds, ValidTxnList, compactor_list
-from airflow_provider_acid.compaction.aborts import AbortAges, aborted_write_ids
-from airflow_provider_acid.metastore.client import AcidMetastoreClient
+from airflow_provider_acid.compaction.evaluate.aborts import AbortAges, aborted_write_ids
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.values import TxnInfo, TxnState
+from airflow_provider_acid.plan.thresholds import AbortedFigures
 
 NOW_MS = 100_000
 

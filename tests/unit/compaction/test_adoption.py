@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_acid.acid.exchange import JOURNAL_FILE, REPLACED_FILE, RESULT_FILE
-from airflow_provider_acid.acid.plan import CompactionPlan, OutputKind
-from airflow_provider_acid.acid.result import CompactionResult
-from airflow_provider_acid.compaction.journal import PublicationJournal, read_journal, write_journal
-from airflow_provider_acid.compaction.replaced import read_replaced, write_replaced
-from airflow_provider_acid.compaction.staging import open_staging, staging_name
-from airflow_provider_acid.compaction.staging_by_rename import StagingByRename
+from airflow_provider_acid.compaction.publish.journal import PublicationJournal, read_journal, write_journal
+from airflow_provider_acid.compaction.publish.replaced import read_replaced, write_replaced
+from airflow_provider_acid.compaction.publish.staging import open_staging, staging_name
+from airflow_provider_acid.compaction.publish.staging_by_rename import StagingByRename
+from airflow_provider_acid.plan.exchange import JOURNAL_FILE, REPLACED_FILE, RESULT_FILE
+from airflow_provider_acid.plan.plan import CompactionPlan, OutputKind
+from airflow_provider_acid.plan.result import CompactionResult
 from airflow_provider_acid.storages.local import LocalStorage
 from tests.harness.plain_job import run_plainly
-from tests.unit.spark_jobs.acid_files import Partition, insert
+from tests.unit.merge.acid_files import Partition, insert
 
 DEAD, HEIRS = staging_name("0123456789abcdef"), staging_name("fedcba9876543210")
 Finished = tuple[LocalStorage, CompactionPlan]

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from airflow_provider_acid.compaction.attempts import Attempts
+from airflow_provider_acid.compaction.recover.attempts import Attempts
 from airflow_provider_acid.metastore.pools import RequestPool
 from airflow_provider_acid.metastore.values import TxnInfo, TxnState
 

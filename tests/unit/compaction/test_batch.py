@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from airflow_provider_acid.compaction.active import ActiveCompaction
-from airflow_provider_acid.compaction.batch import CompactionBatch
 from airflow_provider_acid.compaction.outcomes import Outcome, OutcomeState
+from airflow_provider_acid.compaction.work.batch import CompactionBatch
 from airflow_provider_acid.exceptions import MetastoreUnavailableError
-from airflow_provider_acid.spark_jobs import run_directory as job
+from airflow_provider_acid.merge.app import run_directory as job
 from airflow_provider_acid.storages.local import LocalStorage
 from tests.unit.compaction.batch_setting import PATIENCE_SECONDS, Setting, Transaction, messages, result_of
 

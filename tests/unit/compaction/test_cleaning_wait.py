@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.compaction.cleaning_wait import Readers
+from airflow_provider_acid.compaction.clean.wait import Readers
 from airflow_provider_acid.metastore.values import (
     CompactionRow,
     CompactionState,

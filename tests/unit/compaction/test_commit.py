@@ -7,9 +7,9 @@ from typing import Any, cast
 
 import pytest
 
-from airflow_provider_acid.compaction.finishing import Finisher
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.steps import ignore_steps
+from airflow_provider_acid.compaction.work.finishing import Finisher
 from airflow_provider_acid.exceptions import OwnershipLostError
 
 

@@ -6,17 +6,17 @@ import logging
 
 import pytest
 
-from airflow_provider_acid.acid.budget import RunBudget
 from airflow_provider_acid.acid.listing import FileEntry, Listing
-from airflow_provider_acid.acid.plan import CompactionType
-from airflow_provider_acid.acid.read_cost import OPENING_BYTES
-from airflow_provider_acid.acid.thresholds import CompactionDecision
-from airflow_provider_acid.compaction.decision_report import RunShare
-from airflow_provider_acid.compaction.demand import Demand
-from airflow_provider_acid.compaction.initiator import Evaluated, Evaluation
+from airflow_provider_acid.compaction.evaluate.budget import RunBudget
+from airflow_provider_acid.compaction.evaluate.decision_report import RunShare
+from airflow_provider_acid.compaction.evaluate.demand import Demand
+from airflow_provider_acid.compaction.evaluate.initiator import Evaluated, Evaluation
+from airflow_provider_acid.compaction.evaluate.read_cost import OPENING_BYTES
 from airflow_provider_acid.compaction.outcomes import DuePartition
 from airflow_provider_acid.compaction.requests_of_others import NOT_SERVED, LeftRequest
 from airflow_provider_acid.compaction.text_table import LINES, text_table
+from airflow_provider_acid.plan.plan import CompactionType
+from airflow_provider_acid.plan.thresholds import CompactionDecision
 from tests.unit.compaction.evaluated_tables import EvaluatedTables, FakeStorages, deltas, entity
 
 MINOR, MAJOR = CompactionType.MINOR, CompactionType.MAJOR

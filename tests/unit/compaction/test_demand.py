@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_acid.acid.listing import FileEntry, Listing
-from airflow_provider_acid.acid.plan import CompactionType
-from airflow_provider_acid.compaction.demand import Demand, DemandedType, one_table
+from airflow_provider_acid.compaction.evaluate.demand import Demand, DemandedType, one_table
 from airflow_provider_acid.exceptions import ConfigurationError, ObjectNotFoundError, UnsupportedTableError
 from airflow_provider_acid.metastore.values import CompactionRow, CompactionState
+from airflow_provider_acid.plan.plan import CompactionType
 from tests.unit.compaction.evaluated_tables import EvaluatedTables, FakeStorages, deltas, entity
 
 MINOR, MAJOR = CompactionType.MINOR, CompactionType.MAJOR

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import FileFormat
 from airflow_provider_acid.compaction.eligibility import ORC_INPUT_FORMAT, check_entity, file_format, table_refusal
 from airflow_provider_acid.compaction.facts import EntityFacts
 from airflow_provider_acid.exceptions import UnsupportedTableError
 from airflow_provider_acid.metastore.values import ColumnInfo, DatabaseInfo, PartitionInfo, SerdeInfo, TableInfo
+from airflow_provider_acid.plan.plan import FileFormat
 from tests.unit.compaction.managed_tables import managed_table
 
 DATABASE = DatabaseInfo("db", {}, "file:/w/db.db")

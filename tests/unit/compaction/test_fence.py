@@ -10,18 +10,18 @@ from typing import Any, cast
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import CompactionType, OutputDirectory, OutputKind
-from airflow_provider_acid.acid.result import CompactionResult
 from airflow_provider_acid.compaction.active import ActiveCompaction, AwaitsLock
-from airflow_provider_acid.compaction.finishing import Finisher
 from airflow_provider_acid.compaction.outcomes import Outcome, OutcomeState
+from airflow_provider_acid.compaction.publish.staging import open_staging
 from airflow_provider_acid.compaction.settings import CompactionSettings
-from airflow_provider_acid.compaction.staging import open_staging
 from airflow_provider_acid.compaction.steps import ignore_steps
+from airflow_provider_acid.compaction.work.finishing import Finisher
 from airflow_provider_acid.exceptions import OwnershipLostError
+from airflow_provider_acid.plan.plan import CompactionType, OutputDirectory, OutputKind
+from airflow_provider_acid.plan.result import CompactionResult
 from airflow_provider_acid.storages.local import LocalStorage
 from tests.harness.plain_job import run_plainly
-from tests.unit.spark_jobs.acid_files import Partition, insert
+from tests.unit.merge.acid_files import Partition, insert
 
 BASE = "base_0001000"
 PAIR = (OutputDirectory(OutputKind.ROWS, "delta_0000001_0000002"),)

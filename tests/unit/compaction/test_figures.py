@@ -6,8 +6,8 @@ from itertools import count
 
 import pytest
 
-from airflow_provider_acid.compaction.evaluation_progress import EvaluationProgress
-from airflow_provider_acid.compaction.figures import human_bytes, human_seconds, time_left
+from airflow_provider_acid.compaction.evaluate.progress import EvaluationProgress
+from airflow_provider_acid.compaction.quantities import human_bytes, human_seconds, time_left
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,10 @@ import pytest
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.write_ids import TableWriteIds
-from airflow_provider_acid.compaction import deletion
-from airflow_provider_acid.compaction.cleaner import CleaningState
+from airflow_provider_acid.compaction.clean import deletion
+from airflow_provider_acid.compaction.clean.cleaner import CleaningState
+from airflow_provider_acid.compaction.publish.staging import staging_name
 from airflow_provider_acid.compaction.settings import CleaningLockAction, CompactionSettings
-from airflow_provider_acid.compaction.staging import staging_name
 from airflow_provider_acid.compaction.steps import Step
 from airflow_provider_acid.exceptions import MetastoreError, MetastoreUnavailableError, OwnershipLostError
 from airflow_provider_acid.metastore.queue import KEEP_SECONDS

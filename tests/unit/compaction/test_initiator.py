@@ -9,11 +9,11 @@ from collections import Counter
 import pytest
 
 from airflow_provider_acid.acid.listing import FileEntry, Listing
-from airflow_provider_acid.compaction.looking import ITEMS_PER_THREAD
+from airflow_provider_acid.compaction.evaluate.looking import ITEMS_PER_THREAD
 from airflow_provider_acid.exceptions import (
     StorageError,
 )
-from airflow_provider_acid.metastore.catalog import PARTITIONS_PER_CALL
+from airflow_provider_acid.metastore.thrift.catalog import PARTITIONS_PER_CALL
 from airflow_provider_acid.metastore.values import CompactionRow, CompactionState
 from tests.unit.compaction.evaluated_tables import (
     NEWEST,

@@ -7,14 +7,14 @@ import threading
 import pytest
 
 from airflow_provider_acid.acid.listing import Listing
-from airflow_provider_acid.compaction.initiator import Evaluation
+from airflow_provider_acid.compaction.evaluate.initiator import Evaluation
 from airflow_provider_acid.exceptions import (
     ConfigurationError,
     MetastoreUnavailableError,
     ObjectNotFoundError,
     StorageError,
 )
-from airflow_provider_acid.metastore.catalog import PARTITIONS_PER_CALL
+from airflow_provider_acid.metastore.thrift.catalog import PARTITIONS_PER_CALL
 from tests.unit.compaction.evaluated_tables import (
     WAREHOUSE,
     EvaluatedTables,

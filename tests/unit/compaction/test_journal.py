@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_acid.acid.plan import FORMAT_VERSION
-from airflow_provider_acid.compaction.half_pairs import take_back_half
-from airflow_provider_acid.compaction.journal import read_journal
-from airflow_provider_acid.compaction.replaced import read_replaced
+from airflow_provider_acid.compaction.publish.journal import read_journal
+from airflow_provider_acid.compaction.publish.replaced import read_replaced
+from airflow_provider_acid.compaction.recover.half_pairs import take_back_half
+from airflow_provider_acid.plan.plan import FORMAT_VERSION
 from airflow_provider_acid.storages.local import LocalStorage
 
 STAGING = "_acid_compaction_0123456789abcdef"

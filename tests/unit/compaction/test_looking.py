@@ -12,8 +12,8 @@ from types import FrameType
 
 import pytest
 
-from airflow_provider_acid.compaction import looking
-from airflow_provider_acid.compaction.looking import ITEMS_PER_THREAD, in_advance, in_order
+from airflow_provider_acid.compaction.evaluate import looking
+from airflow_provider_acid.compaction.evaluate.looking import ITEMS_PER_THREAD, in_advance, in_order
 
 PATIENCE_SECONDS = 30
 """After which a test that waits for a thread fails instead of hanging; it is never waited for otherwise."""

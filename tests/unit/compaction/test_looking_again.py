@@ -10,12 +10,12 @@ import pytest
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.listing import Listing
-from airflow_provider_acid.acid.thresholds import CompactionDecision
-from airflow_provider_acid.compaction.looking import Seen
-from airflow_provider_acid.compaction.looking_again import look_again
+from airflow_provider_acid.compaction.evaluate.looking import Seen
+from airflow_provider_acid.compaction.evaluate.looking_again import look_again
 from airflow_provider_acid.exceptions import StorageError
 from airflow_provider_acid.metastore.queue import CompactionQueue
 from airflow_provider_acid.metastore.values import CompactionRow, CompactionState, PartitionInfo
+from airflow_provider_acid.plan.thresholds import CompactionDecision
 from tests.unit.compaction.evaluated_tables import EvaluatedTables, FakeClient, FakeStorages, deltas, dropped, entity
 from tests.unit.compaction.test_initiator import tables_of_all_sorts
 

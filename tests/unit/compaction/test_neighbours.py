@@ -19,9 +19,9 @@ from airflow_provider_acid.exceptions import (
     ObjectNotFoundError,
     UnsupportedTableError,
 )
-from airflow_provider_acid.metastore.client import AcidMetastoreClient
-from airflow_provider_acid.metastore.database import MetastoreDatabase
-from airflow_provider_acid.metastore.transport import MetastoreAddress
+from airflow_provider_acid.metastore.database.database import MetastoreDatabase
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress
 from airflow_provider_acid.metastore.values import DatabaseInfo, PartitionInfo, TableInfo
 
 USUAL = "file:/wh/d.db/t"

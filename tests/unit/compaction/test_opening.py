@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_acid.acid.time_window import TimeWindow
-from airflow_provider_acid.compaction.opening import Opening
+from airflow_provider_acid.compaction.evaluate.time_window import TimeWindow
+from airflow_provider_acid.compaction.work.window_end import Opening
 from tests.unit.compaction.batch_setting import Setting, messages, result_of
 
 NIGHT = TimeWindow.of("22:00-06:00", "UTC")

@@ -5,10 +5,10 @@ import json
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import CompactionType
-from airflow_provider_acid.compaction.cleaner import Cleaning, CleaningState
+from airflow_provider_acid.compaction.clean.cleaner import Cleaning, CleaningState
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
 from airflow_provider_acid.exceptions import ConfigurationError
+from airflow_provider_acid.plan.plan import CompactionType
 
 
 @pytest.mark.parametrize(

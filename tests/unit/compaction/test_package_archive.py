@@ -5,7 +5,10 @@ import sys
 import zipfile
 from pathlib import Path
 
-from airflow_provider_acid.compaction.package_archive import compaction_script, write_package_archive
+import airflow_provider_acid
+from airflow_provider_acid.compaction.run.package_archive import write_package_archive
+
+PACKAGE = Path(airflow_provider_acid.__file__).parent
 
 
 def test_the_archive_holds_all_that_the_executors_import_and_nothing_of_airflow(tmp_path: Path) -> None:
@@ -16,18 +19,21 @@ def test_the_archive_holds_all_that_the_executors_import_and_nothing_of_airflow(
         "exceptions.py",
         "filesystem.py",
         "acid",
-        "spark_jobs",
+        "merge",
+        "plan",
         "storages",
     }
     script = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
-        "from airflow_provider_acid.spark_jobs import merge\n"
-        "assert merge.__file__.startswith(sys.argv[1]), merge.__file__\n"
+        "from airflow_provider_acid.merge.app import driver\n"
+        "assert driver.__file__.startswith(sys.argv[1]), driver.__file__\n"
         "assert not [name for name in sys.modules if name == 'airflow' or name.startswith('airflow.')]\n"
     )
     done = subprocess.run([sys.executable, "-c", script, str(archive)], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 
-def test_the_script_to_submit_is_there() -> None:
-    assert compaction_script().is_file()
+def test_what_is_shipped_is_the_package_that_runs(tmp_path: Path) -> None:
+    with zipfile.ZipFile(write_package_archive(tmp_path)) as archive:
+        for name in archive.namelist():
+            assert archive.read(name) == (PACKAGE.parent / name).read_bytes()

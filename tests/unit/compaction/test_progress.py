@@ -8,8 +8,8 @@ import pytest
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.outcomes import Outcome, OutcomeState
-from airflow_provider_acid.compaction.progress import LINE_SECONDS, Progress
-from tests.unit.spark_jobs.acid_files import Partition, insert
+from airflow_provider_acid.compaction.work.progress import LINE_SECONDS, Progress
+from tests.unit.merge.acid_files import Partition, insert
 
 MIB = 2**20
 

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import CompactionPlan, OutputKind, SourceFile
-from airflow_provider_acid.acid.result import CompactionResult, OutputFile
-from airflow_provider_acid.compaction.publication import check_inputs, verify_output
-from airflow_provider_acid.compaction.staging import open_staging
+from airflow_provider_acid.compaction.publish.fence import check_inputs, verify_output
+from airflow_provider_acid.compaction.publish.staging import open_staging
 from airflow_provider_acid.exceptions import NameTakenError, OwnershipLostError, VerificationError
 from airflow_provider_acid.filesystem import Storage
+from airflow_provider_acid.plan.plan import CompactionPlan, OutputKind, SourceFile
+from airflow_provider_acid.plan.result import CompactionResult, OutputFile
 from airflow_provider_acid.storages.local import LocalStorage
 from tests.harness.plain_job import run_plainly
-from tests.unit.spark_jobs.acid_files import Partition, delete, insert
+from tests.unit.merge.acid_files import Partition, delete, insert
 
 Made = tuple[Storage, CompactionPlan, CompactionResult, Path]
 

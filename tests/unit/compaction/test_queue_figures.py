@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.compaction.queue_figures import QueueFigures, queue_figures
+from airflow_provider_acid.compaction.evaluate.queue_figures import QueueFigures, queue_figures
 from airflow_provider_acid.metastore.values import CompactionRow, CompactionState
 
 NOW_MS = 100_000

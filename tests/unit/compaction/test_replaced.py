@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_acid.compaction.replaced import read_replaced, write_replaced
+from airflow_provider_acid.compaction.publish.replaced import read_replaced, write_replaced
 from airflow_provider_acid.exceptions import StorageError
 from airflow_provider_acid.storages.local import LocalStorage
 

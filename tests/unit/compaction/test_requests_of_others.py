@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.compaction.initiator import Evaluation
+from airflow_provider_acid.compaction.evaluate.initiator import Evaluation
 from airflow_provider_acid.exceptions import MetastoreError
 from airflow_provider_acid.metastore.values import CompactionRow, CompactionState, TableInfo
 from tests.unit.compaction.evaluated_tables import EvaluatedTables, FakeStorages, deltas, entity

@@ -9,17 +9,17 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.result import CompactionResult
 from airflow_provider_acid.acid.sealing import RunKey
-from airflow_provider_acid.compaction.run_directory import RunDirectory
-from airflow_provider_acid.compaction.run_place import RUNS_DIRECTORY, RunPlace
-from airflow_provider_acid.compaction.staging import staging_tokens
+from airflow_provider_acid.compaction.publish.staging import staging_tokens
+from airflow_provider_acid.compaction.run.run_directory import RunDirectory
+from airflow_provider_acid.compaction.run.run_place import RUNS_DIRECTORY, RunPlace
 from airflow_provider_acid.exceptions import ConfigurationError, NameTakenError
 from airflow_provider_acid.filesystem import Storages
-from airflow_provider_acid.spark_jobs import run_directory as job
+from airflow_provider_acid.merge.app import run_directory as job
+from airflow_provider_acid.plan.result import CompactionResult
 from airflow_provider_acid.storages.local import LocalStorage
 from tests.unit.compaction.copying_storage import CopyingStorage, CopyingStorages
-from tests.unit.spark_jobs.acid_files import Partition, insert
+from tests.unit.merge.acid_files import Partition, insert
 
 RESULT = CompactionResult("attempt", "digest", Entity("db", "t"), "no luck", (), 1.5)
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_acid.acid.sealing import RunKey
-from airflow_provider_acid.compaction.dead_runs import DeadRuns
-from airflow_provider_acid.compaction.run_directory import RunDirectory
-from airflow_provider_acid.compaction.run_place import RunPlace, is_run_of, run_name
+from airflow_provider_acid.compaction.run.dead_runs import DeadRuns
+from airflow_provider_acid.compaction.run.run_directory import RunDirectory
+from airflow_provider_acid.compaction.run.run_place import RunPlace, is_run_of, run_name
 from airflow_provider_acid.exceptions import RefusedError
 from airflow_provider_acid.filesystem import Storages
-from airflow_provider_acid.spark_jobs import run_directory as job
+from airflow_provider_acid.merge.app import run_directory as job
 from airflow_provider_acid.storages.local import LocalStorage
 
 METASTORE = "01234567-89ab-cdef-0123-456789abcdef"

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_acid.compaction.selection import TableSelection
+from airflow_provider_acid.compaction.evaluate.selection import TableSelection
 from airflow_provider_acid.exceptions import ConfigurationError
 
 

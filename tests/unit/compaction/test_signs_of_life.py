@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_acid.compaction import batch as batch_module
-from airflow_provider_acid.compaction.run_directory import IDLE_TIMEOUT_SECONDS, RunDirectory
-from airflow_provider_acid.spark_jobs import run_directory as job
+from airflow_provider_acid.compaction.run.run_directory import IDLE_TIMEOUT_SECONDS, RunDirectory
+from airflow_provider_acid.compaction.work import batch as batch_module
+from airflow_provider_acid.merge.app import run_directory as job
 from airflow_provider_acid.storages.local import LocalStorage
 from tests.unit.compaction.batch_setting import PATIENCE_SECONDS, POLL_SECONDS, Setting, messages, result_of
 

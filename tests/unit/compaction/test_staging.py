@@ -7,14 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_acid.acid.exchange import JOURNAL_FILE, OUTPUTS_DIRECTORY
-from airflow_provider_acid.compaction.half_pairs import take_back_half
-from airflow_provider_acid.compaction.journal import PublicationJournal
-from airflow_provider_acid.compaction.staging import REMOVED_PREFIX, finish_removals, staging_name, staging_tokens
-from airflow_provider_acid.compaction.staging_by_rename import StagingByRename
+from airflow_provider_acid.compaction.publish.journal import PublicationJournal
+from airflow_provider_acid.compaction.publish.staging import (
+    REMOVED_PREFIX,
+    finish_removals,
+    staging_name,
+    staging_tokens,
+)
+from airflow_provider_acid.compaction.publish.staging_by_rename import StagingByRename
+from airflow_provider_acid.compaction.recover.half_pairs import take_back_half
+from airflow_provider_acid.plan.exchange import JOURNAL_FILE, OUTPUTS_DIRECTORY
 from airflow_provider_acid.storages.local import LocalStorage
 from tests.harness.plain_job import run_plainly
-from tests.unit.spark_jobs.acid_files import Partition, insert
+from tests.unit.merge.acid_files import Partition, insert
 
 TOKEN = "0123456789abcdef"
 STAGING = staging_name(TOKEN)

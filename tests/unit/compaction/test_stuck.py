@@ -8,16 +8,16 @@ from dataclasses import replace
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.compaction.failures import failures_in_a_row
-from airflow_provider_acid.compaction.housekeeping_report import (
+from airflow_provider_acid.compaction.evaluate.failures import failures_in_a_row
+from airflow_provider_acid.compaction.housekeep.report import (
     Chore,
     Deed,
     HousekeepingReport,
     Stuck,
     StuckKind,
 )
-from airflow_provider_acid.compaction.scene import DIED
-from airflow_provider_acid.compaction.stuck import oldest_transaction, repeated_failures, unserved_requests
+from airflow_provider_acid.compaction.housekeep.stuck import oldest_transaction, repeated_failures, unserved_requests
+from airflow_provider_acid.compaction.recover.recovered_partition import DIED
 from airflow_provider_acid.compaction.text_table import LINES
 from airflow_provider_acid.metastore.values import CompactionRow, CompactionState, TxnInfo, TxnState
 

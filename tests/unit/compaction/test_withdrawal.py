@@ -8,10 +8,10 @@ from typing import Any, cast
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.compaction.journal import PublicationJournal, find_journal, write_journal
+from airflow_provider_acid.compaction.publish.journal import PublicationJournal, find_journal, write_journal
+from airflow_provider_acid.compaction.publish.staging import staging_name
+from airflow_provider_acid.compaction.recover.withdrawal import Withdrawal
 from airflow_provider_acid.compaction.settings import CompactionSettings
-from airflow_provider_acid.compaction.staging import staging_name
-from airflow_provider_acid.compaction.withdrawal import Withdrawal
 from airflow_provider_acid.exceptions import OwnershipLostError
 from airflow_provider_acid.metastore.values import TxnState
 from airflow_provider_acid.storages.local import LocalStorage

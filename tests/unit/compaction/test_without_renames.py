@@ -9,24 +9,24 @@ from typing import Any, cast
 
 import pytest
 
-from airflow_provider_acid.acid.exchange import JOURNAL_FILE, PLAN_FILE, RESULT_FILE
 from airflow_provider_acid.acid.listing import FileEntry, Listing
-from airflow_provider_acid.acid.plan import CompactionPlan, OutputKind
-from airflow_provider_acid.acid.result import CompactionResult, OutputFile
-from airflow_provider_acid.compaction import staging_by_copy
-from airflow_provider_acid.compaction.discard import discard_on, remove_discards
-from airflow_provider_acid.compaction.journal import PublicationJournal, read_journal
-from airflow_provider_acid.compaction.publication import verify_output
-from airflow_provider_acid.compaction.staging import open_staging, staging_name
+from airflow_provider_acid.compaction.publish import staging_by_copy
+from airflow_provider_acid.compaction.publish.discard import discard_on, remove_discards
+from airflow_provider_acid.compaction.publish.fence import verify_output
+from airflow_provider_acid.compaction.publish.journal import PublicationJournal, read_journal
+from airflow_provider_acid.compaction.publish.staging import open_staging, staging_name
+from airflow_provider_acid.compaction.publish.store_rules import publication_on, staging_on
 from airflow_provider_acid.compaction.steps import Step
-from airflow_provider_acid.compaction.store_rules import publication_on, staging_on
 from airflow_provider_acid.exceptions import OwnershipLostError, StorageError, VerificationError
-from airflow_provider_acid.spark_jobs.merged import Merged
-from airflow_provider_acid.spark_jobs.partition_job import carry_out
-from airflow_provider_acid.storages.s3_signed import AHEAD_SECONDS, LATE_SECONDS, SIGNED_SECONDS
+from airflow_provider_acid.merge.app.partition_job import carry_out
+from airflow_provider_acid.merge.files.answers import Merged
+from airflow_provider_acid.plan.exchange import JOURNAL_FILE, PLAN_FILE, RESULT_FILE
+from airflow_provider_acid.plan.plan import CompactionPlan, OutputKind
+from airflow_provider_acid.plan.result import CompactionResult, OutputFile
+from airflow_provider_acid.storages.s3.signed import AHEAD_SECONDS, LATE_SECONDS, SIGNED_SECONDS
 from tests.harness.plain_job import merge_bucket, run_plainly
 from tests.unit.compaction.copying_storage import CopyingStorage, CopyingStorages
-from tests.unit.spark_jobs.acid_files import Partition, insert
+from tests.unit.merge.acid_files import Partition, insert
 
 TOKEN = "0123456789abcdef"
 STAGING = staging_name(TOKEN)

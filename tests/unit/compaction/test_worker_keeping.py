@@ -10,7 +10,7 @@ import pytest
 
 from airflow_provider_acid.compaction.active import ActiveCompaction
 from airflow_provider_acid.compaction.settings import CompactionSettings
-from airflow_provider_acid.compaction.worker import Worker
+from airflow_provider_acid.compaction.work.worker import Worker
 from airflow_provider_acid.exceptions import MetastoreUnavailableError, OwnershipLostError
 from airflow_provider_acid.metastore.queue import KEEP_SECONDS
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from airflow_provider_acid.compaction.settings import CompactionSettings
-from airflow_provider_acid.compaction.worker import Worker
+from airflow_provider_acid.compaction.work.worker import Worker
 from airflow_provider_acid.exceptions import UnsupportedTableError
 from airflow_provider_acid.filesystem import Storage
 

@@ -9,14 +9,13 @@ from typing import Any, cast
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import CompactionType
-from airflow_provider_acid.compaction import worker as worker_module
-from airflow_provider_acid.compaction.failures import failures_in_a_row
+from airflow_provider_acid.compaction.evaluate.failures import failures_in_a_row
 from airflow_provider_acid.compaction.neighbours import Neighbours
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
-from airflow_provider_acid.compaction.recovery import Recovery
+from airflow_provider_acid.compaction.recover.recovery import Recovery
 from airflow_provider_acid.compaction.settings import CompactionSettings
-from airflow_provider_acid.compaction.worker import Worker
+from airflow_provider_acid.compaction.work import worker as worker_module
+from airflow_provider_acid.compaction.work.worker import Worker
 from airflow_provider_acid.exceptions import (
     AcidError,
     ConfigurationError,
@@ -27,6 +26,7 @@ from airflow_provider_acid.exceptions import (
 )
 from airflow_provider_acid.metastore.queue import ClaimedCompaction
 from airflow_provider_acid.metastore.values import CompactionInfo, CompactionRow, CompactionState
+from airflow_provider_acid.plan.plan import CompactionType
 
 ENTITY = Entity("d", "t", "p=1")
 CASES = [

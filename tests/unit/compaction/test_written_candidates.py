@@ -9,10 +9,10 @@ from dataclasses import replace
 
 import pytest
 
-from airflow_provider_acid.acid.candidates import Candidates
-from airflow_provider_acid.acid.plan import CompactionType
+from airflow_provider_acid.compaction.candidates import Candidates
 from airflow_provider_acid.exceptions import ConfigurationError, ObjectNotFoundError, UnsupportedTableError
 from airflow_provider_acid.metastore.values import CompactionRow, CompactionState
+from airflow_provider_acid.plan.plan import CompactionType
 from tests.unit.compaction.evaluated_tables import EvaluatedTables, FakeStorages, entity
 
 

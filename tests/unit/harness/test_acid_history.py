@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_acid.acid.partition import MinorPublication
-from airflow_provider_acid.acid.plan import CompactionType
+from airflow_provider_acid.plan.partition import MinorPublication
+from airflow_provider_acid.plan.plan import CompactionType
 from tests.harness.acid_history import player, steps
 from tests.harness.acid_history.partition import Partition
 from tests.harness.acid_history.script import as_python, in_words

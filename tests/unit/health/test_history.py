@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import CompactionType
-from airflow_provider_acid.compaction.cleaner import Cleaning, CleaningState
+from airflow_provider_acid.compaction.clean.cleaner import Cleaning, CleaningState
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
 from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.health.files import KEPT_DAYS, day_of, now_ms
@@ -18,6 +17,7 @@ from airflow_provider_acid.health.history import HistoryRecord, RecordMaker, Tas
 from airflow_provider_acid.health.reader import HealthReader
 from airflow_provider_acid.health.recording import record_history
 from airflow_provider_acid.health.store import MILLISECONDS_PER_DAY, HealthStore
+from airflow_provider_acid.plan.plan import CompactionType
 
 PARTITION = Entity("d", "t", "p=1")
 TASK = TaskPlace("dag", "run", "compact", 2)

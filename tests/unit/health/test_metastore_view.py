@@ -8,8 +8,8 @@ import pytest
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.health.metastore_view import MAX_ROWS, cleaning_view, queue_view
-from airflow_provider_acid.metastore.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.queue import CompactionQueue
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.values import (
     CompactionRow,
     CompactionState,

@@ -14,8 +14,8 @@ import pytest
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.listing import FileEntry, Listing
-from airflow_provider_acid.compaction.initiator import EvaluationObserver
-from airflow_provider_acid.compaction.looking_again import look_again
+from airflow_provider_acid.compaction.evaluate.initiator import EvaluationObserver
+from airflow_provider_acid.compaction.evaluate.looking_again import look_again
 from airflow_provider_acid.exceptions import StorageError
 from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.health import recorder, recording, renewal

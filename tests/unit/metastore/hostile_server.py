@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from airflow_provider_acid.metastore.transport import MetastoreAddress
+from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress
 
 REPLY, EXCEPTION = 2, 3
 LIST, STRUCT, TEXT, I32, MAP = b"\x0f", b"\x0c", b"\x0b", b"\x08", b"\x0d"

@@ -11,15 +11,15 @@ from thrift.Thrift import TApplicationException, TMessageType
 from thrift.transport.TTransport import TFileObjectTransport, TMemoryBuffer, TTransportException
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import CompactionType
 from airflow_provider_acid.exceptions import (
     ConfigurationError,
     MetastoreError,
     MetastoreUnavailableError,
     MetastoreVersionError,
 )
-from airflow_provider_acid.metastore.client import AcidMetastoreClient
-from airflow_provider_acid.metastore.transport import MetastoreAddress
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress
+from airflow_provider_acid.plan.plan import CompactionType
 
 FIRST, SECOND = MetastoreAddress("first"), MetastoreAddress("second")
 ENTITY = Entity("sales", "orders")

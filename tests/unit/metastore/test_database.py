@@ -15,9 +15,9 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError, ProgrammingError
 
 from airflow_provider_acid.exceptions import ConfigurationError, MetastoreError, MetastoreUnavailableError
-from airflow_provider_acid.metastore import database as database_module
-from airflow_provider_acid.metastore.database import MetastoreDatabase
-from airflow_provider_acid.metastore.sql_errors import Trouble, metastore_error, trouble_of
+from airflow_provider_acid.metastore.database import database as database_module
+from airflow_provider_acid.metastore.database.database import MetastoreDatabase
+from airflow_provider_acid.metastore.database.sql_errors import Trouble, metastore_error, trouble_of
 
 MYSQL = make_url("mysql+pymysql://").get_dialect()()
 POSTGRESQL = make_url("postgresql+psycopg2://").get_dialect()()

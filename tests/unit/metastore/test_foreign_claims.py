@@ -10,11 +10,11 @@ import pytest
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.exceptions import MetastoreError
-from airflow_provider_acid.metastore.client import AcidMetastoreClient
-from airflow_provider_acid.metastore.compactions import CompactAnswer
-from airflow_provider_acid.metastore.database import MetastoreDatabase
+from airflow_provider_acid.metastore.database.database import MetastoreDatabase
+from airflow_provider_acid.metastore.hive4.queue import ThriftCompactionQueue
 from airflow_provider_acid.metastore.queue import ClaimedCompaction
-from airflow_provider_acid.metastore.thrift_queue import ThriftCompactionQueue
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.thrift.compactions import CompactAnswer
 from airflow_provider_acid.metastore.values import CompactionInfo, CompactionRow, CompactionState
 
 INITIATED, WORKING, REFUSED = CompactionState.INITIATED, CompactionState.WORKING, CompactionState.REFUSED

@@ -10,11 +10,11 @@ from collections.abc import Callable
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import CompactionType
 from airflow_provider_acid.exceptions import AcidError, MetastoreError, MetastoreUnavailableError
-from airflow_provider_acid.metastore import binary_protocol, transport
-from airflow_provider_acid.metastore.client import AcidMetastoreClient
-from airflow_provider_acid.metastore.transport import CallSocket
+from airflow_provider_acid.metastore.thrift import binary_protocol, transport
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.thrift.transport import CallSocket
+from airflow_provider_acid.plan.plan import CompactionType
 from tests.unit.metastore.hostile_server import (
     EXCEPTION,
     I32,

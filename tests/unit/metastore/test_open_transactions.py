@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from airflow_provider_acid.exceptions import MetastoreVersionError
-from airflow_provider_acid.metastore import methods, structs
-from airflow_provider_acid.metastore.client import AcidMetastoreClient
-from airflow_provider_acid.metastore.transport import MetastoreAddress
+from airflow_provider_acid.metastore.thrift import methods, structs
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress
+from airflow_provider_acid.metastore.thrift.wire import Method, Struct
 from airflow_provider_acid.metastore.values import OpenTxns
-from airflow_provider_acid.metastore.wire import Method, Struct
 
 READ_ONLY = 5
 OPEN = (3, READ_ONLY)

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from airflow_provider_acid.metastore.row_notes import CUT, NOTES_BYTES, Published, RowNotes
+from airflow_provider_acid.metastore.hive3.row_notes import CUT, NOTES_BYTES, Published, RowNotes
 
 OTHER_FORMAT = b'{"airflow_provider_acid":2,"pool":"p"}'
 FULL = RowNotes("pool", 7, Published(8, 0, 9), "why", True)

@@ -9,11 +9,11 @@ import pytest
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.exceptions import OwnershipLostError
-from airflow_provider_acid.metastore.beliefs import believed
+from airflow_provider_acid.metastore.hive3.expected_row import believed
+from airflow_provider_acid.metastore.hive3.row_notes import Published, RowNotes
+from airflow_provider_acid.metastore.hive3.stored_rows import FIELDS, POOL_PROPERTY, StoredRow
 from airflow_provider_acid.metastore.queue import ClaimedCompaction
-from airflow_provider_acid.metastore.row_notes import Published, RowNotes
-from airflow_provider_acid.metastore.stored_rows import FIELDS, POOL_PROPERTY, StoredRow
-from airflow_provider_acid.metastore.stringable_map import stringable_map_text
+from airflow_provider_acid.metastore.thrift.stringable_map import stringable_map_text
 from airflow_provider_acid.metastore.values import CompactionState
 
 PUBLISHED = Published(next_txn_id=0, newest_lock_id=4, at_ms=5)

@@ -9,9 +9,9 @@ import pytest
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.exceptions import MetastoreError, MetastoreUnavailableError, OwnershipLostError
-from airflow_provider_acid.metastore.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.hive4.queue import ThriftCompactionQueue
 from airflow_provider_acid.metastore.queue import ClaimedCompaction
-from airflow_provider_acid.metastore.thrift_queue import ThriftCompactionQueue
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.values import CompactionInfo, CompactionRow, CompactionState
 
 ROW = CompactionRow(7, Entity("db", "t"), "major", CompactionState.WORKING, worker_id="pool@host")

@@ -8,10 +8,10 @@ from thrift.transport.TTransport import TMemoryBuffer
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.exceptions import MetastoreError
-from airflow_provider_acid.metastore import structs
-from airflow_provider_acid.metastore.catalog import partition_values
-from airflow_provider_acid.metastore.compactions import info_struct, row_of
-from airflow_provider_acid.metastore.txns import duration_seconds, lock_answer, lock_of, split_by_bits, txn_of
+from airflow_provider_acid.metastore.thrift import structs
+from airflow_provider_acid.metastore.thrift.catalog import partition_values
+from airflow_provider_acid.metastore.thrift.compactions import info_struct, row_of
+from airflow_provider_acid.metastore.thrift.txns import duration_seconds, lock_answer, lock_of, split_by_bits, txn_of
 from airflow_provider_acid.metastore.values import CompactionInfo, CompactionState, LockState, TxnState
 
 

@@ -25,10 +25,10 @@ from airflow_provider_acid.health.history import TaskPlace
 from airflow_provider_acid.health.reader import HealthReader
 from airflow_provider_acid.health.recording import record_history, recording_evaluation
 from airflow_provider_acid.metastore.values import CompactionRow, CompactionState
-from airflow_provider_acid.plugins import sources as sources_module
+from airflow_provider_acid.plugins import backends as sources_module
 from airflow_provider_acid.plugins.application import make_application
+from airflow_provider_acid.plugins.backends import Sources
 from airflow_provider_acid.plugins.page import URL_PREFIX, HiveAcidPlugin
-from airflow_provider_acid.plugins.sources import Sources
 from tests.unit.compaction.evaluated_tables import EvaluatedTables, FakeQueue, FakeStorages, entity
 from tests.unit.health.test_history import records
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from airflow_provider_acid.metastore.client import AcidMetastoreClient, MetastoreFacts
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient, MetastoreFacts
 
 
 @pytest.fixture(scope="module", autouse=True)

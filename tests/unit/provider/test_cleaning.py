@@ -19,11 +19,11 @@ from airflow.providers.common.compat.sdk import (
 )
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.compaction.cleaner import Cleaning, CleaningState
+from airflow_provider_acid.compaction.clean.cleaner import Cleaning, CleaningState
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.exceptions import MetastoreUnavailableError
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook, MetastoreEndpoint
-from airflow_provider_acid.metastore.client import AcidMetastoreClient, MetastoreFacts
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient, MetastoreFacts
 from airflow_provider_acid.operators import cleaner as operator_module
 from airflow_provider_acid.operators.cleaner import AcidCleanerOperator
 from airflow_provider_acid.triggers import cleaner as trigger_module

@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import re
+import runpy
 import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -19,16 +20,16 @@ from airflow.providers.common.compat.sdk import AirflowException, AirflowFailExc
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.sealing import RunKey
-from airflow_provider_acid.compaction.batch import CompactionBatch
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
 from airflow_provider_acid.compaction.settings import CompactionSettings, LockTimeoutAction
+from airflow_provider_acid.compaction.work.batch import CompactionBatch
 from airflow_provider_acid.exceptions import MetastoreUnavailableError
 from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.operators import compaction
 from airflow_provider_acid.operators.compaction import AcidCompactionOperator, application_name
-from airflow_provider_acid.spark_jobs.compact import parse_arguments
-from airflow_provider_acid.storages.options import HdfsOptions
-from airflow_provider_acid.storages.s3_options import S3Options
+from airflow_provider_acid.shipped_files import shipped_file
+from airflow_provider_acid.storages.hdfs.options import HdfsOptions
+from airflow_provider_acid.storages.s3.options import S3Options
 from tests.unit.provider.fake_spark import FakeSpark
 
 # Airflow's hook leaves the pipe to spark-submit to the garbage collector.
@@ -199,7 +200,7 @@ def test_no_argument_has_what_yarn_replaces_and_the_application_reads_what_was_m
 
 def told(call: Sequence[str]) -> tuple[str, Storages]:
     """What the application makes of the arguments that spark-submit was given."""
-    arguments = parse_arguments(call[-6:])
+    arguments = runpy.run_path(str(shipped_file("spark_jobs/compact.py")))["parse_arguments"](call[-6:])
     return arguments.run_directory, Storages.from_json(arguments.storage_options)
 
 

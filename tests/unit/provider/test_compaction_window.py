@@ -9,9 +9,9 @@ from typing import NoReturn
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_acid.acid.time_window import TimeWindow
-from airflow_provider_acid.compaction.opening import Opening
+from airflow_provider_acid.compaction.evaluate.time_window import TimeWindow
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
+from airflow_provider_acid.compaction.work.window_end import Opening
 from airflow_provider_acid.operators import compaction
 from airflow_provider_acid.operators.compaction import AcidCompactionOperator
 

@@ -7,9 +7,7 @@ from collections.abc import Callable
 import pytest
 from airflow.providers_manager import ProvidersManager
 
-from airflow_provider_acid.acid.candidates import Candidates
-from airflow_provider_acid.acid.partition import MinorPublication
-from airflow_provider_acid.acid.plan import CopiedStripes
+from airflow_provider_acid.compaction.candidates import Candidates
 from airflow_provider_acid.compaction.settings import CleaningLockAction, CompactionSettings, LockTimeoutAction
 from airflow_provider_acid.config import (
     check_interval_seconds,
@@ -22,6 +20,8 @@ from airflow_provider_acid.config import (
 )
 from airflow_provider_acid.exceptions import ConfigurationError
 from airflow_provider_acid.options import DEFAULTS, OPTIONS
+from airflow_provider_acid.plan.partition import MinorPublication
+from airflow_provider_acid.plan.plan import CopiedStripes
 
 READ: dict[str, tuple[str, Callable[[], object], object]] = {
     "delta_num_threshold": ("7", lambda: configured_settings().thresholds.delta_count, 7),

@@ -11,17 +11,18 @@ import pytest
 from airflow.providers.common.compat.sdk import DAG, TriggerRule, XComArg
 
 from airflow_provider_acid import installed_dags
-from airflow_provider_acid.compaction.demand import DemandedType
+from airflow_provider_acid.compaction.evaluate.demand import DemandedType
 from airflow_provider_acid.compaction.settings import CompactionSettings
-from airflow_provider_acid.example_dags import acid_compact_table, acid_housekeeping
-from airflow_provider_acid.example_dags.acid_compaction import PARAMS, dag
+from airflow_provider_acid.installed_dags import compact_table as acid_compact_table
+from airflow_provider_acid.installed_dags import housekeeping as acid_housekeeping
+from airflow_provider_acid.installed_dags.compaction import PARAMS, dag
 from airflow_provider_acid.operators.cleaner import AcidCleanerOperator
 from airflow_provider_acid.operators.compaction import AcidCompactionOperator
 from airflow_provider_acid.sensors.compaction import AcidCompactionSensor
 from tests.unit.provider.stored_dags import stored_and_found
 
 ROOT = Path(__file__).parents[3]
-DAG_FILE = ROOT / "dags" / "acid_compaction.py"
+MODULE = ROOT / "airflow_provider_acid/installed_dags/compaction.py"
 NUMBERS = {"integer", "number"}
 
 

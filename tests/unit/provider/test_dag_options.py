@@ -13,7 +13,7 @@ import pytest
 from airflow_provider_acid.exceptions import ConfigurationError
 from airflow_provider_acid.options import OPTIONS
 from tests.unit.provider.stored_dags import stored_and_found
-from tests.unit.provider.test_dag import DAG_FILE, FORMS, ROOT
+from tests.unit.provider.test_dag import FORMS, MODULE, ROOT
 
 FROM_OPTIONS: dict[str, tuple[str, object]] = {
     "tables": ("sales.*, web.*", ["sales.*", "web.*"]),
@@ -39,8 +39,8 @@ def set_options(monkeypatch: pytest.MonkeyPatch, **options: str) -> None:
         monkeypatch.setenv(f"AIRFLOW__HIVE_ACID__{name.upper()}", text)
 
 
-def parsed(file: Path = DAG_FILE) -> Any:
-    """The DAG of a file that is parsed anew."""
+def parsed(file: Path = MODULE) -> Any:
+    """The DAG of a module that is imported anew."""
     return runpy.run_path(str(file))["dag"]
 
 
@@ -77,7 +77,7 @@ def test_without_a_schedule_the_dag_runs_only_by_hand(monkeypatch: pytest.Monkey
 
 def test_the_form_of_the_housekeeping_takes_its_timeout_from_the_option(monkeypatch: pytest.MonkeyPatch) -> None:
     set_options(monkeypatch, worker_timeout="7200")
-    assert parsed(DAG_FILE.with_name("acid_housekeeping.py")).params["worker_timeout_hours"] == 2
+    assert parsed(MODULE.with_name("housekeeping.py")).params["worker_timeout_hours"] == 2
 
 
 @pytest.mark.parametrize(

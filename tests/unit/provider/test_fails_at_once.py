@@ -14,7 +14,7 @@ from airflow.providers.common.compat.sdk import (
 )
 
 from airflow_provider_acid import exceptions
-from airflow_provider_acid.compaction.initiator import Initiator
+from airflow_provider_acid.compaction.evaluate.initiator import Initiator
 from airflow_provider_acid.exceptions import (
     AcidError,
     ConfigurationError,

@@ -14,8 +14,8 @@ from airflow_provider_acid.exceptions import ConfigurationError, MetastoreUnavai
 from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.get_provider_info import get_provider_info
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook, MetastoreEndpoint
-from airflow_provider_acid.metastore.client import AcidMetastoreClient, MetastoreFacts
-from airflow_provider_acid.storages.s3_options import S3Credentials
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient, MetastoreFacts
+from airflow_provider_acid.storages.s3.options import S3Credentials
 
 SetConnection = Callable[..., None]
 

@@ -13,15 +13,15 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException, XComArg
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.compaction.housekeeping_report import Chore, Deed, HousekeepingReport
-from airflow_provider_acid.compaction.selection import TableSelection
+from airflow_provider_acid.compaction.evaluate.selection import TableSelection
+from airflow_provider_acid.compaction.housekeep.report import Chore, Deed, HousekeepingReport
 from airflow_provider_acid.compaction.settings import CompactionSettings
-from airflow_provider_acid.example_dags.acid_housekeeping import PARAMS, dag
 from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
+from airflow_provider_acid.installed_dags.housekeeping import PARAMS, dag
 from airflow_provider_acid.operators import housekeeping as operator_module
 from airflow_provider_acid.operators.housekeeping import AcidHousekeepingOperator
-from airflow_provider_acid.storages.options import HdfsOptions
+from airflow_provider_acid.storages.hdfs.options import HdfsOptions
 from tests.unit.provider.stored_dags import stored_and_found
 
 ENTITY = Entity("sales", "orders", "p=1")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_acid.metastore.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.operators import cleaner, housekeeping
 from airflow_provider_acid.operators.cleaner import AcidCleanerOperator
 from airflow_provider_acid.operators.housekeeping import AcidHousekeepingOperator

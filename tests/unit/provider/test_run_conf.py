@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_acid.example_dags import acid_compact_table, acid_compaction, acid_housekeeping
+from airflow_provider_acid.installed_dags import compact_table as acid_compact_table
+from airflow_provider_acid.installed_dags import compaction as acid_compaction
+from airflow_provider_acid.installed_dags import housekeeping as acid_housekeeping
 from airflow_provider_acid.operators.run_conf import refuse_unknown_keys
 
 FIRST = {

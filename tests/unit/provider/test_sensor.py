@@ -13,17 +13,17 @@ from typing import Any
 import pytest
 from airflow.providers.common.compat.sdk import DAG, AirflowFailException, AirflowSkipException, PokeReturnValue
 
-from airflow_provider_acid.acid.candidates import Candidates
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import CompactionType
-from airflow_provider_acid.acid.thresholds import CompactionDecision
-from airflow_provider_acid.compaction.initiator import Evaluated, Evaluation, Initiator
+from airflow_provider_acid.compaction.candidates import Candidates
+from airflow_provider_acid.compaction.evaluate.initiator import Evaluated, Evaluation, Initiator
+from airflow_provider_acid.compaction.evaluate.selection import TableSelection
 from airflow_provider_acid.compaction.outcomes import DuePartition
 from airflow_provider_acid.compaction.requests_of_others import NOT_SERVED, LeftRequest
-from airflow_provider_acid.compaction.selection import TableSelection
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.exceptions import ConfigurationError
-from airflow_provider_acid.metastore.sql_written import WriteRecords
+from airflow_provider_acid.metastore.database.written import WriteRecords
+from airflow_provider_acid.plan.plan import CompactionType
+from airflow_provider_acid.plan.thresholds import CompactionDecision
 from airflow_provider_acid.sensors import compaction
 from airflow_provider_acid.sensors.compaction import AcidCompactionSensor
 

@@ -19,14 +19,14 @@ from airflow.providers.common.compat.sdk import (
     conf,
 )
 
-from airflow_provider_acid.acid.candidates import Candidates
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import CompactionType
-from airflow_provider_acid.compaction.initiator import Evaluation
+from airflow_provider_acid.compaction.candidates import Candidates
+from airflow_provider_acid.compaction.evaluate.initiator import Evaluation
+from airflow_provider_acid.compaction.evaluate.selection import TableSelection
 from airflow_provider_acid.compaction.outcomes import DuePartition
-from airflow_provider_acid.compaction.selection import TableSelection
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.exceptions import ConfigurationError, MetastoreUnavailableError
+from airflow_provider_acid.plan.plan import CompactionType
 from airflow_provider_acid.sensors import compaction as sensor_module
 from airflow_provider_acid.sensors.compaction import AcidCompactionSensor
 from airflow_provider_acid.triggers import compaction as trigger_module

@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException, AirflowSkipException
 
-from airflow_provider_acid.acid.candidates import Candidates
-from airflow_provider_acid.acid.plan import CompactionType
-from airflow_provider_acid.acid.thresholds import CompactionDecision
-from airflow_provider_acid.compaction.demand import Demand
-from airflow_provider_acid.compaction.initiator import Evaluated, Evaluation
-from airflow_provider_acid.compaction.selection import TableSelection
+from airflow_provider_acid.compaction.candidates import Candidates
+from airflow_provider_acid.compaction.evaluate.demand import Demand
+from airflow_provider_acid.compaction.evaluate.initiator import Evaluated, Evaluation
+from airflow_provider_acid.compaction.evaluate.selection import TableSelection
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.operators import table_plan
 from airflow_provider_acid.operators.table_plan import AcidTablePlanOperator
+from airflow_provider_acid.plan.plan import CompactionType
+from airflow_provider_acid.plan.thresholds import CompactionDecision
 from tests.unit.provider.test_sensor import due
 
 pytestmark = pytest.mark.usefixtures("hive_4")

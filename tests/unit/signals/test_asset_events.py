@@ -13,7 +13,7 @@ from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.assets.table import TableName, acid_table
 from airflow_provider_acid.compaction.outcomes import Outcome, OutcomeState
 from airflow_provider_acid.exceptions import ConfigurationError
-from airflow_provider_acid.metastore.transport import MetastoreAddress
+from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress
 from airflow_provider_acid.signals.asset_events import LONGEST_KEY, MOST_PARTITIONS, fill_asset_events
 
 ORDERS = acid_table("metastore", "sales", "orders")

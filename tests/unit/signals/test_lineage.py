@@ -7,7 +7,7 @@ from openlineage.client.serde import Serde
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.assets.table import acid_table, to_openlineage
 from airflow_provider_acid.compaction.outcomes import Outcome, OutcomeState
-from airflow_provider_acid.metastore.transport import MetastoreAddress
+from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress
 from airflow_provider_acid.operators.compaction import AcidCompactionOperator
 from airflow_provider_acid.signals.lineage import lineage_of
 

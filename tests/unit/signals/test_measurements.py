@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.plan import CompactionType
-from airflow_provider_acid.acid.thresholds import CompactionDecision
-from airflow_provider_acid.compaction.cleaner import Cleaning, CleaningState
-from airflow_provider_acid.compaction.housekeeping_report import Chore, Deed, HousekeepingReport, Stuck, StuckKind
-from airflow_provider_acid.compaction.initiator import Evaluated, Evaluation
+from airflow_provider_acid.compaction.clean.cleaner import Cleaning, CleaningState
+from airflow_provider_acid.compaction.evaluate.initiator import Evaluated, Evaluation
+from airflow_provider_acid.compaction.evaluate.queue_figures import QueueFigures
+from airflow_provider_acid.compaction.housekeep.report import Chore, Deed, HousekeepingReport, Stuck, StuckKind
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
-from airflow_provider_acid.compaction.queue_figures import QueueFigures
 from airflow_provider_acid.metastore.values import CompactionState
+from airflow_provider_acid.plan.plan import CompactionType
+from airflow_provider_acid.plan.thresholds import CompactionDecision
 from airflow_provider_acid.signals import metrics
 from airflow_provider_acid.signals.measurements import (
     Measurement,

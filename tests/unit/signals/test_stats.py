@@ -8,8 +8,8 @@ import pytest
 from airflow.providers.common.compat.sdk import Stats
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.compaction.cleaner import Cleaning, CleaningState
-from airflow_provider_acid.compaction.initiator import Evaluation
+from airflow_provider_acid.compaction.clean.cleaner import Cleaning, CleaningState
+from airflow_provider_acid.compaction.evaluate.initiator import Evaluation
 from airflow_provider_acid.signals import metrics
 from airflow_provider_acid.signals.measurements import Measurement
 from airflow_provider_acid.signals.stats import cleaner_cycle, initiator_cycle, send

@@ -12,11 +12,11 @@ from airflow.sdk.execution_time.context import OutletEventAccessors
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.assets.table import acid_table
-from airflow_provider_acid.compaction.cleaner import Cleaning, CleaningState
-from airflow_provider_acid.compaction.housekeeping_report import Chore, Deed, HousekeepingReport
-from airflow_provider_acid.compaction.initiator import Evaluation
+from airflow_provider_acid.compaction.clean.cleaner import Cleaning, CleaningState
+from airflow_provider_acid.compaction.evaluate.initiator import Evaluation
+from airflow_provider_acid.compaction.housekeep.report import Chore, Deed, HousekeepingReport
 from airflow_provider_acid.compaction.outcomes import Outcome, OutcomeState
-from airflow_provider_acid.metastore.client import AcidMetastoreClient, MetastoreFacts
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient, MetastoreFacts
 from airflow_provider_acid.operators import cleaner, compaction, housekeeping
 from airflow_provider_acid.sensors import compaction as sensor
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_acid.exceptions import ConfigurationError, StorageError
-from airflow_provider_acid.storages.hdfs_location import HdfsLocation
-from airflow_provider_acid.storages.options import HdfsOptions
+from airflow_provider_acid.storages.hdfs.location import HdfsLocation
+from airflow_provider_acid.storages.hdfs.options import HdfsOptions
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import traceback
 import pytest
 
 from airflow_provider_acid.exceptions import ConfigurationError
-from airflow_provider_acid.storages.options import HdfsOptions
+from airflow_provider_acid.storages.hdfs.options import HdfsOptions
 
 FULL = HdfsOptions(
     web_addresses=("nn1.example.com:9870", "https://nn2.example.com:9871"),

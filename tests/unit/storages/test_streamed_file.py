@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from airflow_provider_acid.exceptions import StorageError
-from airflow_provider_acid.storages.streamed_file import CHUNK_BYTES, QUEUED_CHUNKS, StreamedFile
+from airflow_provider_acid.storages.hdfs.streamed_file import CHUNK_BYTES, QUEUED_CHUNKS, StreamedFile
 
 
 class Server:

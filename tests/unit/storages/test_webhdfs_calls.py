@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 import pytest
 
 from airflow_provider_acid.exceptions import StorageError
-from airflow_provider_acid.storages import webhdfs_calls
-from airflow_provider_acid.storages.hdfs_errors import storage_errors
-from airflow_provider_acid.storages.options import HdfsOptions
-from airflow_provider_acid.storages.webhdfs_calls import FileStatus, NameNodes, RemoteError
-from airflow_provider_acid.storages.webhdfs_session import Answer, NoAnswerError
+from airflow_provider_acid.storages.hdfs import webhdfs_calls
+from airflow_provider_acid.storages.hdfs.errors import storage_errors
+from airflow_provider_acid.storages.hdfs.options import HdfsOptions
+from airflow_provider_acid.storages.hdfs.webhdfs_calls import FileStatus, NameNodes, RemoteError
+from airflow_provider_acid.storages.hdfs.webhdfs_session import Answer, NoAnswerError
 
 A, B, DATA = "http://a:9870", "http://b:9870", "http://data:9864"
 STATUS = {"pathSuffix": "", "type": "FILE", "length": 7, "fileId": 42, "owner": "hive", "permission": "1750"}

@@ -1,0 +1,1 @@
+"""Hive's Cleaner: what is obsolete is deleted once no reader needs it."""

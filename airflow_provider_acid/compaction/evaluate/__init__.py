@@ -1,0 +1,1 @@
+"""Hive's Initiator: which partitions are due, and for what."""

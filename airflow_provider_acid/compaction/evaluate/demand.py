@@ -1,0 +1,56 @@
+"""What somebody asks for by hand: a type of compaction, of one partition or of a whole table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from airflow_provider_acid.compaction.evaluate.selection import TableSelection
+from airflow_provider_acid.exceptions import ConfigurationError
+from airflow_provider_acid.plan.plan import CompactionType
+
+
+class DemandedType(str, Enum):
+    """What is asked for: by the thresholds, or so whatever they say."""
+
+    AUTO = "auto"
+    MINOR = "minor"
+    MAJOR = "major"
+
+
+@dataclass(frozen=True)
+class Demand:
+    """A wish for one table, by somebody who names it.
+
+    :param partition: only this one, spelled as SHOW PARTITIONS does; None for all, or for a table without.
+    :param type: what is done whatever the thresholds say; None: what they say. Refusals hold all the same.
+    """
+
+    partition: str | None = None
+    type: CompactionType | None = None
+
+    @classmethod
+    def of(cls, partition: str | None, type: DemandedType) -> Demand:
+        """A demand of what people write.
+
+        :raises ConfigurationError: the partition is not spelled as SHOW PARTITIONS does.
+        """
+        name = (partition or "").strip()
+        if name and not all("=" in part.strip("=") for part in name.split("/")):
+            raise ConfigurationError(
+                f"partition {name!r}",
+                "is not of the form key=value",
+                "spell it as SHOW PARTITIONS does, e.g. ds=2026-01-01/region=eu, or leave it empty for the whole table",
+            )
+        return cls(name or None, None if type is DemandedType.AUTO else CompactionType(type.value))
+
+
+def one_table(database: str, table: str) -> TableSelection:
+    """The selection of one table by its name.
+
+    :raises ConfigurationError: a name is missing, or is a pattern.
+    """
+    for what, name in (("database", database), ("table", table)):
+        if not name.strip() or any(character in name for character in ".*?[ \t"):
+            raise ConfigurationError(f"{what} {name!r}", "is not the name of one", f"give the name of one {what}")
+    return TableSelection.of([f"{database.strip()}.{table.strip()}"])

@@ -1,0 +1,363 @@
+"""Hive's Initiator: which partitions of a selection of tables are due, for what, and why."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Generator, Iterator, Sequence, Set
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from airflow_provider_acid.acid.directory import AcidDirectory
+from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.write_ids import compactor_list
+from airflow_provider_acid.compaction.candidates import Candidates
+from airflow_provider_acid.compaction.eligibility import table_refusal
+from airflow_provider_acid.compaction.evaluate.demand import Demand
+from airflow_provider_acid.compaction.evaluate.failures import FAILED_COMPACTIONS_THRESHOLD, failures_in_a_row
+from airflow_provider_acid.compaction.evaluate.judging import Judge
+from airflow_provider_acid.compaction.evaluate.looking import NotSeen, Place, Seen, TableView, in_order, look
+from airflow_provider_acid.compaction.evaluate.progress import EvaluationProgress
+from airflow_provider_acid.compaction.evaluate.queue_figures import QueueFigures, queue_figures
+from airflow_provider_acid.compaction.evaluate.read_cost import read_cost_bytes
+from airflow_provider_acid.compaction.evaluate.selection import TableSelection
+from airflow_provider_acid.compaction.evaluate.table_listing import (
+    Locations,
+    RowsByEntity,
+    demanded_location,
+    locations,
+    matching_databases,
+    rows_by_entity,
+)
+from airflow_provider_acid.compaction.outcomes import DuePartition
+from airflow_provider_acid.compaction.requests_of_others import LeftRequest, MetRequests, meet_requests
+from airflow_provider_acid.compaction.settings import CompactionSettings
+from airflow_provider_acid.compaction.snapshot import current_txns
+from airflow_provider_acid.compaction.supervision import Supervised
+from airflow_provider_acid.exceptions import AcidError, ConfigurationError, ObjectNotFoundError, UnexpectedError
+from airflow_provider_acid.metastore.database.written import WriteRecords
+from airflow_provider_acid.metastore.queue import CompactionQueue
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.values import (
+    CompactionRow,
+    CompactionState,
+    DatabaseInfo,
+    TableInfo,
+)
+from airflow_provider_acid.plan.plan import CompactionType
+from airflow_provider_acid.plan.planning import Choice
+from airflow_provider_acid.plan.thresholds import (
+    CompactionDecision,
+    TableKind,
+    auto_compaction,
+)
+
+log = logging.getLogger(__name__)
+
+_OF_ONE_TABLE = (ConfigurationError, ObjectNotFoundError, UnexpectedError)
+"""Errors that say nothing about other tables."""
+
+Places = Generator[Place | NotSeen, None, None]
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """One partition's figures and what follows from them.
+
+    :param read_cost_bytes: what its deltas cost readers; see :mod:`~..evaluate.read_cost`.
+    :param input_bytes: what its compaction reads; 0 where none is due, or possible.
+    """
+
+    entity: Entity
+    decision: CompactionDecision
+    read_cost_bytes: int = 0
+    input_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What one look at a selection of tables gave.
+
+    :param due: partitions to compact now: requests of others by age, then by what their deltas cost readers, worst
+        first.
+    :param evaluated: every partition that was looked at, with its figures.
+    :param skipped: tables and partitions that were not evaluated or not asked for, each with the reason.
+    :param refused: those of them that somebody has to look at: they cannot be compacted, or not be looked at.
+    :param foreign: other people's requests that wait and are not served.
+    :param queue: how the queue stands, for the tables of the selection.
+    :param unmatched: what is to be told of patterns that no table needs, a clause each.
+    """
+
+    due: tuple[DuePartition, ...] = ()
+    evaluated: tuple[Evaluated, ...] = ()
+    skipped: tuple[str, ...] = ()
+    foreign: tuple[LeftRequest, ...] = ()
+    refused: tuple[str, ...] = ()
+    queue: QueueFigures = field(default_factory=QueueFigures)
+    unmatched: tuple[str, ...] = ()
+
+
+class EvaluationObserver(Protocol):
+    """Is told of every partition while an evaluation goes on; it must neither fail nor take time."""
+
+    def saw(self, seen: Seen, decision: CompactionDecision, hindrance: str | None) -> None:
+        """A partition was looked at.
+
+        :param hindrance: why it is not asked for although it is due; None where it is, or is not due.
+        """
+
+    def passed_over(self, entity: Entity, reason: str) -> None:
+        """A partition exists but was not looked at, or could not be."""
+
+
+@dataclass
+class _Findings:
+    due: list[tuple[float, DuePartition]] = field(default_factory=list)
+    evaluated: list[Evaluated] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+    unmatched: tuple[str, ...] = ()
+
+    def refuse(self, reason: str) -> None:
+        self.skipped.append(reason)
+        self.refused.append(reason)
+
+
+class Initiator:
+    """Evaluates tables; belongs to one thread, like its client.
+
+    :param writes: what the metastore's database knows; asked only where the settings' candidates are ``written``.
+    :param demand: what somebody asks for by hand, beside the thresholds; such a selection names one table.
+    :param observer: is told of every partition.
+    :raises ConfigurationError: they are, and there is no database to ask.
+    """
+
+    def __init__(
+        self,
+        client: AcidMetastoreClient,
+        queue: CompactionQueue,
+        settings: CompactionSettings,
+        writes: WriteRecords | None = None,
+        demand: Demand = Demand(),  # noqa: B008 - immutable
+        observer: EvaluationObserver | None = None,
+    ) -> None:
+        self._client = client
+        self._queue = queue
+        self._settings = settings
+        self._observer = observer
+        self._writes = None if settings.candidates is Candidates.ALL else _needed(writes)
+        self._demand = demand
+        self._progress = EvaluationProgress()
+
+    def evaluate(self, selection: TableSelection) -> Evaluation:
+        """Look at all tables of a selection once.
+
+        :raises AcidError: a table that is named without wildcards, or a partition that is demanded, does not exist;
+            such a table cannot be compacted; the metastore does not answer. What a pattern matches is skipped with its
+            reason instead, and so is every partition that cannot be looked at, also where its storage does not answer.
+        """
+        findings = _Findings()
+        every_row = self._queue.rows()
+        rows = rows_by_entity(every_row, selection)
+        others = self._meet_requests(every_row, selection)
+        findings.due += [(math.inf, due) for due in others.due]
+        tables = list(self._tables(selection, findings))
+        if tables:
+            places = self._places(tables, selection, rows, others.entities)
+            self._look_at(places, selection, findings)
+        worst_first = sorted(findings.due, key=lambda item: (-item[0], item[1].request_id or 0, item[1].entity))
+        return Evaluation(
+            tuple(due for _, due in worst_first),
+            tuple(findings.evaluated),
+            tuple(findings.skipped),
+            others.left,
+            tuple(findings.refused),
+            queue_figures(rows, self._client.server_now_ms),
+            findings.unmatched,
+        )
+
+    def _tables(self, selection: TableSelection, findings: _Findings) -> Iterator[TableInfo]:
+        names: set[str] = set()
+        written = None if self._writes is None else self._writes.tables()
+        for database in matching_databases(self._client, selection):
+            info = self._client.get_database(database)
+            for name in self._client.tables(database):
+                full_name = f"{database}.{name}".lower()
+                names.add(full_name)
+                if not selection.matches(full_name):
+                    continue
+                is_candidate = written is None or full_name in written
+                if not is_candidate and not selection.names_exactly(full_name):
+                    continue
+                try:
+                    with Supervised(full_name):
+                        table = self._client.get_table(database, name)
+                        reason = self._reason_to_skip(table, info, selection)
+                except UnexpectedError as error:
+                    findings.refuse(_unless_named(error, full_name, selection))
+                    continue
+                if reason is not None:
+                    findings.skipped.append(reason)
+                elif is_candidate:
+                    yield table
+        findings.unmatched = selection.unmatched(names)
+        missing = [name for name in selection.exact_names if name not in names and selection.matches(name)]
+        if missing:
+            raise ObjectNotFoundError(f"table {missing[0]}", "does not exist", "correct the name in the table list")
+
+    def _reason_to_skip(self, table: TableInfo, database: DatabaseInfo, selection: TableSelection) -> str | None:
+        named = selection.names_exactly(table.full_table_name)
+        refusal = table_refusal(table, database)
+        if refusal is not None:
+            if named:
+                raise refusal
+            return str(refusal)
+        automatic = auto_compaction(
+            table.parameters,
+            database.parameters,
+            listed_explicitly=named,
+            override=self._settings.override_no_auto_compaction,
+            hive_4=self._queue.publishes_by_commit,
+        )
+        if not automatic.allowed:
+            return f"table {table.full_table_name}: {automatic.reason}"
+        return None
+
+    def _places(
+        self,
+        tables: Sequence[TableInfo],
+        selection: TableSelection,
+        rows: RowsByEntity,
+        requested: Set[Entity],
+    ) -> Places:
+        txns = current_txns(self._client)
+        visible = txns if self._queue.publishes_by_commit else None
+        names = [table.full_table_name for table in tables]
+        write_ids = {ids.full_table_name: ids for ids in self._client.valid_write_ids(names, str(txns))}
+        for number, table in enumerate(tables, start=1):
+            self._progress.table(number, len(tables))
+            of_table = compactor_list(write_ids[table.full_table_name])
+            try:
+                with Supervised(table.full_table_name):
+                    thresholds = self._settings.thresholds.for_table(table.parameters)
+                    kind = TableKind.of(table.parameters) or TableKind.FULL_ACID
+                view = TableView(table, kind, thresholds, visible, of_table)
+                with Supervised(table.full_table_name), closing(self._locations(table)) as found:
+                    for entity, location, partition in found:
+                        if entity in requested:
+                            self._pass_over(entity, "its request waits in the metastore's queue")
+                            continue
+                        of_entity = rows.get(entity)
+                        reason = self._reason_to_leave_alone(entity, of_entity) if of_entity else None
+                        if reason:
+                            self._pass_over(entity, reason)
+                        yield NotSeen(reason) if reason else Place(view, entity, location, partition)
+            except _OF_ONE_TABLE as error:
+                yield NotSeen(_unless_named(error, table.full_table_name, selection))
+
+    def _locations(self, table: TableInfo) -> Locations:
+        if self._demand.partition is not None:
+            return demanded_location(self._client, table, self._demand.partition)
+        return locations(self._client, table, self._recorded(table), self._progress.expect)
+
+    def _recorded(self, table: TableInfo) -> Set[str | None] | None:
+        """The partitions to which writes are recorded; None where all are looked at."""
+        if self._writes is None:
+            return None
+        entity = Entity(table.database, table.name)
+        recorded = self._writes.partitions(entity.database, entity.table)
+        if table.partition_keys and None in recorded:
+            log.info("%s: all partitions are looked at, for a write is recorded that names none", entity)
+        return recorded
+
+    def _look_at(self, places: Places, selection: TableSelection, findings: _Findings) -> None:
+        judge = Judge(self._client, self._queue, self._settings, self._demand)
+        with closing(places), closing(in_order(self._look, places, self._settings.listing_threads)) as looks:
+            for found in looks:
+                self._progress.looked_at()
+                if isinstance(found, NotSeen):
+                    if found.failed is None:
+                        findings.skipped.append(found.reason)
+                    else:
+                        findings.refuse(found.reason)
+                        self._pass_over(found.failed, found.reason)
+                        log.warning("%s: not evaluated: %s", found.failed, found.reason)
+                    continue
+                try:
+                    with Supervised(found.place.entity):
+                        self._judge(found, judge, findings)
+                except UnexpectedError as error:
+                    findings.refuse(str(error))
+                except _OF_ONE_TABLE as error:
+                    findings.skipped.append(_unless_named(error, found.place.entity.full_table_name, selection))
+
+    def _look(self, place: Place | NotSeen) -> Seen | NotSeen:
+        return place if isinstance(place, NotSeen) else look(place, self._settings.storages)
+
+    def _judge(self, seen: Seen, judge: Judge, findings: _Findings) -> None:
+        entity, directory = seen.place.entity, seen.directory
+        judged = judge.judge(seen)
+        decision, choice = judged.decision, judged.choice
+        if judged.refused:
+            findings.refuse(str(judged.hindrance))
+        elif judged.hindrance is not None:
+            findings.skipped.append(f"{entity}: {judged.hindrance}")
+        cost_bytes = read_cost_bytes(directory)
+        input_bytes = 0 if choice is None else _input_bytes(choice, directory)
+        findings.evaluated.append(Evaluated(entity, decision, cost_bytes, input_bytes))
+        if decision.type is not None and choice is not None:
+            findings.due.append((cost_bytes, DuePartition(entity, decision.type, decision.reason)))
+        if self._observer is not None:
+            self._observer.saw(seen, decision, judged.hindrance)
+
+    def _pass_over(self, entity: Entity, reason: str) -> None:
+        if self._observer is not None:
+            self._observer.passed_over(entity, reason)
+
+    def _reason_to_leave_alone(self, entity: Entity, rows: list[CompactionRow]) -> str | None:
+        failures = failures_in_a_row(rows, count_deaths=False)
+        if failures >= FAILED_COMPACTIONS_THRESHOLD and self._demand.type is None:
+            return (
+                f"{entity}: the last {failures} compactions failed. Remedy: remove the cause, then compact it by "
+                "the DAG acid_compact_table with type major or minor."
+            )
+        waiting = [row for row in rows if row.state is CompactionState.READY_FOR_CLEANING]
+        if waiting and not self._queue.publishes_by_commit:
+            return f"{entity}: request {waiting[0].id} waits to be cleaned, and Hive 3 takes no other meanwhile"
+        return None
+
+    def _meet_requests(self, rows: Sequence[CompactionRow], selection: TableSelection) -> MetRequests:
+        """Serve or report every waiting request of others, also for tables that are not evaluated."""
+
+        def concerns(entity: Entity) -> bool:
+            is_demanded = self._demand.partition in (None, entity.partition)
+            return is_demanded and selection.matches(entity.full_table_name)
+
+        serves = self._settings.serve_foreign_requests
+        return meet_requests(self._client, self._queue, rows, concerns=concerns, serves=serves)
+
+
+def _input_bytes(choice: Choice, directory: AcidDirectory) -> int:
+    originals = directory.originals if choice.type is CompactionType.MAJOR else ()
+    return sum(part.size_bytes for part in (*choice.inputs, *originals))
+
+
+def _needed(writes: WriteRecords | None) -> WriteRecords:
+    if writes is None:
+        raise ConfigurationError(
+            "candidates = written",
+            "needs the metastore's own records of writes, and no connection to its database is configured",
+            "name one as metastore_db_conn_id in the extra of the hive_acid connection, or set candidates to all",
+        )
+    return writes
+
+
+def _unless_named(error: AcidError, full_table_name: str, selection: TableSelection) -> str:
+    """Why a table that a pattern matched is skipped.
+
+    :raises AcidError: the error, where the table is named without wildcards.
+    """
+    if selection.names_exactly(full_table_name):
+        raise error
+    return str(error)

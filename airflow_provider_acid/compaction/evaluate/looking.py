@@ -1,0 +1,173 @@
+"""Looking at many partitions: where that is waiting, they are listed in threads; what was seen comes in order.
+
+Nothing but storages is used in the threads, and each partition's is opened, listed and read by one of them. What the
+storages of one store share (connections) is made for threads. The metastore's client belongs to the thread that takes
+the results; where a table has more partitions than one call brings, one more thread, with a client of its own, fetches
+the next batch meanwhile.
+
+On object stores one recursive listing of a table would take fewer calls than one of each partition: a call brings 1,000
+objects, and few partitions hold as many. It is not done: partitions may lie outside their table's location, and what
+was listed would have to be held until the partitions are known.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeVar
+
+from airflow_provider_acid.acid.directory import AcidDirectory, acid_directory
+from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.write_ids import ValidTxnList, ValidWriteIdList
+from airflow_provider_acid.compaction.eligibility import file_format
+from airflow_provider_acid.compaction.snapshot import list_with_base_formats
+from airflow_provider_acid.compaction.supervision import Supervised
+from airflow_provider_acid.exceptions import AcidError
+from airflow_provider_acid.filesystem import Storages
+from airflow_provider_acid.metastore.values import PartitionInfo, TableInfo
+from airflow_provider_acid.plan.plan import FileFormat
+from airflow_provider_acid.plan.thresholds import TableKind, Thresholds
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+ITEMS_PER_THREAD = 4
+"""How many items are under way at most for each thread: one is worked on, the others wait or are done."""
+
+PATIENCE_SECONDS = 0.2
+"""Threads begin when so much more time than the processor's went by in listings."""
+
+
+@dataclass(frozen=True)
+class TableView:
+    """A table as a compactor sees it at the moment of the evaluation, and when a partition of it is due.
+
+    :param txns: which compactions are part of the table; None on Hive 3, where all are that are there.
+    """
+
+    table: TableInfo
+    kind: TableKind
+    thresholds: Thresholds
+    txns: ValidTxnList | None
+    write_ids: ValidWriteIdList
+
+
+@dataclass(frozen=True)
+class Place:
+    """A partition, or an unpartitioned table, to look at.
+
+    :param partition: None for a table without partitions.
+    """
+
+    view: TableView
+    entity: Entity
+    location: str
+    partition: PartitionInfo | None
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a look gave; the listing itself is not kept."""
+
+    place: Place
+    files: FileFormat
+    directory: AcidDirectory
+
+
+@dataclass(frozen=True)
+class NotSeen:
+    """Something that was not looked at, or could not be.
+
+    :param failed: what could not be looked at; None where it was not to be.
+    """
+
+    reason: str
+    failed: Entity | None = None
+
+
+def look(place: Place, storages: Storages) -> Seen | NotSeen:
+    """One listing, a few where bases go meanwhile, and the small files that say who wrote a base. In any thread.
+
+    One odd partition must not keep the others from being compacted (Hive: ``testInitiatorFailure``).
+    """
+    view = place.view
+    try:
+        with Supervised(place.entity):
+            files = file_format(view.table, place.partition)
+            listing, formats = list_with_base_formats(storages.open(place.location))
+            insert_only = view.table.is_insert_only
+            directory = acid_directory(listing, view.write_ids, view.txns, formats, insert_only=insert_only)
+    except AcidError as error:
+        return NotSeen(str(error), place.entity)
+    return Seen(place, files, directory)
+
+
+def in_advance(items: Iterator[T]) -> Generator[T, None, None]:
+    """The items, each taken in a thread while the one before is worked on in the calling one.
+
+    Whoever may leave before the end closes the iterator: the item that is being taken is waited for.
+    """
+    with ThreadPoolExecutor(1, "fetching") as pool:
+        following = pool.submit(_taken, items)
+        while taken := following.result():
+            following = pool.submit(_taken, items)
+            yield taken[0]
+
+
+def _taken(items: Iterator[T]) -> tuple[T] | None:
+    """The next item; None at the end."""
+    for item in items:
+        return (item,)
+    return None
+
+
+def in_order(work: Callable[[T], R], items: Iterable[T], threads: int) -> Generator[R, None, None]:
+    """The results of ``work`` in the order of the items, of which so many threads work on one each.
+
+    Threads cost processor time and gain what would be waited for, so the calling thread works by itself until it has
+    waited for :data:`PATIENCE_SECONDS` longer than it worked. For a local disk that never is so, for a server over a
+    network within a few hundred items. (A mounted file system may be either.)
+
+    Items are taken in the calling thread, and never more than :data:`ITEMS_PER_THREAD` for each thread before their
+    results are. Whoever may leave before the end closes the iterator (``contextlib.closing``): what has not begun is
+    dropped then, what has begun is waited for: a storage that is silent gives up by its own time limit and number of
+    attempts. The same happens when an item's error comes, in its turn.
+
+    :param threads: 1 for none: each item is worked on in the calling thread when its result is asked for.
+    """
+    left = iter(items)
+    yield from _until_it_waits(work, left, PATIENCE_SECONDS if threads > 1 else math.inf)
+    yield from _in_threads(work, left, threads)
+
+
+def _until_it_waits(work: Callable[[T], R], items: Iterator[T], patience_seconds: float) -> Iterator[R]:
+    waited_longer = 0.0
+    while waited_longer < patience_seconds:
+        taken = _taken(items)
+        if taken is None:
+            return
+        clock, processor = time.perf_counter(), time.thread_time()
+        result = work(taken[0])
+        worked = time.thread_time() - processor
+        waited = time.perf_counter() - clock - worked
+        # What a busy machine or another thread took now and then is made up for by what follows.
+        waited_longer = max(waited_longer + waited - worked, 0.0)
+        yield result
+
+
+def _in_threads(work: Callable[[T], R], items: Iterable[T], threads: int) -> Iterator[R]:
+    under_way: deque[Future[R]] = deque()
+    pool = ThreadPoolExecutor(threads, "looking")
+    try:
+        for item in items:
+            under_way.append(pool.submit(work, item))
+            if len(under_way) == threads * ITEMS_PER_THREAD:
+                yield under_way.popleft().result()
+        while under_way:
+            yield under_way.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)

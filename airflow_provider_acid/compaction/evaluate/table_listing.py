@@ -1,0 +1,106 @@
+"""Which tables, partitions and requests a selection comes to, asked of the metastore in batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator, Set
+from contextlib import closing
+from fnmatch import fnmatchcase
+
+from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.compaction.candidates import written_partitions
+from airflow_provider_acid.compaction.evaluate.looking import in_advance
+from airflow_provider_acid.compaction.evaluate.selection import TableSelection
+from airflow_provider_acid.exceptions import ObjectNotFoundError
+from airflow_provider_acid.metastore.thrift.catalog import PARTITIONS_PER_CALL
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.values import CompactionRow, PartitionInfo, TableInfo
+
+Locations = Generator[tuple[Entity, str, PartitionInfo | None], None, None]
+RowsByEntity = dict[Entity, list[CompactionRow]]
+
+
+def rows_by_entity(rows: Iterable[CompactionRow], selection: TableSelection) -> RowsByEntity:
+    """Those of the queue's rows that belong to tables of a selection, by id within each partition.
+
+    :param rows: by id.
+    """
+    found: RowsByEntity = {}
+    for row in rows:
+        if selection.matches(row.entity.full_table_name):
+            found.setdefault(row.entity, []).append(row)
+    return found
+
+
+def matching_databases(client: AcidMetastoreClient, selection: TableSelection) -> list[str]:
+    """Databases that may hold tables of a selection."""
+    return [
+        name
+        for name in client.databases()
+        if any(fnmatchcase(name.lower(), pattern) for pattern in selection.database_patterns)
+    ]
+
+
+def demanded_location(client: AcidMetastoreClient, table: TableInfo, partition: str) -> Locations:
+    """One partition with the URI of its directory, as :func:`locations` gives all.
+
+    :raises ObjectNotFoundError: the table has no such partition.
+    """
+    if not table.partition_keys:
+        raise ObjectNotFoundError(
+            f"partition {partition} of table {table.full_table_name}",
+            "does not exist, for the table has no partitions",
+            "leave the partition empty",
+        )
+    # By its exact name: a database that ignores case would find it by another, under which no reader is met by a lock.
+    if partition not in client.get_partition_names(table.database, table.name):
+        raise ObjectNotFoundError(
+            f"partition {partition} of table {table.full_table_name}",
+            "does not exist",
+            "spell it exactly as SHOW PARTITIONS does, or check whether it was dropped",
+        )
+    yield from _placed(table, client.get_partitions(table.database, table.name, [partition]))
+
+
+def locations(
+    client: AcidMetastoreClient,
+    table: TableInfo,
+    recorded: Set[str | None] | None = None,
+    expect: Callable[[int], None] = lambda count: None,
+) -> Locations:
+    """What of a table is compacted, each with the URI of its directory: its partitions, or the table itself.
+
+    Of many partitions the next batch is fetched while the one before is worked on, over a connection of its own.
+    Whoever may leave before the end closes the generator.
+
+    :param recorded: partitions to which writes are recorded, where only those are wanted; see
+        :func:`~airflow_provider_acid.compaction.candidates.written_partitions`.
+    :param expect: told how many there are, before the first comes.
+    """
+    if recorded is not None and not recorded:
+        return
+    if not table.partition_keys:
+        expect(1)
+        yield Entity(table.database, table.name), table.location, None
+        return
+    names = client.get_partition_names(table.database, table.name)
+    if recorded is not None:
+        names = written_partitions(names, recorded)
+    expect(len(names))
+    if len(names) <= PARTITIONS_PER_CALL:
+        yield from _placed(table, client.get_partitions(table.database, table.name, names))
+        return
+    with client.for_another_thread() as fetching:
+        batches = (names[start : start + PARTITIONS_PER_CALL] for start in range(0, len(names), PARTITIONS_PER_CALL))
+        fetches = (fetching.get_partitions(table.database, table.name, batch) for batch in batches)
+        with closing(in_advance(fetches)) as fetched:
+            try:
+                for partitions in fetched:
+                    yield from _placed(table, partitions)
+            finally:
+                # Whoever leaves early does not wait for an answer.
+                fetching.interrupt()
+
+
+def _placed(table: TableInfo, partitions: list[PartitionInfo]) -> Iterator[tuple[Entity, str, PartitionInfo]]:
+    for partition in partitions:
+        yield Entity(table.database, table.name, partition.name), partition.location, partition

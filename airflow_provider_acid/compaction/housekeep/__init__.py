@@ -1,0 +1,1 @@
+"""What no single compaction looks after: stuck requests, forgotten cleanings."""

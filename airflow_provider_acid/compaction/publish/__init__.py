@@ -1,0 +1,1 @@
+"""How a staged result becomes part of a table, on each kind of store."""

@@ -1,0 +1,121 @@
+"""Deleting by way of something that was made before anybody looked, so that nothing else of the same name goes.
+
+A cleaner may fall asleep between its decision and the deletion, and the table be dropped and made again meanwhile, with
+write ids that begin anew and directories of the very names it decided upon. So before it looks it makes a hidden
+directory inside the partition, which goes with the old table:
+
+- where there are renames, what is deleted is first renamed into it, and without it the renames have no target. Readers
+  that ignore transactions see each directory whole or not at all.
+- where there are none, every deletion is bound to a file in it, and is not carried out once that is gone.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Callable, Iterable
+from types import TracebackType
+
+from airflow_provider_acid.acid.listing import Listing
+from airflow_provider_acid.compaction.publish.store_rules import staging_on
+from airflow_provider_acid.exceptions import AcidError, OwnershipLostError, StorageError
+from airflow_provider_acid.filesystem import ObjectStorage, Storage
+
+DISCARD_PREFIX = "_acid_cleaning_"
+"""Begin of the names of these directories."""
+
+log = logging.getLogger(__name__)
+
+
+class Discard:
+    """A directory for what one cleaning deletes; made at the begin of the block and removed at its end.
+
+    :param storage: of the partition.
+    """
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self.name = DISCARD_PREFIX + uuid.uuid4().hex
+
+    def __enter__(self) -> Discard:
+        self._storage.make_directory(self.name)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self._storage.delete([self.name])
+        except AcidError as failure:
+            log.warning("%s: what was deleted lies in %s, which stays: %s", self._storage.location, self.name, failure)
+
+    def take(self, names: Iterable[str], check: Callable[[], None]) -> None:
+        """Take away directories and files right below the location, in this order; missing ones are no error.
+
+        :param check: called before each; what it raises ends it.
+        :raises OwnershipLostError: this directory is gone: it is another table now, or somebody else cleans it.
+        :raises StorageError: one cannot be taken.
+        """
+        for place, name in enumerate(names):
+            check()
+            try:
+                self._storage.publish(name, f"{self.name}/{place}")
+            except StorageError as error:
+                if not self._storage.exists(self.name):
+                    raise self._lost() from error
+                if self._storage.exists(name):
+                    raise
+
+    def empty(self) -> None:
+        """Delete what was taken.
+
+        :raises StorageError: it cannot be deleted.
+        """
+        self._storage.delete([self.name])
+
+    def _lost(self) -> OwnershipLostError:
+        return OwnershipLostError(
+            self._storage.location,
+            f"was dropped and made again, or is cleaned by somebody else: {self.name} is gone",
+            "look again; nothing that appeared since was deleted",
+        )
+
+
+class AnchoredDiscard(Discard):
+    """The same where there are no renames: the directory holds a file to which each deletion is bound."""
+
+    def __init__(self, storage: ObjectStorage) -> None:
+        super().__init__(storage)
+        self._objects = storage
+        self._anchor = f"{self.name}/anchor"
+
+    def __enter__(self) -> Discard:
+        self._objects.write_new(self._anchor, b"")
+        return self
+
+    def take(self, names: Iterable[str], check: Callable[[], None]) -> None:
+        """Delete one directory after the other, with errors as of :meth:`Discard.take`."""
+        for name in names:
+            check()
+            if not self._objects.delete_while_exists(self._anchor, [name]):
+                raise self._lost()
+
+
+def discard_on(storage: Storage) -> Discard:
+    """A discard by the rules of a store."""
+    return AnchoredDiscard(storage) if isinstance(storage, ObjectStorage) else Discard(storage)
+
+
+def remove_discards(storage: Storage, listing: Listing, own: Discard | None = None) -> tuple[str, ...]:
+    """Remove such directories of others, with what they were about to delete; dead cleaners leave them.
+
+    A living one finds out at its next deletion that its directory is gone, and looks again later.
+
+    :param own: the caller's.
+    :returns: what was removed.
+    """
+    others = [name for name in listing.directories if name.startswith(DISCARD_PREFIX) and "/" not in name]
+    found = tuple(name for name in others if own is None or name != own.name)
+    for name in found:
+        staging_on(storage).remove(name)
+    return found

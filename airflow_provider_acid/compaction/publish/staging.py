@@ -1,0 +1,59 @@
+"""Staging directories: where an attempt works, inside the partition, so that TRUNCATE and DROP remove them too."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from airflow_provider_acid.acid.listing import Listing
+from airflow_provider_acid.filesystem import Storage
+from airflow_provider_acid.plan.exchange import ATTEMPTS_DIRECTORY, PLAN_FILE
+from airflow_provider_acid.plan.plan import CompactionPlan
+from airflow_provider_acid.plan.result import CompactionResult
+
+STAGING_PREFIX = "_acid_compaction_"
+REMOVED_PREFIX = "_acid_compaction_removed_"
+"""Begin of the names of directories that are being deleted."""
+
+_STAGING = re.compile(rf"{STAGING_PREFIX}([0-9a-f]{{16}})")
+
+
+def staging_name(token: str) -> str:
+    """Name of the staging directory of the attempt ``token``; hidden from every reader by its first character."""
+    return STAGING_PREFIX + token
+
+
+def staging_tokens(listing: Listing) -> tuple[str, ...]:
+    """Tokens of the attempts whose staging directories lie in a partition."""
+    return tuple(match[1] for name in listing.directories if (match := _STAGING.fullmatch(name)))
+
+
+def finish_removals(storage: Storage, listing: Listing) -> tuple[str, ...]:
+    """Delete what a dead process had already taken out of reach; the names."""
+    names = tuple(name for name in listing.directories if name.startswith(REMOVED_PREFIX) and "/" not in name)
+    storage.delete(names)
+    return names
+
+
+def open_staging(storage: Storage, plan: CompactionPlan) -> None:
+    """Make the staging directory of a plan and put the plan into it.
+
+    Only this function makes directories: a task of a dead attempt whose staging was removed finds no place to
+    write to. The plan comes last, for where there are no directories it takes their place.
+    """
+    storage.make_directory(f"{plan.staging}/{ATTEMPTS_DIRECTORY}")
+    for output in plan.outputs:
+        storage.make_directory(plan.staged(output.kind))
+    storage.write_new(f"{plan.staging}/{PLAN_FILE}", plan.to_json().encode())
+
+
+@dataclass(frozen=True)
+class FinishedOutput:
+    """Output of a dead attempt that was complete.
+
+    :param staging: name of the directory it lies in; nobody's, so that another recovery may take it meanwhile.
+    """
+
+    plan: CompactionPlan
+    result: CompactionResult
+    staging: str

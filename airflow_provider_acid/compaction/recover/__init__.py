@@ -1,0 +1,1 @@
+"""What dead attempts left behind, and how it is ended."""

@@ -1,0 +1,83 @@
+"""Who is alive: attempts are known by their token, and judged by their transaction's last heartbeat.
+
+The token of an attempt is part of its pool's, its worker's and its staging directory's name, and of the
+host name under which its transaction is shown.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.metastore.pools import RequestPool, owner_of
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.values import TxnInfo, TxnState
+
+
+def worker_id(pool: RequestPool, host: str) -> str:
+    """What SHOW COMPACTIONS shows as worker.
+
+    Not the host first: a restarting metastore takes back the claims of workers named like its own host.
+    """
+    return f"{pool}@{host}"
+
+
+def nobodys_pool(entity: Entity) -> RequestPool:
+    """A name for who puts things in order in a partition without compacting it: a cleaner, or housekeeping."""
+    return RequestPool.new(owner_of("cleaner", str(entity)))
+
+
+def pool_of_worker(worker: str | None) -> RequestPool | None:
+    """The pool in a worker's id; None where the worker is not one of ours."""
+    return RequestPool.parse((worker or "").partition("@")[0])
+
+
+def pool_of_txn(txn: TxnInfo) -> RequestPool | None:
+    """The pool of the attempt that opened a transaction; None where it is not one of ours."""
+    return pool_of_worker(txn.host)
+
+
+@dataclass(frozen=True)
+class Attempts:
+    """The transactions of one moment, and what they say about who is alive.
+
+    :param now_ms: the metastore database's clock.
+    :param timeout_seconds: silence after which a transaction is taken for dead.
+    """
+
+    transactions: dict[int, TxnInfo]
+    now_ms: int
+    timeout_seconds: float
+
+    @classmethod
+    def look(cls, client: AcidMetastoreClient, timeout_seconds: float | None) -> Attempts:
+        """Ask the metastore; without a time-out also for its own."""
+        return cls(
+            {txn.id: txn for txn in client.transactions()},
+            client.server_now_ms(),
+            timeout_seconds or client.txn_timeout_seconds(),
+        )
+
+    def transaction_of(self, token: str) -> TxnInfo | None:
+        """The open or aborted transaction of an attempt; None where it has none (any more)."""
+        for txn in self.transactions.values():
+            pool = pool_of_txn(txn)
+            if pool is not None and pool.token == token:
+                return txn
+        return None
+
+    def is_alive(self, txn: TxnInfo, owner: str | None) -> bool:
+        """Whether somebody still works in this transaction.
+
+        :param owner: the asking task; Airflow runs one try of a task at a time, so its own former tries are dead.
+        """
+        if txn.state is not TxnState.OPEN:
+            return False
+        pool = pool_of_txn(txn)
+        if pool is not None and pool.owner == owner:
+            return False
+        return self.age_seconds(txn.last_heartbeat_ms) <= self.timeout_seconds
+
+    def age_seconds(self, time_ms: int | None) -> float:
+        """Time since ``time_ms``; 0 where that is unknown."""
+        return 0.0 if time_ms is None else (self.now_ms - time_ms) / 1000

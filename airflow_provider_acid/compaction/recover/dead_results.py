@@ -1,0 +1,216 @@
+"""What becomes of a dead attempt's result, which depends on what makes a result part of the table.
+
+On Hive 4 that is the commit of its transaction: what was renamed without it is taken back (:mod:`withdrawal`). On
+Hive 3 the rename itself is the publication and stays; only half of a pair is taken back.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+from typing import Protocol
+
+from airflow_provider_acid.compaction.outcomes import Outcome, OutcomeState
+from airflow_provider_acid.compaction.publish.staging import staging_tokens
+from airflow_provider_acid.compaction.publish.store_rules import staging_on
+from airflow_provider_acid.compaction.recover.attempts import Attempts, pool_of_txn, worker_id
+from airflow_provider_acid.compaction.recover.half_pairs import take_back_half
+from airflow_provider_acid.compaction.recover.recovered_partition import DIED, Scene, busy, end_row
+from airflow_provider_acid.compaction.recover.withdrawal import Withdrawal
+from airflow_provider_acid.compaction.settings import CompactionSettings
+from airflow_provider_acid.exceptions import OwnershipLostError
+from airflow_provider_acid.metastore.pools import RequestPool
+from airflow_provider_acid.metastore.queue import CompactionQueue
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.values import CompactionRow, CompactionState, TxnState
+
+log = logging.getLogger(__name__)
+
+
+class DeadResults(Protocol):
+    """See :class:`CommittedResults` and :class:`RenamedResults`."""
+
+    unsettled_states: tuple[CompactionState, ...]
+    """Of rows that may be unsettled."""
+
+    def is_unsettled(self, row: CompactionRow) -> bool:
+        """Whether a row is to be given to :meth:`settle`."""
+
+    def settle(self, attempts: Attempts, row: CompactionRow, owner: str | None, scene: Scene | None) -> Outcome | None:
+        """Bring a row to an end, or nearer to it, whose worker had all but finished.
+
+        :param owner: the asking task; None where nobody's former tries are known to be dead.
+        :param scene: the row's partition; None where that is gone.
+        :returns: an outcome where the partition has to be left alone; None where the row is in nobody's way.
+        """
+
+    def take_back(self, scene: Scene, staging: str | None, txn_id: int | None) -> str | None:
+        """End a dead attempt's transaction and take back what must not stay of what it published.
+
+        :param staging: where its staging directory was moved to; None where it had none.
+        :returns: what that waits for, in one clause; None where it is done.
+        """
+
+    def withdraw_aborted(self, scene: Scene) -> str | None:
+        """Take back what compactions with aborted transactions left in the partition.
+
+        :returns: what that waits for; None where nothing is left.
+        """
+
+
+class CommittedResults:
+    """On Hive 4: what a compaction renamed is part of the table as soon as its transaction commits."""
+
+    unsettled_states: tuple[CompactionState, ...] = (CompactionState.READY_FOR_CLEANING,)
+
+    def __init__(self, client: AcidMetastoreClient, queue: CompactionQueue, settings: CompactionSettings) -> None:
+        self._client = client
+        self._queue = queue
+        self._settings = settings
+
+    def is_unsettled(self, row: CompactionRow) -> bool:
+        """Whether a row is ready for cleaning without having been committed."""
+        return row.state is CompactionState.READY_FOR_CLEANING and row.commit_ms is None
+
+    def settle(self, attempts: Attempts, row: CompactionRow, owner: str | None, scene: Scene | None) -> Outcome | None:
+        """A row whose transaction never committed: commit it if that can still be done, else fail the row.
+
+        Never cleaned as it stands: with an aborted transaction its directory is no part of the table
+        (HIVE-29572).
+
+        :raises OwnershipLostError: the metastore contradicts itself.
+        """
+        txn = attempts.transactions.get(row.txn_id or 0)
+        if txn is not None and txn.state is TxnState.OPEN:
+            if pool_of_txn(txn) is None or attempts.is_alive(txn, owner):
+                return busy(row, f"waits for the commit of transaction {txn.id}")
+            if self._commit(txn.id):
+                message = f"committed transaction {txn.id}, which a dead attempt had left one step before its end"
+                return Outcome(row.entity, OutcomeState.COMPACTED, message, row.id)
+        if txn is not None:
+            waits = None
+            if scene is not None and pool_of_txn(txn) is not None:
+                waits = self.take_back(scene, None, txn.id)
+            if waits is not None:
+                return kept_until(row, txn.id, waits)
+            end_row(self._queue, row, f"{DIED}: transaction {txn.id} was aborted before it was committed")
+            return None
+        now = self._queue.row(row.id)
+        if now is None or now.commit_ms is not None or now.state is not row.state:
+            return None
+        raise OwnershipLostError(
+            f"compaction request {row.id} of {row.entity}",
+            f"is ready for cleaning but not committed, and its transaction {row.txn_id} is neither open nor aborted",
+            "compare COMPACTION_QUEUE and TXNS in the metastore's database before anything is deleted",
+        )
+
+    def take_back(self, scene: Scene, staging: str | None, txn_id: int | None) -> str | None:
+        """See :class:`~.withdrawal.Withdrawal`, which finds a pair's journal wherever it lies."""
+        return None if txn_id is None else self._withdrawal(scene).withdraw(txn_id)
+
+    def withdraw_aborted(self, scene: Scene) -> str | None:
+        """A minor's directories go both or not at all."""
+        aborted = self._client.open_transactions().aborted
+        self._put_out_of_reach(scene, aborted)
+        waits = self._withdrawal(scene).withdraw_aborted(aborted)
+        if waits is not None:
+            log.warning("%s: what an aborted compaction published stays and waits for %s", scene.entity, waits)
+        return waits
+
+    def _put_out_of_reach(self, scene: Scene, aborted: Collection[int]) -> None:
+        """Take over the staging directories of attempts whose transactions are aborted.
+
+        A sleeper would else publish after the removal, at worst the other half, and once the table's aborted write
+        ids are forgotten its transaction counts as committed.
+        """
+        tokens = staging_tokens(scene.storage.list())
+        attempts = scene.attempts
+        if tokens:
+            attempts = Attempts.look(self._client, self._settings.transaction_timeout_seconds)
+        for token in tokens:
+            txn = attempts.transaction_of(token)
+            if txn is not None and txn.id in aborted:
+                staging_on(scene.storage).take_over(token)
+
+    def _commit(self, txn_id: int) -> bool:
+        """Commit a dead attempt's transaction; False where the metastore has just aborted it for its silence."""
+        try:
+            self._client.commit(txn_id)
+        except OwnershipLostError:
+            if self._client.transaction_state(txn_id) is not TxnState.ABORTED:
+                raise
+            return False
+        return True
+
+    def _withdrawal(self, scene: Scene) -> Withdrawal:
+        return Withdrawal(
+            self._client,
+            self._settings,
+            scene.entity,
+            scene.storage,
+            asker=str(scene.own),
+            owner=scene.owner,
+        )
+
+
+class RenamedResults:
+    """On Hive 3: what a compaction renamed is part of the table, whatever becomes of its transaction.
+
+    The transaction only holds locks. One that is neither open nor aborted has ended, and nothing follows from that.
+    """
+
+    unsettled_states: tuple[CompactionState, ...] = (CompactionState.READY_FOR_CLEANING, CompactionState.INITIATED)
+
+    def __init__(self, client: AcidMetastoreClient, queue: CompactionQueue) -> None:
+        self._client = client
+        self._queue = queue
+
+    def is_unsettled(self, row: CompactionRow) -> bool:
+        """Whether a row is published; those of Hive's own workers are never, as far as we can know."""
+        return row.state in self.unsettled_states and row.commit_ms is not None
+
+    def settle(self, attempts: Attempts, row: CompactionRow, owner: str | None, scene: Scene | None) -> Outcome | None:
+        """A published row: claimed anew where Hive's Initiator took it back; a dead worker's locks are ended."""
+        if row.state is CompactionState.INITIATED:
+            self._claim_again(row)
+        txn = attempts.transactions.get(row.txn_id or 0)
+        if txn is not None and txn.state is TxnState.OPEN and _is_dead(attempts, txn.id, owner):
+            # It would hold back the cleaning until the metastore ends it.
+            self._client.abort(txn.id)
+        reason = f"is published by request {row.id} and waits to be cleaned; Hive 3 takes no other request meanwhile"
+        return busy(row, reason)
+
+    def take_back(self, scene: Scene, staging: str | None, txn_id: int | None) -> str | None:
+        """Half of a pair goes while the dead attempt's lock, if it still holds one, keeps readers away."""
+        if staging is not None:
+            take_back_half(scene.storage, staging)
+        if txn_id is not None and self._client.transaction_state(txn_id) is TxnState.OPEN:
+            self._client.abort(txn_id)
+        return None
+
+    def withdraw_aborted(self, scene: Scene) -> str | None:
+        """Nothing: no name tells a transaction, and half of a pair goes with the staging directory it came from."""
+        return None
+
+    def _claim_again(self, row: CompactionRow) -> None:
+        pool = RequestPool.parse(row.pool)
+        if pool is None or self._queue.claim(str(pool), worker_id(pool, "recovery")) is None:
+            log.warning("%s: the published request %s could not be claimed again", row.entity, row.id)
+
+
+def dead_results(client: AcidMetastoreClient, queue: CompactionQueue, settings: CompactionSettings) -> DeadResults:
+    """What fits to the queue."""
+    if queue.publishes_by_commit:
+        return CommittedResults(client, queue, settings)
+    return RenamedResults(client, queue)
+
+
+def kept_until(row: CompactionRow, txn_id: int | None, waits: str) -> Outcome:
+    """The outcome where what a dead attempt published cannot be taken back yet."""
+    reason = f"keeps what transaction {txn_id} published and did not commit; its removal waits for {waits}"
+    return busy(row, reason)
+
+
+def _is_dead(attempts: Attempts, txn_id: int, owner: str | None) -> bool:
+    txn = attempts.transactions[txn_id]
+    return pool_of_txn(txn) is not None and not attempts.is_alive(txn, owner)

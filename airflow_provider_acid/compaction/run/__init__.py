@@ -1,0 +1,1 @@
+"""What operator and Spark application share of one run: its directory, key, archive and script."""

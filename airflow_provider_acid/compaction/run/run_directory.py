@@ -1,0 +1,137 @@
+"""The operator's side of a run directory: plans and signs of life in, results and progress out.
+
+It lies on the first table's store, so that any worker and any deploy mode sees it (:mod:`.run_place`). Its files are
+named in :mod:`~airflow_provider_acid.plan.exchange`, and sealed where something depends on them.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+
+from airflow_provider_acid.acid.json_fields import decoded, integer
+from airflow_provider_acid.acid.sealing import HEAD_BYTES, RunKey
+from airflow_provider_acid.compaction.run.run_place import RunPlace
+from airflow_provider_acid.compaction.supervision import Supervised
+from airflow_provider_acid.exceptions import AcidError, UnsupportedTableError
+from airflow_provider_acid.filesystem import Storages, join
+from airflow_provider_acid.plan import exchange
+from airflow_provider_acid.plan.plan import FORMAT_VERSION, CompactionPlan
+from airflow_provider_acid.plan.result import CompactionResult
+from airflow_provider_acid.storages.small_files import EXCHANGE_FILE_BYTES
+
+log = logging.getLogger(__name__)
+
+IDLE_TIMEOUT_SECONDS = 600.0
+
+
+class RunDirectory:
+    """The operator's side of one run.
+
+    :param storages: opens the run's directory.
+    :param place: where it is made, for nobody but this user.
+    :param key: seals what is said here; a new one for each run, whose name the directory gets.
+    :param items: number of partitions in the run.
+    :param idle_timeout_seconds: the application ends itself after this long without a sign of life.
+    :raises RefusedError: others may write to the place, or it is somebody else's.
+    :raises ConfigurationError: it cannot be made.
+    """
+
+    def __init__(
+        self,
+        storages: Storages,
+        place: RunPlace,
+        key: RunKey,
+        items: int,
+        idle_timeout_seconds: float = IDLE_TIMEOUT_SECONDS,
+    ) -> None:
+        self.storages = storages
+        self.key = key
+        self.idle_timeout_seconds = idle_timeout_seconds
+        self._place = place
+        self._parent = storages.open(place.root)
+        self._path = f"{place.path}/{key.run}"
+        place.make(self._parent)
+        self._parent.make_private(self._path)
+        self.location = join(place.root, self._path)
+        self._storage = storages.open(self.location)
+        self._seen: set[str] = set()
+        self._beats = 0
+        batch = {
+            "format_version": FORMAT_VERSION,
+            "partitions": items,
+            "idle_timeout_seconds": idle_timeout_seconds,
+        }
+        self._put(exchange.BATCH_FILE, json.dumps(batch).encode())
+
+    def put_plan(self, index: int, plan: CompactionPlan) -> None:
+        """Hand item ``index`` to the application.
+
+        :raises UnsupportedTableError: the partition has more files than a plan may name.
+        """
+        document = plan.to_json().encode()
+        if len(document) > EXCHANGE_FILE_BYTES - HEAD_BYTES:
+            raise UnsupportedTableError(
+                str(plan.entity),
+                f"its plan would have {len(document)} bytes, and {EXCHANGE_FILE_BYTES} are read at most",
+                "compact it by Hive, or merge its files in parts, by minors",
+            )
+        self._put(exchange.item_file(index, exchange.PLAN), document)
+
+    def put_skip(self, index: int) -> None:
+        """Tell the application that there is nothing to merge for item ``index``."""
+        seal = self.key.seal_of(exchange.item_file(index, exchange.SKIP))
+        self._storage.write_new(exchange.item_file(index, exchange.skip_kind(seal)), b"")
+
+    def beat(self) -> None:
+        """Leave a sign of life and remove the one before the last."""
+        self._beats += 1
+        self._storage.write_new(exchange.alive_file(self._beats), b"")
+        self._storage.delete([exchange.alive_file(self._beats - 2)])
+
+    def poll(self) -> tuple[dict[int, CompactionResult | AcidError], dict[int, int]]:
+        """Results that came since the last call, or why they cannot be read, and the bytes done per item."""
+        results: dict[int, CompactionResult | AcidError] = {}
+        bytes_done: dict[int, int] = {}
+        for file in self._storage.list().files:
+            named = exchange.parse_item_file(file.path)
+            if named is None or file.path in self._seen:
+                continue
+            self._seen.add(file.path)
+            index, kind = named
+            if kind == exchange.RESULT:
+                results[index] = self._result(file.path)
+            elif kind.startswith("progress."):
+                bytes_done[index] = max(self._bytes_done(file.path), bytes_done.get(index, 0))
+        return results, bytes_done
+
+    def _result(self, path: str) -> CompactionResult | AcidError:
+        try:
+            uri = join(self.location, path)
+            with Supervised(uri):
+                document = self._storage.read(path, EXCHANGE_FILE_BYTES)
+                return CompactionResult.from_json(self.key.opened(uri, path, document))
+        except AcidError as error:
+            return error
+
+    def _put(self, name: str, content: bytes) -> None:
+        self._storage.write_new(name, self.key.sealed(name, content))
+
+    def _bytes_done(self, path: str) -> int:
+        """What a report says; 0 where it cannot be understood, for nothing depends on it."""
+        try:
+            return integer(decoded(self._storage.read(path), path), "bytes_done")
+        except AcidError as error:
+            log.warning("A report of progress is passed over: %s", error)
+            return 0
+
+    def remove(self) -> None:
+        """Remove the run's files; where the directory of all runs is not the user's own, it goes with the last."""
+        self._parent.delete([self._path])
+        runs = self._place.path
+        # Where there are no directories it went with the last run, and the next one may just begin.
+        if self._place.own or not self._parent.exists(runs):
+            return
+        found = self._parent.list(runs)
+        if not found.directories and not found.files:
+            self._parent.delete([runs])

@@ -1,0 +1,1 @@
+"""Hive's Worker: partitions of a batch from claim to published result."""

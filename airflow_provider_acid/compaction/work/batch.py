@@ -1,0 +1,330 @@
+"""Many partitions in one Spark application: a thread that begins, watches and finishes each on its own.
+
+Claim, transaction and snapshot of a partition happen when its work starts, and only ``max_active`` at a time: an
+open transaction holds back every cleaner of the metastore.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from functools import partial
+from typing import TypeVar
+
+from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.compaction.active import ActiveCompaction, Waiting
+from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
+from airflow_provider_acid.compaction.run.run_directory import RunDirectory
+from airflow_provider_acid.compaction.supervision import Supervised
+from airflow_provider_acid.compaction.work.finishing import Finished
+from airflow_provider_acid.compaction.work.progress import Progress
+from airflow_provider_acid.compaction.work.window_end import Opening
+from airflow_provider_acid.compaction.work.worker import Worker
+from airflow_provider_acid.exceptions import AcidError, SparkJobError, UnexpectedError
+from airflow_provider_acid.plan.plan import CompactionType
+from airflow_provider_acid.plan.result import CompactionResult
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+BEATS_IN_IDLE_TIMEOUT = 100
+"""What takes long may begin one interval after the last sign of life; that must be next to nothing of the time-out."""
+
+WorkerFactory = Callable[[], AbstractContextManager[Worker]]
+"""Opens a worker (and its metastore connection) in the thread that calls it."""
+
+RunDirectoryFactory = Callable[[Worker, ActiveCompaction, int], RunDirectory]
+"""Makes the run directory, for the given number of items, when a worker has the first plan."""
+
+
+class CompactionBatch:
+    """Compacts a list of partitions while one Spark application runs.
+
+    Each has two numbers in the run directory: its place in the list, and a spare one for the major compaction that
+    takes the place of a minor whose lock was not granted.
+
+    :param max_active: how many partitions may be claimed and in a transaction at the same time.
+    :param worker_timeout_seconds: a partition that takes longer is abandoned, before the metastore takes its claim
+        back (``hive.compactor.worker.timeout``).
+    :param poll_seconds: time between two looks at the run directory, and the least between two signs of life; a sign
+        comes sooner where this is more than a hundredth of the application's idle time-out.
+    :param opening: partitions that are not begun when it is over are left out; None for no such limit. What is in
+        work by then is finished.
+    """
+
+    def __init__(
+        self,
+        items: Sequence[DuePartition],
+        open_worker: WorkerFactory,
+        make_run_directory: RunDirectoryFactory,
+        *,
+        max_active: int,
+        worker_timeout_seconds: float = 86_400.0,
+        poll_seconds: float = 1.0,
+        opening: Opening | None = None,
+    ) -> None:
+        self._pending = deque(enumerate(items))
+        self._count = len(items)
+        self._open_worker = open_worker
+        self._make_run_directory = make_run_directory
+        self._max_active = max_active
+        self._worker_timeout_seconds = worker_timeout_seconds
+        self._poll_seconds = poll_seconds
+        self._opening = opening
+        self._active: dict[int, ActiveCompaction] = {}
+        self._waiting: dict[int, Waiting] = {}
+        self._handed_over: set[int] = set()
+        self._skipped: set[int] = set()
+        self._outcomes: dict[int, Outcome] = {}
+        self._run: RunDirectory | None = None
+        self._last_beat_monotonic = -math.inf
+        self._progress = Progress(len(items))
+        self._planned = threading.Event()
+        self._application_ended = threading.Event()
+        self._stopped = threading.Event()
+        self._crash: BaseException | None = None
+        self._thread = threading.Thread(target=self._guarded, name="acid-compaction-batch", daemon=True)
+
+    def start(self) -> None:
+        """Begin with the first partitions."""
+        self._thread.start()
+
+    def wait_until_planned(self) -> RunDirectory | None:
+        """Wait for the first plans; None where no partition needs the Spark application, or the batch is over."""
+        self._planned.wait()
+        return None if self._stopped.is_set() or self._crash is not None else self._run
+
+    def application_ended(self) -> None:
+        """Tell that the Spark application is over, however it ended."""
+        self._application_ended.set()
+
+    def stop(self) -> None:
+        """Give up: active partitions are abandoned, the rest is not begun."""
+        self._stopped.set()
+        self._application_ended.set()
+
+    def wait(self, seconds: float) -> None:
+        """Wait at most so long for the thread to give everything back."""
+        self._thread.join(seconds)
+
+    def join(self) -> tuple[Outcome, ...]:
+        """Wait for the end; the outcomes in the order of the items.
+
+        :raises BaseException: what ended the thread, if it was not one partition's own error.
+        """
+        self._thread.join()
+        if self._crash is not None:
+            raise self._crash
+        return tuple(self._outcomes[index] for index in sorted(self._outcomes))
+
+    def _guarded(self) -> None:
+        try:
+            with self._open_worker() as worker:
+                try:
+                    self._run_all(worker)
+                finally:
+                    self._abandon_all(worker, "the batch ended before this partition was finished")
+        except BaseException as error:  # noqa: BLE001 - handed to the thread that joins, which raises it
+            self._crash = error
+        finally:
+            self._planned.set()
+            if self._run is not None:
+                self._remove_run(self._run)
+
+    def _run_all(self, worker: Worker) -> None:
+        while not self._stopped.is_set():
+            self._begin_next(worker)
+            if not self._active and not self._waiting and not self._pending:
+                return
+            ended = self._application_ended.is_set()
+            self._collect(worker)
+            self._resume_waiting(worker)
+            if ended:
+                self._abandon_active(worker, "the Spark application ended without a result for this partition")
+                self._leave_pending("the Spark application ended before this partition was begun")
+            # What only waits for a lock needs the application no more.
+            (self._stopped if ended else self._application_ended).wait(self._poll_seconds)
+        self._abandon_all(worker, "the task was stopped")
+        self._leave_pending("the task was stopped before this partition was begun")
+
+    def _begin_next(self, worker: Worker) -> None:
+        while self._pending and self._in_transaction < self._max_active and not self._stopped.is_set():
+            self._beat()
+            item, due = self._pending.popleft()
+            late = self._too_late(due)
+            begun = _guarded(due.entity, partial(worker.begin, due)) if late is None else late
+            if isinstance(begun, Outcome):
+                self._end(item, begun)
+            elif begun.adopted is not None:
+                self._active[item] = begun
+                self._finish(worker, item, begun.adopted)
+            else:
+                self._hand_over(worker, item, begun)
+        if self._run is not None:
+            self._planned.set()
+
+    def _too_late(self, due: DuePartition) -> Outcome | None:
+        if self._opening is None or not self._opening.is_over:
+            return None
+        return Outcome(due.entity, OutcomeState.SKIPPED, f"left to the next run: {self._opening.why_over}")
+
+    @property
+    def _in_transaction(self) -> int:
+        return len(self._active) + len(self._waiting)
+
+    def _hand_over(self, worker: Worker, item: int, begun: ActiveCompaction) -> None:
+        self._active[item] = begun
+        try:
+            with Supervised(begun.entity):
+                if self._run is None:
+                    self._run = self._make_run_directory(worker, begun, 2 * self._count)
+                    for skipped in sorted(self._skipped):
+                        self._run.put_skip(skipped)
+                self._run.put_plan(item, begun.plan)
+                self._handed_over.add(item)
+        except AcidError as error:
+            outcome = _abandoned(worker, self._active.pop(item), str(error))
+            self._end(item, replace(outcome, state=OutcomeState.REFUSED) if error.is_permanent else outcome)
+            return
+        self._progress.began(begun.plan)
+        if begun.plan.type is CompactionType.MAJOR:
+            self._skip(self._spare(item))
+
+    def _settle(self, item: int, finished: Finished) -> None:
+        """Keep what came of an item, or have it wait, or begun anew under its spare number."""
+        if isinstance(finished, Outcome):
+            self._end(item, finished)
+        elif isinstance(finished, DuePartition):
+            log.info("%s: %s", finished.entity, finished.reason)
+            self._skip(item)
+            self._pending.appendleft((self._spare(item), finished))
+        else:
+            self._waiting[item] = finished
+
+    def _end(self, item: int, outcome: Outcome) -> None:
+        self._keep(item, outcome)
+        self._skip(item)
+        self._skip(self._spare(item))
+
+    def _keep(self, item: int, outcome: Outcome) -> None:
+        self._outcomes[item % self._count] = outcome
+        self._progress.ended(outcome)
+
+    def _spare(self, item: int) -> int:
+        """The number under which an item is begun anew where its first plan cannot be published."""
+        return item % self._count + self._count
+
+    def _skip(self, item: int) -> None:
+        """Tell the application not to wait for a plan of this number, unless it got one."""
+        if item in self._handed_over or item in self._skipped:
+            return
+        self._skipped.add(item)
+        if self._run is not None:
+            self._run.put_skip(item)
+
+    def _collect(self, worker: Worker) -> None:
+        if self._run is None:
+            return
+        self._beat()
+        results, bytes_done = self._run.poll()
+        for item, done in bytes_done.items():
+            if item in self._active:
+                self._progress.advanced(self._active[item].entity, done)
+        for item, result in results.items():
+            if item in self._active:
+                self._finish(worker, item, result)
+        for item, active in list(self._active.items()):
+            try:
+                with Supervised(active.entity):
+                    self._check_time(active)
+                    active.transaction.check()
+                    worker.keep(active)
+            except AcidError as error:
+                self._abandon(worker, item, str(error))
+
+    def _abandon(self, worker: Worker, item: int, message: str) -> None:
+        self._end(item, _abandoned(worker, self._active.pop(item), message))
+
+    def _finish(self, worker: Worker, item: int, result: CompactionResult | AcidError) -> None:
+        self._beat()
+        if isinstance(result, AcidError):
+            self._abandon(worker, item, str(result))
+            return
+        active = self._active.pop(item)
+        self._settle(item, _guarded(active.entity, partial(worker.finish, active, result)))
+
+    def _beat(self) -> None:
+        """Leave a sign of life, if one is due, before what may take minutes: a publication on S3, or a take-over.
+
+        What it is about is still listed then, and so given back should the storage fail.
+        """
+        if self._run is None:
+            return
+        # Each is two calls to the storage, and hundreds of partitions may wait for their locks.
+        interval_seconds = min(self._poll_seconds, self._run.idle_timeout_seconds / BEATS_IN_IDLE_TIMEOUT)
+        # Before it is written, so that it is never older than this says.
+        now = time.monotonic()
+        if now - self._last_beat_monotonic >= interval_seconds:
+            self._run.beat()
+            self._last_beat_monotonic = now
+
+    def _resume_waiting(self, worker: Worker) -> None:
+        for item in list(self._waiting):
+            self._beat()
+            waiting = self._waiting.pop(item)
+            self._settle(item, _guarded(waiting.active.entity, partial(worker.resume, waiting)))
+
+    def _check_time(self, active: ActiveCompaction) -> None:
+        seconds = time.monotonic() - active.begun_monotonic
+        if seconds > self._worker_timeout_seconds:
+            raise SparkJobError(
+                str(active.entity),
+                f"was not merged within {self._worker_timeout_seconds:.0f} s",
+                "give the Spark application more cores, or raise [hive_acid] worker_timeout and Hive's own alike",
+            )
+
+    def _abandon_all(self, worker: Worker, message: str) -> None:
+        self._abandon_active(worker, message)
+        while self._waiting:
+            item, waiting = self._waiting.popitem()
+            self._keep(item, _abandoned(worker, waiting.active, message))
+
+    def _abandon_active(self, worker: Worker, message: str) -> None:
+        while self._active:
+            item, active = self._active.popitem()
+            self._keep(item, _abandoned(worker, active, message))
+
+    def _leave_pending(self, message: str) -> None:
+        while self._pending:
+            item, due = self._pending.popleft()
+            self._outcomes[item % self._count] = Outcome(due.entity, OutcomeState.FAILED, message)
+
+    def _remove_run(self, run: RunDirectory) -> None:
+        # The application still polls until it sees the last answer; it needs the directory until it has ended.
+        deadline = time.monotonic() + 60.0
+        while not self._application_ended.wait(1.0) and time.monotonic() < deadline:
+            run.beat()
+        try:
+            run.remove()
+        except AcidError as error:
+            log.warning("The run directory stays behind: %s", error)
+
+
+def _guarded(entity: Entity, work: Callable[[], T]) -> T | Outcome:
+    """What is done for one partition; what nobody foresaw of it ends this partition alone."""
+    try:
+        with Supervised(entity):
+            return work()
+    except UnexpectedError as error:
+        return Outcome(entity, OutcomeState.FAILED, str(error))
+
+
+def _abandoned(worker: Worker, active: ActiveCompaction, message: str) -> Outcome:
+    return _guarded(active.entity, partial(worker.abandon, active, message))

@@ -1,0 +1,25 @@
+"""The DAGs that come with this package, for a DAG file of one line that imports them.
+
+Each is made when it is asked for: Airflow registers every DAG that is made while a DAG file is read.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import DAG
+
+    acid_compact_table: DAG
+    acid_compaction: DAG
+    acid_housekeeping: DAG
+
+__all__ = ["acid_compact_table", "acid_compaction", "acid_housekeeping"]
+
+
+def __getattr__(name: str) -> DAG:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    dag: DAG = import_module(f"{__name__}.{name.removeprefix('acid_')}").dag
+    return dag

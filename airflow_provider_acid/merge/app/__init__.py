@@ -1,0 +1,1 @@
+"""The Spark application: the driver of a run, and its tasks."""

@@ -1,0 +1,77 @@
+"""A Spark job of independent tasks: each gets one object, and answers with one."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.functions import udf
+
+from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.exceptions import AcidError, SparkJobError
+from airflow_provider_acid.merge.app.bucket_tasks import Refusal
+
+_Task = TypeVar("_Task")
+_Answer = TypeVar("_Answer")
+
+
+class TaskError(AcidError):
+    """A refusal from a task, whose text already names object, reason and remedy."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, "", "")
+
+    def __str__(self) -> str:
+        return self.subject
+
+
+def run_tasks(
+    spark: SparkSession, entity: Entity, tasks: Sequence[_Task], work: Callable[[_Task], _Answer | Refusal]
+) -> list[_Answer]:
+    """Do the work of every task on Spark.
+
+    :param entity: table or partition, for errors.
+    :param work: what an executor does; it may do so several times for one task.
+    :returns: the answers in the tasks' order.
+    :raises SparkJobError: the job failed.
+    :raises TaskError: a task refused.
+    """
+    if not tasks:
+        return []
+
+    def run(place: int) -> bytes:
+        return pickle.dumps((place, work(tasks[place])))
+
+    # A range gives exactly one row to each Spark task; a repartition does not promise that. A plain Python function is
+    # enough for so few rows, and unlike mapInArrow it does not need pandas on the driver (of Spark 3.5 and 4.2).
+    running = udf(run, "binary", useArrow=False).asNondeterministic()
+    try:
+        rows = spark.range(0, len(tasks), 1, len(tasks)).select(running("id").alias("answer")).collect()
+    except PySparkException as error:
+        raise SparkJobError(
+            str(entity),
+            f"its Spark job failed ({_last_line(str(error))})",
+            "see the executors' logs of the Spark application; nothing was published",
+        ) from error
+    # Spark itself unpickles what its executors send.
+    found: list[tuple[int, _Answer | Refusal]] = [pickle.loads(row["answer"]) for row in rows]
+    if sorted(place for place, _ in found) != list(range(len(tasks))):
+        raise SparkJobError(str(entity), f"Spark returned {len(found)} answers of {len(tasks)} tasks", "try again")
+    return _without_refusals([answer for _, answer in sorted(found, key=lambda pair: pair[0])])
+
+
+def _without_refusals(answers: Sequence[_Answer | Refusal]) -> list[_Answer]:
+    refusals = [answer.text for answer in answers if isinstance(answer, Refusal)]
+    if refusals:
+        more = f" ({len(refusals) - 1} more tasks failed)" if len(refusals) > 1 else ""
+        raise TaskError(refusals[0] + more)
+    return [answer for answer in answers if not isinstance(answer, Refusal)]
+
+
+def _last_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.lstrip().startswith("at ")]
+    named = [line for line in lines if "Error:" in line or "Exception:" in line]
+    return (named or lines or ["no reason was given"])[-1]

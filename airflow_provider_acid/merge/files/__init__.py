@@ -1,0 +1,1 @@
+"""Source files and output files as a whole: read, written, sealed, verified."""

@@ -1,0 +1,177 @@
+"""A written file's statistics of float and double columns that hold NaN are taken out: readers would miss rows by them.
+
+ORC's writers, the C++ one here and Hive's own, compare each value with the limits so far. NaN compares false with
+everything, so a row group, stripe or file whose first value is NaN gets NaN for both limits, and ``a = 1.5`` pushed
+down finds nothing in it; where NaN comes later, the limits do not cover it, and ``a <> 1.5`` does not find the NaN
+beside 1.5 (measured: Hive 3.1.3 and 4.0.1, which skip by such limits although the sum is NaN). A merge puts values
+into one row group that lay in several before, and so would hide rows that were found. Without the part for doubles
+the limits are unknown to every reader, and it looks at the rows; the count of values and the presence of NULLs stay.
+
+No ORC writer at hand can leave the part out, so a file that needs it is written a second time: row indexes, stripe
+footers and tail anew, all data as bytes. Positions in a row index count from the start of a column's stream, so they
+stay true. The files of insert-only tables keep the row indexes that their own writers made: no row there moves into
+another row group, so none is hidden that was found before.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Container, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+from google.protobuf.message import DecodeError
+
+from airflow_provider_acid.exceptions import ConfigurationError, StorageError, VerificationError
+from airflow_provider_acid.filesystem import ObjectStorage, Storage, join
+from airflow_provider_acid.merge.files.answers import next_attempt_path
+from airflow_provider_acid.merge.files.file_copy import CHUNK_BYTES
+from airflow_provider_acid.merge.files.verify import REPORT
+from airflow_provider_acid.merge.orc.bounds import MAGIC
+from airflow_provider_acid.merge.orc.codec import CodecError
+from airflow_provider_acid.merge.orc.sections import Sections, stripe_bytes
+from airflow_provider_acid.merge.orc.tail import read_tail_section
+
+_ROW_INDEX = 6
+"""``Stream.Kind`` of a column's row index."""
+
+_PART = "doubleStatistics"
+
+
+def without_nan_statistics(storage: Storage, path: str, copied: Container[int] = ()) -> str:
+    """Make sure that no reader is misled by NaN; nothing but the file's tail is read where there is none.
+
+    :param path: of an attempt that was just written, ``name.uuid``; removed where another takes its place.
+    :param copied: numbers of the stripes that stay as they are, like those of insert-only files.
+    :returns: the path of the file to go on with.
+    :raises VerificationError: the written file cannot be understood.
+    :raises StorageError: the second file cannot be written.
+    """
+    name = join(storage.location, path)
+    with storage.open_input(path) as file, _errors_named(name):
+        tail = Sections.of(read_tail_section(file, file.seek(0, 2)))
+        stripes = [number for number in range(len(tail.footer.stripes)) if number not in copied]
+        written = [tail.metadata.stripeStats[number].colStats for number in stripes]
+        if len(stripes) == len(tail.footer.stripes):
+            written.append(tail.footer.statistics)
+        columns = frozenset[int]().union(*map(columns_with_nan, written))
+        if not columns:
+            return path
+        rewritten = next_attempt_path(path)
+        with storage.create(rewritten) as output:
+            _Rewriting(file, output, tail, columns, frozenset(stripes)).run()
+    # Executors without boto3 cannot delete on S3; what stays goes with the staging directory.
+    may_stay = (ConfigurationError,) if isinstance(storage, ObjectStorage) else ()
+    with suppress(*may_stay):
+        storage.delete([path])
+    return rewritten
+
+
+@contextmanager
+def _errors_named(name: str) -> Iterator[None]:
+    try:
+        yield
+    except (CodecError, DecodeError, ValueError) as error:
+        raise VerificationError(name, f"cannot be read back ({error})", REPORT) from error
+    except OSError as error:
+        raise StorageError(name, f"cannot be written again ({error})", "check free space and permissions") from error
+
+
+def columns_with_nan(statistics: Collection[Any]) -> frozenset[int]:
+    """Ids of the columns whose limits are not certain: a NaN among the values shows in their sum."""
+    return frozenset(
+        column
+        for column, found in enumerate(statistics)
+        if found.numberOfValues and found.HasField(_PART) and not _is_certain(found.doubleStatistics)
+    )
+
+
+def _is_certain(part: Any) -> bool:
+    numbers = ("minimum", "maximum", "sum")
+    return all(part.HasField(number) and not math.isnan(getattr(part, number)) for number in numbers)
+
+
+@dataclass(frozen=True)
+class _Rewriting:
+    """One file written again.
+
+    :param tail: of ``file``; becomes that of ``output``.
+    :param columns: ids of those that lose their limits.
+    :param stripes: numbers of those in which they do.
+    """
+
+    file: BinaryIO
+    output: BinaryIO
+    tail: Sections
+    columns: frozenset[int]
+    stripes: frozenset[int]
+
+    def run(self) -> None:
+        stripes = self.tail.footer.stripes
+        was_end = stripes[-1].offset + stripe_bytes(stripes[-1])
+        self.output.write(MAGIC)
+        offset = len(MAGIC)
+        for number, stripe in enumerate(stripes):
+            if number in self.stripes:
+                self._rewrite_stripe(stripe)
+            else:
+                self._copy(stripe.offset, stripe_bytes(stripe))
+            stripe.offset = offset
+            offset += stripe_bytes(stripe)
+        self.tail.footer.contentLength += offset - was_end
+        self._clear(self.tail.footer.statistics)
+        for number in self.stripes:
+            self._clear(self.tail.metadata.stripeStats[number].colStats)
+        self.output.write(self.tail.packed())
+
+    def _rewrite_stripe(self, stripe: Any) -> None:
+        data_start = stripe.offset + stripe.indexLength
+        footer = self.tail.unpack("StripeFooter", self._read(data_start + stripe.dataLength, stripe.footerLength))
+        index = self._rewrite_index(self._read(stripe.offset, stripe.indexLength), footer)
+        packed_footer = self.tail.pack(footer)
+        self.output.write(index)
+        self._copy(data_start, stripe.dataLength)
+        self.output.write(packed_footer)
+        stripe.indexLength, stripe.footerLength = len(index), len(packed_footer)
+        if sum(stream.length for stream in footer.streams) != stripe.indexLength + stripe.dataLength:
+            raise ValueError("the streams of a stripe are not as long as it is")
+
+    def _rewrite_index(self, index: bytes, footer: Any) -> bytes:
+        """The streams before a stripe's data; ``footer`` gets their lengths. They lie in the order it lists them."""
+        parts: list[bytes] = []
+        position = 0
+        for stream in footer.streams:
+            if position >= len(index):
+                break
+            part = index[position : position + stream.length]
+            position += stream.length
+            if stream.kind == _ROW_INDEX and stream.column in self.columns:
+                part = self._rewrite_row_index(part)
+                stream.length = len(part)
+            parts.append(part)
+        if position != len(index):
+            raise ValueError("the indexes of a stripe do not end where its data begins")
+        return b"".join(parts)
+
+    def _rewrite_row_index(self, packed: bytes) -> bytes:
+        index = self.tail.unpack("RowIndex", packed)
+        for entry in index.entry:
+            entry.statistics.ClearField(_PART)
+        return self.tail.pack(index)
+
+    def _clear(self, statistics: Any) -> None:
+        for column, found in enumerate(statistics):
+            if column in self.columns:
+                found.ClearField(_PART)
+
+    def _read(self, start: int, length: int) -> bytes:
+        self.file.seek(start)
+        data = self.file.read(length)
+        if len(data) != length:
+            raise ValueError("it ends too early")
+        return data
+
+    def _copy(self, start: int, length: int) -> None:
+        for position in range(start, start + length, CHUNK_BYTES):
+            self.output.write(self._read(position, min(CHUNK_BYTES, start + length - position)))

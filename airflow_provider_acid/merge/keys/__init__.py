@@ -1,0 +1,1 @@
+"""Row keys and deleted keys: which rows live."""

@@ -1,0 +1,1 @@
+"""ORC as bytes: tails, footers, statistics, schemas, codecs."""

@@ -1,0 +1,1 @@
+"""Rows of several files as one schema, exactly as Hive reads them."""

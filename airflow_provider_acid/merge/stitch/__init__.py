@@ -1,0 +1,1 @@
+"""One file of rows from stripes that are copied and stripes that are decoded."""

@@ -1,0 +1,1 @@
+"""The metastore's own database, where a site gives access to it."""

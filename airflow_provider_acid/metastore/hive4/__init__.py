@@ -1,0 +1,1 @@
+"""The compaction queue of Hive 4, which speaks Thrift."""

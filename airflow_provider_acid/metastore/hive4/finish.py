@@ -1,0 +1,66 @@
+"""What no call of a Hive 4 metastore does: give a claim back, and on PostgreSQL mark an unpartitioned table cleaned."""
+
+from __future__ import annotations
+
+from sqlalchemy import delete, update
+from sqlalchemy.engine import Connection
+
+from airflow_provider_acid.metastore.database.cleaning import WriteIdBookkeeping
+from airflow_provider_acid.metastore.database.database import MetastoreDatabase
+from airflow_provider_acid.metastore.database.history import move_to_history
+from airflow_provider_acid.metastore.hive3.stored_rows import INITIATED, READY, SUCCEEDED, WORKING
+from airflow_provider_acid.metastore.values import CompactionRow
+
+_ABORT_CLEANUP = "c"
+"""CQ_TYPE of the marks that Hive 4's Cleaner leaves for a cleaning of aborted writes that failed."""
+
+
+def give_back(database: MetastoreDatabase, id: int, worker_id: str) -> None:
+    """Make a claim the waiting request again that it was, as Hive's ``revokeTimedoutWorkers`` does.
+
+    Nothing happens where the row is not claimed by that worker.
+    """
+    changes = {"CQ_STATE": INITIATED, "CQ_WORKER_ID": None, "CQ_WORKER_VERSION": None, "CQ_START": None}
+    queue = database.table("COMPACTION_QUEUE", ("CQ_ID", *changes))
+    is_claimed = (
+        queue["CQ_ID"] == id,
+        queue["CQ_STATE"] == WORKING,
+        database.equals(queue["CQ_WORKER_ID"], worker_id),
+    )
+    values = {queue[name].name: value for name, value in changes.items()}
+    statement = update(queue.table).where(*is_claimed).values(values)
+    database.write(f"compaction {id}", lambda connection: connection.execute(statement))
+
+
+def mark_cleaned(database: MetastoreDatabase, row: CompactionRow, highest_write_id: int) -> None:
+    """Do in one transaction what Hive 4's ``mark_cleaned`` does; nothing where the row is not as given.
+
+    :param row: of an unpartitioned table, ready for cleaning, and committed.
+    :param highest_write_id: positive, and not above the row's own.
+    """
+    queue = database.table("COMPACTION_QUEUE", ("CQ_ID", "CQ_STATE", "CQ_TXN_ID", "CQ_COMMIT_TIME", "CQ_TYPE"))
+    history = database.table("COMPLETED_COMPACTIONS", ("CC_ID", "CC_STATE", "CC_END"))
+    bookkeeping = WriteIdBookkeeping.of(database)
+    entity = row.entity
+
+    def finish(connection: Connection) -> None:
+        conditions = (
+            queue["CQ_ID"] == row.id,
+            queue["CQ_STATE"] == READY,
+            queue["CQ_TXN_ID"] == row.txn_id,
+            queue["CQ_COMMIT_TIME"] == row.commit_ms,
+        )
+        end_ms = database.now_ms(connection)
+        if not move_to_history(connection, queue, history, *conditions, state=SUCCEEDED, end_ms=end_ms):
+            return
+        connection.execute(
+            delete(queue.table).where(
+                database.equals(queue["CQ_DATABASE"], entity.database),
+                database.equals(queue["CQ_TABLE"], entity.table),
+                database.equals(queue["CQ_PARTITION"], entity.partition),
+                queue["CQ_TYPE"] == _ABORT_CLEANUP,
+            )
+        )
+        bookkeeping.forget(connection, entity, highest_write_id, aborted_too=True)
+
+    database.write(str(row), finish)

@@ -1,0 +1,297 @@
+"""The compaction queue of a Hive 4 metastore, over Thrift alone."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+
+from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.exceptions import (
+    MetastoreError,
+    MetastoreUnavailableError,
+    OwnershipLostError,
+)
+from airflow_provider_acid.metastore.database.database import MetastoreDatabase
+from airflow_provider_acid.metastore.hive4.finish import give_back, mark_cleaned
+from airflow_provider_acid.metastore.queue import ClaimedCompaction, Enqueued, NotEnqueued
+from airflow_provider_acid.metastore.queue_rules import (
+    Belief,
+    check_recordable,
+    forgettable,
+    in_cleaning_order,
+    ownership_lost,
+    recorded_txn_id,
+    was_cleaned,
+)
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.values import CompactionInfo, CompactionRow, CompactionState
+from airflow_provider_acid.plan.plan import CompactionType
+
+log = logging.getLogger(__name__)
+
+WORKER_VERSION = "airflow-provider-acid"
+
+
+class ThriftCompactionQueue:
+    """See :class:`~.queue.CompactionQueue`.
+
+    An answer that got lost is settled by looking at the row; where looking does not settle it, the error stands.
+
+    :param client: a client of a metastore that ``supports_thrift_queue``.
+    :param database: that metastore's database, for what the server fails to do by itself; None where it is not at hand.
+    """
+
+    publishes_by_commit = True
+    can_forget_nothing = False
+
+    def __init__(self, client: AcidMetastoreClient, database: MetastoreDatabase | None = None) -> None:
+        self._client = client
+        self.database = database
+
+    def enqueue(
+        self, entity: Entity, type: CompactionType, pool: str, properties: Mapping[str, str] | None = None
+    ) -> Enqueued | NotEnqueued:
+        """See :meth:`~.queue.CompactionQueue.enqueue`."""
+        try:
+            answer = self._client.compact(entity, type, pool=pool, properties=properties)
+        except MetastoreUnavailableError:
+            made = self.rows(entity=entity, pool=pool)
+            if not made:
+                raise
+            return Enqueued(made[-1].id)
+        if answer.accepted:
+            return Enqueued(answer.id)
+        live = [row for row in self.rows(entity=entity) if not row.state.is_terminal]
+        return NotEnqueued(answer.message or f"the metastore answered {answer.state!r}", live[0] if live else None)
+
+    def claim(self, pool: str, worker_id: str) -> ClaimedCompaction | None:
+        """See :meth:`~.queue.CompactionQueue.claim`."""
+        try:
+            info = self._client.find_next_compaction(worker_id, pool, WORKER_VERSION)
+        except MetastoreUnavailableError:
+            mine = [row for row in self.rows(pool=pool) if _is_worked_on_by(row, worker_id)]
+            if not mine:
+                raise
+            info = CompactionInfo.of_row(mine[0])
+        if info is not None and info.pool != pool:
+            raise MetastoreError(
+                f"compaction {info.id} of {info.entity}",
+                f"was handed out for pool {pool} but belongs to pool {info.pool}",
+                "report this; the row stays claimed until the metastore's worker time-out",
+            )
+        return None if info is None else ClaimedCompaction(info, worker_id)
+
+    def line(self, rows: Iterable[CompactionRow]) -> list[CompactionRow]:
+        """See :meth:`~.queue.CompactionQueue.line`."""
+        waiting = [row for row in rows if row.state is CompactionState.INITIATED]
+        if all(row.pool is None for row in waiting):
+            return waiting
+        overdue_ms = self._client.server_now_ms() - 1000 * self._client.pool_timeout_seconds()
+        return [row for row in waiting if row.pool is None or (row.enqueue_ms or 0) < overdue_ms]
+
+    def claim_foreign(self, row: CompactionRow, worker_id: str) -> ClaimedCompaction | CompactionRow | None:
+        """See :meth:`~.queue.CompactionQueue.claim_foreign`.
+
+        The server hands out what stands first, whatever is wanted. Where somebody else took that one since it was
+        looked at, what was handed out instead is given back; see :meth:`_return`.
+        """
+        line = self.line(self.rows(state=CompactionState.INITIATED))
+        if row.id not in {waiting.id for waiting in line}:
+            return None
+        if line[0].id != row.id:
+            return line[0]
+        info = self._next_in_line(worker_id)
+        if info is None or info.id == row.id:
+            return None if info is None else ClaimedCompaction(info, worker_id)
+        return self._return(ClaimedCompaction(info, worker_id))
+
+    def _next_in_line(self, worker_id: str) -> CompactionInfo | None:
+        try:
+            return self._client.find_next_compaction(worker_id, None, WORKER_VERSION)
+        except MetastoreUnavailableError:
+            mine = [row for row in self.rows() if _is_worked_on_by(row, worker_id)]
+            if len(mine) != 1:
+                raise
+            return CompactionInfo.of_row(mine[0])
+
+    def _return(self, claim: ClaimedCompaction) -> CompactionRow | None:
+        """Give back what was handed out and is not ours to do; the request that waits in its place.
+
+        In the database the row becomes what it was. The metastore has no call for that: without the database the same
+        request is made again, under a new id.
+        """
+        if self.database is not None:
+            try:
+                give_back(self.database, claim.id, claim.worker_id)
+                return self.row(claim.id)
+            except MetastoreError as error:
+                log.warning("compaction request %s could not be given back in the database: %s", claim.id, error)
+        return self._make_again(claim)
+
+    def _make_again(self, claim: ClaimedCompaction) -> CompactionRow | None:
+        initiator_id = next((row.initiator_id for row in self._client.compactions(id=claim.id)), None)
+        self.refuse(claim, "was handed out in place of another request, and is made again under a new id")
+        again = self._client.compact_again(claim.info, initiator_id)
+        log.warning(
+            "compaction request %s of %s (%s) was handed out in place of another, and made again as request %s",
+            claim.id,
+            claim.entity,
+            claim.info.type,
+            again.id,
+        )
+        return self.row(again.id)
+
+    def record(self, claim: ClaimedCompaction, highest_write_id: int, txn_id: int, run_as: str) -> ClaimedCompaction:
+        """See :meth:`~.queue.CompactionQueue.record`."""
+        check_recordable(claim, highest_write_id)
+        recorded = replace(
+            claim, info=replace(claim.info, highest_write_id=highest_write_id, run_as=run_as), txn_id=txn_id
+        )
+        self._change(
+            claim,
+            lambda: self._client.update_compactor_state(recorded.info, txn_id),
+            lambda row: row is not None and (row.txn_id, row.highest_write_id) == (txn_id, highest_write_id),
+        )
+        return recorded
+
+    def check_owner(self, claim: ClaimedCompaction) -> None:
+        """See :meth:`~.queue.CompactionQueue.check_owner`."""
+        self._check(claim)
+
+    def set_job_id(self, claim: ClaimedCompaction, job_id: str) -> None:
+        """See :meth:`~.queue.CompactionQueue.set_job_id`."""
+        self._client.set_hadoop_job_id(claim.id, job_id)
+
+    def complete(self, claim: ClaimedCompaction) -> None:
+        """See :meth:`~.queue.CompactionQueue.complete`."""
+        txn_id = recorded_txn_id(claim)
+        self._change(
+            claim,
+            lambda: self._client.mark_compacted(claim.info),
+            lambda row: row is not None and row.state is CompactionState.READY_FOR_CLEANING and row.txn_id == txn_id,
+        )
+
+    def keep(self, row: Belief) -> None:
+        """See :meth:`~.queue.CompactionQueue.keep`; Hive 4 offers no call for it, nor does it take back cleanings."""
+        self._check(row)
+
+    def give_back(self, row: CompactionRow, message: str) -> None:
+        """See :meth:`~.queue.CompactionQueue.give_back`."""
+        self.fail(row, message)
+
+    def fail(self, row: Belief, message: str) -> None:
+        """See :meth:`~.queue.CompactionQueue.fail`."""
+        self._change(
+            row,
+            lambda: self._client.mark_failed(_info(row), message),
+            lambda now: now is not None and now.state is CompactionState.FAILED,
+        )
+
+    def refuse(self, row: Belief, message: str) -> None:
+        """See :meth:`~.queue.CompactionQueue.refuse`."""
+        self._change(
+            row,
+            lambda: self._client.mark_refused(_info(row), message),
+            lambda now: now is not None and now.state is CompactionState.REFUSED,
+        )
+
+    def row(self, id: int) -> CompactionRow | None:
+        """See :meth:`~.queue.CompactionQueue.row`."""
+        rows = _compactions(self._client.compactions(id=id))
+        return rows[0] if rows else None
+
+    def rows(
+        self, entity: Entity | None = None, state: CompactionState | None = None, pool: str | None = None
+    ) -> list[CompactionRow]:
+        """See :meth:`~.queue.CompactionQueue.rows`."""
+        return _compactions(self._client.compactions(entity=entity, state=state, pool=pool))
+
+    def ready_to_clean(self, entities: Iterable[Entity]) -> list[CompactionRow]:
+        """See :meth:`~.queue.CompactionQueue.ready_to_clean`."""
+        return in_cleaning_order(self.rows(state=CompactionState.READY_FOR_CLEANING), entities)
+
+    def cleaned(self, row: CompactionRow, highest_write_id: int | None) -> None:
+        """See :meth:`~.queue.CompactionQueue.cleaned`."""
+        highest = forgettable(row, highest_write_id)
+        if was_cleaned(self.row(row.id)):
+            return
+        info = replace(CompactionInfo.of_row(row), highest_write_id=highest)
+        try:
+            self._change(row, lambda: self._client.mark_cleaned(info), was_cleaned)
+        except OwnershipLostError:
+            # Between two looks Hive's own Cleaner may have cleaned it.
+            if not was_cleaned(self.row(row.id)):
+                raise
+        except MetastoreUnavailableError:
+            raise
+        except MetastoreError:
+            # Hive 4.0.1 on PostgreSQL cannot do it for an unpartitioned table.
+            if row.entity.partition is not None or not self._finish_cleaning(row, highest):
+                raise
+
+    def _finish_cleaning(self, row: CompactionRow, highest_write_id: int) -> bool:
+        """Do in the database what the server failed to do; whether the row is cleaned now."""
+        if self.database is None:
+            return False
+        try:
+            mark_cleaned(self.database, row, highest_write_id)
+        except MetastoreUnavailableError:
+            if not was_cleaned(self.row(row.id)):
+                raise
+        return was_cleaned(self.row(row.id))
+
+    def _change(
+        self,
+        belief: Belief,
+        send: Callable[[], None],
+        is_done: Callable[[CompactionRow | None], bool],
+    ) -> None:
+        """Change a row if it is what the caller believes.
+
+        :param is_done: tells from the row, looked up after an error, that the change was made.
+        """
+        self._check(belief)
+        try:
+            send()
+        except MetastoreUnavailableError:
+            if not is_done(self.row(belief.id)):
+                raise
+        except MetastoreError:
+            # Of two who end one row at the same moment, the database lets one do it.
+            if is_done(self.row(belief.id)):
+                return
+            self._check(belief)
+            raise
+
+    def _check(self, belief: Belief) -> None:
+        now = self.row(belief.id)
+        if now is None or not _is_as_believed(now, belief):
+            raise ownership_lost(belief, now.state if now else None, now.worker_id if now else None)
+
+
+def _compactions(rows: Iterable[CompactionRow]) -> list[CompactionRow]:
+    """Rows without those of Hive 4's own removals, which nobody here may take for compactions."""
+    return [row for row in rows if not row.is_removal]
+
+
+def _is_worked_on_by(row: CompactionRow, worker_id: str) -> bool:
+    return row.state is CompactionState.WORKING and row.worker_id == worker_id
+
+
+def _was_completed_by(row: CompactionRow, claim: ClaimedCompaction) -> bool:
+    """Whether the claim's own transaction made the row ready for cleaning and has not committed."""
+    is_ready = row.state is CompactionState.READY_FOR_CLEANING and row.commit_ms is None
+    return is_ready and claim.txn_id is not None and row.txn_id == claim.txn_id
+
+
+def _is_as_believed(now: CompactionRow, belief: Belief) -> bool:
+    if isinstance(belief, ClaimedCompaction):
+        is_claimed = _is_worked_on_by(now, belief.worker_id) or _was_completed_by(now, belief)
+        return now.entity == belief.entity and is_claimed
+    facts = (belief.state, belief.worker_id, belief.txn_id, belief.entity, belief.commit_ms)
+    return not now.state.is_terminal and facts == (now.state, now.worker_id, now.txn_id, now.entity, now.commit_ms)
+
+
+def _info(row: Belief) -> CompactionInfo:
+    return row.info if isinstance(row, ClaimedCompaction) else CompactionInfo.of_row(row)

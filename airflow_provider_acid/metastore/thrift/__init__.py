@@ -1,0 +1,1 @@
+"""The metastore's Thrift service: its wire, its structs, and typed calls."""

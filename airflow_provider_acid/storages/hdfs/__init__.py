@@ -1,0 +1,1 @@
+"""HDFS, over WebHDFS and libhdfs."""

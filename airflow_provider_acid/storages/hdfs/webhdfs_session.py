@@ -1,0 +1,152 @@
+"""The border to fsspec and requests, which come without types: one request in, one answer or one error out.
+
+fsspec's WebHDFS class does what differs from site to site (Kerberos, TLS, on whose behalf); the calls are not its own,
+because it drops the kind of an error, follows redirects itself, knows no time-out and renames unchecked.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from airflow_provider_acid.exceptions import ConfigurationError
+from airflow_provider_acid.storages.hdfs.options import HdfsOptions
+
+CONNECT_SECONDS = 10.0
+"""Longest wait for a connection; a NameNode that is off the network must not hold up its standby."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a server answered; redirects are not followed."""
+
+    status: int
+    headers: Mapping[str, str]
+    content: bytes
+
+
+class NoAnswerError(Exception):
+    """A server could not be asked, or its answer did not arrive; in the latter case the call may have been done.
+
+    :param remedy: what can be done about it.
+    :param is_final: asking again is of no use.
+    """
+
+    def __init__(self, url: str, reason: str, remedy: str, is_final: bool = False) -> None:
+        super().__init__(f"{server_of(url)}: {reason}")
+        self.remedy = remedy
+        self.is_final = is_final
+
+
+class WebHdfsSession:
+    """Connections to one NameNode and to the DataNodes it names; for one thread at a time.
+
+    :param url: ``http://host:port`` of the NameNode.
+    :raises ConfigurationError: a package is missing.
+    """
+
+    def __init__(self, url: str, options: HdfsOptions) -> None:
+        file_system = _file_system(url, options)
+        self._url: str = file_system.url
+        self._parameters: dict[str, str] = file_system.pars
+        self._session = file_system.session
+        self._session.verify = options.ca_file or True
+        # The length of an answer is checked, so it must be that of the file's bytes.
+        self._session.headers["Accept-Encoding"] = "identity"
+        self._timeouts = (min(CONNECT_SECONDS, options.timeout_seconds), options.timeout_seconds)
+
+    def call(self, method: str, path: str, parameters: Mapping[str, str]) -> Answer:
+        """Ask the NameNode something about a path.
+
+        :raises NoAnswerError: no whole answer came.
+        """
+        return self.send(method, self._url + quote(path), {**parameters, **self._parameters}, None)
+
+    def send(
+        self, method: str, url: str, parameters: Mapping[str, str] | None, body: bytes | Iterator[bytes] | None
+    ) -> Answer:
+        """Send a request as it is, for example where a NameNode pointed to.
+
+        :raises NoAnswerError: no whole answer came.
+        """
+        import requests
+
+        try:
+            answer = self._session.request(
+                method,
+                url,
+                params=parameters,
+                data=body,
+                allow_redirects=False,
+                timeout=self._timeouts,
+                headers=None if body is None else {"Content-Type": "application/octet-stream"},
+            )
+        except requests.RequestException as error:
+            raise _no_answer(url, error) from error
+        return Answer(answer.status_code, answer.headers, answer.content)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._session.close()
+
+
+def server_of(url: str) -> str:
+    """``http://host:port`` of a URL; what follows may hold a token."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+def _file_system(url: str, options: HdfsOptions) -> Any:
+    parts = urlsplit(url)
+    try:
+        from fsspec.implementations.webhdfs import WebHDFS
+
+        return WebHDFS(
+            f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname,
+            port=parts.port,
+            kerberos=options.kerberos,
+            user=None if options.kerberos else options.user or _own_name(),
+            proxy_to=options.proxy_user,
+            use_https=parts.scheme == "https",
+            skip_instance_cache=True,
+        )
+    except ImportError as error:
+        raise ConfigurationError(
+            url,
+            f"cannot be reached without the package {error.name}",
+            "pip install airflow-provider-acid[hdfs], with Kerberos also requests-kerberos",
+        ) from error
+
+
+def _own_name() -> str:
+    """As every client of Hadoop; without a name the NameNode would take us for ``dr.who``."""
+    return os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
+
+
+def _no_answer(url: str, error: Exception) -> NoAnswerError:
+    import requests
+    from urllib3.exceptions import NameResolutionError, NewConnectionError
+
+    cause = getattr(error.args[0], "reason", error.args[0]) if error.args else error
+    if isinstance(error, requests.exceptions.SSLError):
+        remedy = "set tls and ca_file of the HDFS options as the servers' certificates need it"
+        return NoAnswerError(url, f"TLS fails ({cause})", remedy, is_final=True)
+    if isinstance(cause, NameResolutionError):
+        return NoAnswerError(url, "its host name is unknown here", "correct web_addresses, or the name service")
+    if isinstance(error, requests.ConnectTimeout):
+        return NoAnswerError(url, "does not take connections in time", "see whether it runs and a firewall lets us in")
+    if isinstance(cause, NewConnectionError):
+        return NoAnswerError(url, "refuses connections", "see whether it runs, and that web_addresses name its port")
+    if isinstance(error, requests.Timeout):
+        return NoAnswerError(url, "does not answer in time", "see how it is, or raise timeout_seconds")
+    return NoAnswerError(
+        url, f"the connection broke ({_short(cause)})", "see the server's log, and whether tls is set as it needs"
+    )
+
+
+def _short(cause: object) -> str:
+    return str(cause)[:200]

@@ -1,0 +1,174 @@
+"""Requests that are signed first and sent later, and that the store refuses once they are older than a few seconds.
+
+A process may fall asleep between a look and what follows from it, and wake up when all has changed. So what must not
+happen late is signed before the look: where the process slept too long, the store refuses it. A request that is still
+under way is bounded by the same few seconds until the store takes it; what it took it may carry out later
+(:meth:`~..filesystem.ObjectStorage.end_uploads`). The seconds are the store's, measured from this machine's clock at
+the signing, so a clock that is ahead of the store's would add to them, and is refused.
+"""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+from xml.sax.saxutils import escape
+
+from airflow_provider_acid.exceptions import StorageError
+from airflow_provider_acid.storages.s3.connection import CONNECT_SECONDS, POOL, S3Connection
+from airflow_provider_acid.storages.s3.errors import answer_error, store_errors, unreachable
+from airflow_provider_acid.storages.s3.location import S3Location
+from airflow_provider_acid.storages.s3.objects import WRITE_ID, Head
+
+if TYPE_CHECKING:
+    from botocore.awsrequest import AWSResponse
+    from botocore.httpsession import URLLib3Session
+
+SIGNED_SECONDS = 10
+"""Age at which the store refuses a signed request."""
+
+AHEAD_SECONDS = 5
+"""How far this machine's clock may be ahead of the store's."""
+
+LATE_SECONDS = SIGNED_SECONDS + AHEAD_SECONDS
+"""How long after a look the store can still take the request that follows from it, whatever becomes of its sender."""
+
+
+@dataclass(frozen=True)
+class SignedRequest:
+    """A request for one object.
+
+    :param key: of the object.
+    :param doing: what errors say.
+    :param url: with the signature, so that whoever reads it can send the request too: it is in no error and no log.
+    :param headers: covered by the signature, so they are sent as they are.
+    """
+
+    key: str
+    doing: str
+    method: str
+    url: str = field(repr=False)
+    headers: Mapping[str, str]
+
+
+class SignedRequests:
+    """Signs requests, and sends them once; whether to send one again is for the caller to judge."""
+
+    def __init__(self, connection: S3Connection, location: S3Location) -> None:
+        self._connection = connection
+        self._location = location
+
+    def deletion(self, key: str, etag: str) -> SignedRequest:
+        """To delete an object, on Amazon only if it still has this ETag; other stores do not look at that."""
+        return self._signed("DELETE", "delete_object", key, "cannot be deleted", {"IfMatch": etag}, {"If-Match": etag})
+
+    def creation(self, key: str, write_id: str) -> SignedRequest:
+        """To make an object of whatever bytes are sent, if there is none of this key."""
+        parameters = {"IfNoneMatch": "*", "Metadata": {WRITE_ID: write_id}}
+        headers = {"If-None-Match": "*", f"x-amz-meta-{WRITE_ID}": write_id}
+        return self._signed("PUT", "put_object", key, "cannot be written", parameters, headers)
+
+    def completion(self, key: str, upload_id: str) -> SignedRequest:
+        """To make an object of an upload's parts, if there is none of this key."""
+        parameters = {"UploadId": upload_id, "IfNoneMatch": "*"}
+        headers = {"If-None-Match": "*", "Content-Type": "application/xml"}
+        return self._signed("POST", "complete_multipart_upload", key, "cannot be written", parameters, headers)
+
+    def send(self, request: SignedRequest, body: bytes = b"") -> None:
+        """Send a request.
+
+        :raises RefusedByStoreError: the store refused it.
+        :raises NoAnswerError: it is not known whether it was done, or may yet be.
+        """
+        answer = self._answer(request, body)
+        error = _error(answer.content)
+        if answer.status_code >= 300 or error is not None:
+            code, message = error or (str(answer.status_code), "")
+            name = self._location.name(request.key)
+            raise answer_error(name, request.doing, code, message, answer.status_code)
+
+    def _answer(self, request: SignedRequest, body: bytes) -> AWSResponse:
+        from botocore.awsrequest import AWSRequest
+        from botocore.exceptions import BotoCoreError
+
+        prepared = AWSRequest(request.method, request.url, dict(request.headers), data=body).prepare()
+        try:
+            return self._session.send(prepared)
+        except BotoCoreError as error:
+            kind = type(error).__name__
+        # Its own text, and that of what it comes from, hold the signed URL; so this error has nothing to do with it.
+        words = f"{kind} at {urlsplit(request.url).netloc}"
+        raise unreachable(self._location.name(request.key), request.doing, words)
+
+    def _signed(
+        self,
+        method: str,
+        operation: str,
+        key: str,
+        doing: str,
+        parameters: Mapping[str, object],
+        headers: Mapping[str, str],
+    ) -> SignedRequest:
+        name = self._location.name(key)
+        client = self._connection.boto(name, doing)
+        with store_errors(name, doing):
+            url = client.generate_presigned_url(
+                operation,
+                Params={"Bucket": self._location.bucket, "Key": key, **parameters},
+                ExpiresIn=SIGNED_SECONDS,
+            )
+        return SignedRequest(key, doing, method, url, headers)
+
+    @cached_property
+    def _session(self) -> URLLib3Session:
+        """As boto3 makes it: with the machine's proxies and certificates."""
+        from botocore.httpsession import URLLib3Session
+        from botocore.utils import get_environ_proxies
+
+        options = self._connection.options
+        session: Any = URLLib3Session
+        made: URLLib3Session = session(
+            verify=options.ca_file or True,
+            proxies=get_environ_proxies(options.endpoint_url or "https://s3.amazonaws.com"),
+            timeout=(CONNECT_SECONDS, options.timeout_seconds),
+            max_pool_connections=POOL,
+        )
+        return made
+
+
+def check_clock(name: str, head: Head) -> None:
+    """Check that signed requests do not live longer than they should.
+
+    :raises StorageError: this machine's clock is ahead.
+    """
+    if head.ahead_seconds > AHEAD_SECONDS:
+        raise StorageError(
+            name,
+            f"cannot be changed safely: this machine's clock is {head.ahead_seconds:.0f} s ahead of the store's",
+            "set the clock",
+        )
+
+
+def parts_document(etags: Sequence[str]) -> bytes:
+    """The body of a completion: the parts in their order."""
+    parts = (
+        f"<Part><PartNumber>{number}</PartNumber><ETag>{escape(etag)}</ETag></Part>"
+        for number, etag in enumerate(etags, 1)
+    )
+    namespace = "http://s3.amazonaws.com/doc/2006-03-01/"
+    return f'<CompleteMultipartUpload xmlns="{namespace}">{"".join(parts)}</CompleteMultipartUpload>'.encode()
+
+
+def _error(content: bytes) -> tuple[str, str] | None:
+    """Code and message of an error document, which a completion may send with status 200."""
+    try:
+        root = ElementTree.fromstring(content)
+    except ElementTree.ParseError:
+        return None
+    if root.tag.rpartition("}")[2] != "Error":
+        return None
+    texts = {child.tag.rpartition("}")[2]: child.text or "" for child in root}
+    return texts.get("Code", ""), texts.get("Message", "")
