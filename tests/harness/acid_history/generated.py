@@ -78,7 +78,28 @@ _long_compactions = st.builds(_long, _starts, st.lists(_of_others, min_size=1, m
 """Others read and write while one is in work."""
 _two_in_a_row = st.builds(lambda first, second: (*first, *second), _compactions, _long_compactions)
 """The second may merge nothing but what the first has made."""
-_COMPACTIONS = (_compactions, _two_in_a_row, _after_write(_compactions), _after_write(_two_in_a_row))
+_some_compactions = _any_of(_compactions, _two_in_a_row, _after_write(_compactions), _after_write(_two_in_a_row))
+_cleans = st.builds(steps.Clean, _meanwhile(16))
+_compactions_that_live = st.builds(steps.Compact, _types, st.just(Death.NOT), _meanwhile(4))
+_elsewhere = st.builds(steps.ElsewhereWrite, _outcomes)
+_cleaned_late = st.builds(
+    lambda *group: group,
+    _readers,
+    _inserts | _changes,
+    _compactions_that_live,
+    _any_of(_elsewhere, _elsewhere, _inserts),
+    _starts,
+    _readers,
+    _of_others,
+    st.just(steps.FinishCompaction(Death.NOT)),
+    st.just(steps.CloseReader(0)),
+    _cleans,
+)
+"""One reader holds a cleaning up until another, who does not see the next result, has come and that is published.
+
+The second result ends at the first one's write id where nothing was written to the partition in between.
+"""
+_COMPACTIONS = (_some_compactions, _some_compactions, _some_compactions, _cleaned_late)
 _COMMON: tuple[SearchStrategy[Step], ...] = (
     st.just(steps.Pause()),
     _inserts,
@@ -93,14 +114,14 @@ _COMMON: tuple[SearchStrategy[Step], ...] = (
     _starts,
     _finishes,
     # Seldom, so that several compactions wait for it at times.
-    st.builds(steps.Clean, _meanwhile(16)),
+    _cleans,
 )
 _RARE: tuple[SearchStrategy[Step], ...] = (
     _writes([What.LOAD, What.INSERT, What.DELETE], 2),
     _overwrites,
     _streams,
     st.builds(steps.AddColumn),
-    st.builds(steps.ElsewhereWrite, _outcomes),
+    _elsewhere,
     st.builds(steps.SoftDelete, _outcomes),
 )
 """Each history has only some of these, so that what stands in another's way is not always there."""
