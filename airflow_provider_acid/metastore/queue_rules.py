@@ -9,22 +9,22 @@ from airflow_provider_acid.exceptions import ConfigurationError, OwnershipLostEr
 from airflow_provider_acid.metastore.queue import ClaimedCompaction
 from airflow_provider_acid.metastore.values import CompactionRow, CompactionState
 
-Belief = ClaimedCompaction | CompactionRow
+ExpectedRow = ClaimedCompaction | CompactionRow
 """What a caller takes a row for."""
 
 
-def subject_of(belief: Belief) -> str:
+def subject_of(expected: ExpectedRow) -> str:
     """What errors about the row are about."""
-    return f"compaction {belief.id} of {belief.entity}"
+    return f"compaction {expected.id} of {expected.entity}"
 
 
-def ownership_lost(belief: Belief, state: CompactionState | None, worker_id: str | None) -> OwnershipLostError:
+def ownership_lost(expected: ExpectedRow, state: CompactionState | None, worker_id: str | None) -> OwnershipLostError:
     """The error that tells what became of the row.
 
     :param state: its state now; None where it is gone.
     """
     return OwnershipLostError(
-        subject_of(belief),
+        subject_of(expected),
         f"the row is now {state.value}, worker {worker_id}" if state else "the row is gone",
         "nothing was changed; start the attempt again",
     )

@@ -141,7 +141,7 @@ def test_a_sleeper_that_wakes_up_after_its_successor_does_no_harm(table: AcidTab
 def test_nobody_ever_finds_half_of_what_a_successor_removes(
     table: AcidTable, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A sleeper could still rename half an output, a reader that ignores transactions read half a base."""
+    """A zombie could still rename half an output, a reader that ignores transactions read half a base."""
     run_until_killed(chain_for(table), step)
     table.insert(5)  # the output is not adopted
     remove = shutil.rmtree

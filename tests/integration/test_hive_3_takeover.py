@@ -71,7 +71,7 @@ def end_dead_transactions(table: AcidTable) -> None:
 def check_cleaned(table: AcidTable, chain: Chain, *values: int) -> None:
     """After cleaning one base is left, nobody waits, nothing of ours lies around.
 
-    A sleeper that woke up has cleaned already.
+    A zombie that woke up has cleaned already.
     """
     assert table.values() == list(values)
     assert {cleaning.state for cleaning in chain.clean()} <= {CleaningState.CLEANED}

@@ -5,7 +5,9 @@ from __future__ import annotations
 import configparser
 import importlib.metadata
 import json
+import os
 import re
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -119,6 +121,21 @@ def test_everything_outside_the_airflow_rooms_imports_without_airflow() -> None:
     pure = [name for name in module_names() if name.removeprefix(f"{PACKAGE}.").split(".")[0] not in AIRFLOW_ROOMS]
     assert {f"{PACKAGE}.plan.plan", f"{PACKAGE}.filesystem", f"{PACKAGE}.merge.app.driver"} <= set(pure)
     assert imported_by(pure, "airflow") == []
+
+
+def test_of_two_checkouts_on_the_path_one_is_used(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / PACKAGE, tmp_path / PACKAGE, ignore=shutil.ignore_patterns("__pycache__"))
+    program = (
+        "import importlib, json, sys\n"
+        "names = ['acid.names', 'merge.app.driver', 'installed_dags', 'operators.batch_name', 'shipped_files']\n"
+        f"print(json.dumps([importlib.import_module('{PACKAGE}.' + name).__file__ for name in names]))"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
+    answer = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd="/", env=environment
+    )
+    files = [Path(file) for file in json.loads(answer.stdout)]
+    assert [file for file in files if not file.is_relative_to(tmp_path)] == []
 
 
 def test_what_checks_imports_notices_one() -> None:

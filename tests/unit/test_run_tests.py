@@ -30,7 +30,7 @@ def repository(tmp_path: Path) -> Path:
     (tmp_path / "tools" / "setup-venv").write_text(
         'python() { case $1 in -m) printf %s "$REPORT_XML" >.cache/tests/integration.xml; return "$STATUS" ;;'
         ' *) command python3 "$@" ;; esac; }\n'
-        "ruff() { return 1; }\n"
+        "ruff() { return 1; }\nlint-imports() { return 1; }\n"
     )
     (tmp_path / "run-tests").write_bytes((ROOT / "run-tests").read_bytes())
     return tmp_path
@@ -66,6 +66,6 @@ def test_the_last_line_counts_and_the_exit_code_agrees(
 def test_a_failing_group_does_not_stop_the_next(repository: Path) -> None:
     report = REPORT.format(tests=5, failures=0, errors=0, skipped=0)
     returned, output = run(repository, "lint", "integration", report=report, status=0, ci=False)
-    assert (returned, output.splitlines()[-1]) == (1, "5 passed, 2 failed")
-    assert re.search(r"^lint +1 min +\d+ s +0 +2$", output, re.MULTILINE)
+    assert (returned, output.splitlines()[-1]) == (1, "5 passed, 3 failed")
+    assert re.search(r"^lint +1 min +\d+ s +0 +3$", output, re.MULTILINE)
     assert re.search(r"^integration +30 min +\d+ s +5 +0$", output, re.MULTILINE)

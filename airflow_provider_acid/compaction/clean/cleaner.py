@@ -270,14 +270,14 @@ class Cleaner:
             return self._mark_cleaned(row, view.highest_write_id, ())
         deleted: tuple[str, ...] = ()
         try:
-            doomed = view.doomed(before)
-            left = view.left(before.without(doomed))
+            obsolete = view.obsolete(before)
+            left = view.left(before.without(obsolete))
             if not left:
                 self._on_step(Step.CLEANING_DECIDED, row.entity)
-                waits = self._delete_doomed(row.entity, doomed, discard)
+                waits = self._delete_obsolete(row.entity, obsolete, discard)
                 if waits is not None:
                     return Cleaning(row.entity, row.id, CleaningState.WAITING, f"waits for {waits}")
-                deleted = doomed
+                deleted = obsolete
                 after = PartitionLook.at(storage)
                 left = view.left(after)
             if left:
@@ -289,11 +289,11 @@ class Cleaner:
             return self._overtaken(row, error, deleted)
         return self._mark_cleaned(row, highest, deleted)
 
-    def _delete_doomed(self, entity: Entity, doomed: Sequence[str], discard: Discard) -> str | None:
+    def _delete_obsolete(self, entity: Entity, obsolete: Sequence[str], discard: Discard) -> str | None:
         """What is waited for: in one run once for a partition's lock, whatever number of requests it has."""
-        if doomed and entity in self._locked_out:
+        if obsolete and entity in self._locked_out:
             return self._locked_out[entity]
-        waits = self._deleter.delete(entity, doomed, discard)
+        waits = self._deleter.delete(entity, obsolete, discard)
         if waits is not None:
             self._locked_out[entity] = waits
         return waits

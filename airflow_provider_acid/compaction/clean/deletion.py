@@ -37,7 +37,7 @@ class Deleter:
         self._on_step = on_step
         self._insists = insists
 
-    def delete(self, entity: Entity, doomed: Sequence[str], discard: Discard) -> str | None:
+    def delete(self, entity: Entity, obsolete: Sequence[str], discard: Discard) -> str | None:
         """Delete directories and files right below the location, in this order.
 
         :returns: what was waited for in vain, in one clause, and nothing was deleted; None where all is gone.
@@ -45,13 +45,13 @@ class Deleter:
             may be gone.
         :raises StorageError: something cannot be deleted.
         """
-        waits = self._take(entity, doomed, discard) if doomed else None
+        waits = self._take(entity, obsolete, discard) if obsolete else None
         if waits is None:
             self._on_step(Step.FILES_DELETED, entity)
             discard.empty()
         return waits
 
-    def _take(self, entity: Entity, doomed: Sequence[str], discard: Discard) -> str | None:
+    def _take(self, entity: Entity, obsolete: Sequence[str], discard: Discard) -> str | None:
         wait_seconds = self._settings.cleaning_lock_wait_seconds
         transaction = CompactionTransaction(
             self._client,
@@ -68,7 +68,7 @@ class Deleter:
             waits = wait_for_exclusive(transaction, wait_seconds, queue_seconds=wait_seconds)
             if waits is not None and self._insists:
                 return waits
-            discard.take(doomed, transaction.check)
+            discard.take(obsolete, transaction.check)
             # Lost only now, it has served.
             with suppress(OwnershipLostError):
                 transaction.commit()

@@ -56,7 +56,7 @@ class CleanersView(Protocol):
     def highest_write_id(self) -> int:
         """The compaction's high-water mark."""
 
-    def doomed(self, look: PartitionLook) -> tuple[str, ...]:
+    def obsolete(self, look: PartitionLook) -> tuple[str, ...]:
         """What is to be deleted."""
 
     def left(self, look: PartitionLook) -> tuple[str, ...]:
@@ -80,7 +80,7 @@ class ViewByTransactions:
     table: TableWriteIds
     highest_write_id: int
 
-    def doomed(self, look: PartitionLook) -> tuple[str, ...]:
+    def obsolete(self, look: PartitionLook) -> tuple[str, ...]:
         """What is obsolete or aborted for everybody."""
         return deletable(look.listing, _write_ids(self), self.txns, look.base_formats)
 
@@ -105,7 +105,7 @@ class ViewByReplaced:
     table: TableWriteIds
     highest_write_id: int
 
-    def doomed(self, look: PartitionLook) -> tuple[str, ...]:
+    def obsolete(self, look: PartitionLook) -> tuple[str, ...]:
         """What is still obsolete or aborted of that which the compaction replaced."""
         return deletable_of_replaced(look.listing, _write_ids(self), self.replaced, look.base_formats)
 

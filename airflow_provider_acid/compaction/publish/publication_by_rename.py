@@ -59,7 +59,7 @@ class PublicationByRename:
         """Undo the first rename, while the lock is held, by renaming back.
 
         Never by deleting: on Hive 3, where names tell no transaction, a successor's result may have that name by now.
-        The successor moved the staging directory, so that for a sleeper who wakes up this rename has no target.
+        The successor moved the staging directory, so that for a zombie who wakes up this rename has no target.
 
         :raises HalfPublishedError: that cannot be done.
         """

@@ -1,8 +1,8 @@
-"""Staging directories where there are no renames: their files go, and with them what a sleeper could still publish.
+"""Staging directories where there are no renames: their files go, and with them what a zombie could still publish.
 
 The plan takes the place of the directory. It is written last and goes first: a driver looks for it once all files of
 the result are written, so that whatever a sealed result names was there when its successor deleted the rest. Nobody
-writes such files after it. So a sleeper finds no sources, and a copy of which the request was under way is taken by the
+writes such files after it. So a zombie finds no sources, and a copy of which the request was under way is taken by the
 store :data:`~..storages.s3_signed.LATE_SECONDS` after their deletion at the latest, for it is bound to its source. The
 store may take minutes to carry out what it took, so that the uploads to the journal's names are ended after that wait.
 

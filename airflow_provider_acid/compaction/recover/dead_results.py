@@ -15,7 +15,7 @@ from airflow_provider_acid.compaction.publish.staging import staging_tokens
 from airflow_provider_acid.compaction.publish.store_rules import staging_on
 from airflow_provider_acid.compaction.recover.attempts import Attempts, pool_of_txn, worker_id
 from airflow_provider_acid.compaction.recover.half_pairs import take_back_half
-from airflow_provider_acid.compaction.recover.recovered_partition import DIED, Scene, busy, end_row
+from airflow_provider_acid.compaction.recover.recovered_partition import DIED, RecoveredPartition, busy, end_row
 from airflow_provider_acid.compaction.recover.withdrawal import Withdrawal
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.exceptions import OwnershipLostError
@@ -36,22 +36,24 @@ class DeadResults(Protocol):
     def is_unsettled(self, row: CompactionRow) -> bool:
         """Whether a row is to be given to :meth:`settle`."""
 
-    def settle(self, attempts: Attempts, row: CompactionRow, owner: str | None, scene: Scene | None) -> Outcome | None:
+    def settle(
+        self, attempts: Attempts, row: CompactionRow, owner: str | None, partition: RecoveredPartition | None
+    ) -> Outcome | None:
         """Bring a row to an end, or nearer to it, whose worker had all but finished.
 
         :param owner: the asking task; None where nobody's former tries are known to be dead.
-        :param scene: the row's partition; None where that is gone.
+        :param partition: the row's partition; None where that is gone.
         :returns: an outcome where the partition has to be left alone; None where the row is in nobody's way.
         """
 
-    def take_back(self, scene: Scene, staging: str | None, txn_id: int | None) -> str | None:
+    def take_back(self, partition: RecoveredPartition, staging: str | None, txn_id: int | None) -> str | None:
         """End a dead attempt's transaction and take back what must not stay of what it published.
 
         :param staging: where its staging directory was moved to; None where it had none.
         :returns: what that waits for, in one clause; None where it is done.
         """
 
-    def withdraw_aborted(self, scene: Scene) -> str | None:
+    def withdraw_aborted(self, partition: RecoveredPartition) -> str | None:
         """Take back what compactions with aborted transactions left in the partition.
 
         :returns: what that waits for; None where nothing is left.
@@ -72,7 +74,9 @@ class CommittedResults:
         """Whether a row is ready for cleaning without having been committed."""
         return row.state is CompactionState.READY_FOR_CLEANING and row.commit_ms is None
 
-    def settle(self, attempts: Attempts, row: CompactionRow, owner: str | None, scene: Scene | None) -> Outcome | None:
+    def settle(
+        self, attempts: Attempts, row: CompactionRow, owner: str | None, partition: RecoveredPartition | None
+    ) -> Outcome | None:
         """A row whose transaction never committed: commit it if that can still be done, else fail the row.
 
         Never cleaned as it stands: with an aborted transaction its directory is no part of the table
@@ -89,8 +93,8 @@ class CommittedResults:
                 return Outcome(row.entity, OutcomeState.COMPACTED, message, row.id)
         if txn is not None:
             waits = None
-            if scene is not None and pool_of_txn(txn) is not None:
-                waits = self.take_back(scene, None, txn.id)
+            if partition is not None and pool_of_txn(txn) is not None:
+                waits = self.take_back(partition, None, txn.id)
             if waits is not None:
                 return kept_until(row, txn.id, waits)
             end_row(self._queue, row, f"{DIED}: transaction {txn.id} was aborted before it was committed")
@@ -104,33 +108,33 @@ class CommittedResults:
             "compare COMPACTION_QUEUE and TXNS in the metastore's database before anything is deleted",
         )
 
-    def take_back(self, scene: Scene, staging: str | None, txn_id: int | None) -> str | None:
+    def take_back(self, partition: RecoveredPartition, staging: str | None, txn_id: int | None) -> str | None:
         """See :class:`~.withdrawal.Withdrawal`, which finds a pair's journal wherever it lies."""
-        return None if txn_id is None else self._withdrawal(scene).withdraw(txn_id)
+        return None if txn_id is None else self._withdrawal(partition).withdraw(txn_id)
 
-    def withdraw_aborted(self, scene: Scene) -> str | None:
+    def withdraw_aborted(self, partition: RecoveredPartition) -> str | None:
         """A minor's directories go both or not at all."""
         aborted = self._client.open_transactions().aborted
-        self._put_out_of_reach(scene, aborted)
-        waits = self._withdrawal(scene).withdraw_aborted(aborted)
+        self._put_out_of_reach(partition, aborted)
+        waits = self._withdrawal(partition).withdraw_aborted(aborted)
         if waits is not None:
-            log.warning("%s: what an aborted compaction published stays and waits for %s", scene.entity, waits)
+            log.warning("%s: what an aborted compaction published stays and waits for %s", partition.entity, waits)
         return waits
 
-    def _put_out_of_reach(self, scene: Scene, aborted: Collection[int]) -> None:
+    def _put_out_of_reach(self, partition: RecoveredPartition, aborted: Collection[int]) -> None:
         """Take over the staging directories of attempts whose transactions are aborted.
 
-        A sleeper would else publish after the removal, at worst the other half, and once the table's aborted write
+        A zombie would else publish after the removal, at worst the other half, and once the table's aborted write
         ids are forgotten its transaction counts as committed.
         """
-        tokens = staging_tokens(scene.storage.list())
-        attempts = scene.attempts
+        tokens = staging_tokens(partition.storage.list())
+        attempts = partition.attempts
         if tokens:
             attempts = Attempts.look(self._client, self._settings.transaction_timeout_seconds)
         for token in tokens:
             txn = attempts.transaction_of(token)
             if txn is not None and txn.id in aborted:
-                staging_on(scene.storage).take_over(token)
+                staging_on(partition.storage).take_over(token)
 
     def _commit(self, txn_id: int) -> bool:
         """Commit a dead attempt's transaction; False where the metastore has just aborted it for its silence."""
@@ -142,14 +146,14 @@ class CommittedResults:
             return False
         return True
 
-    def _withdrawal(self, scene: Scene) -> Withdrawal:
+    def _withdrawal(self, partition: RecoveredPartition) -> Withdrawal:
         return Withdrawal(
             self._client,
             self._settings,
-            scene.entity,
-            scene.storage,
-            asker=str(scene.own),
-            owner=scene.owner,
+            partition.entity,
+            partition.storage,
+            asker=str(partition.own),
+            owner=partition.owner,
         )
 
 
@@ -169,7 +173,9 @@ class RenamedResults:
         """Whether a row is published; those of Hive's own workers are never, as far as we can know."""
         return row.state in self.unsettled_states and row.commit_ms is not None
 
-    def settle(self, attempts: Attempts, row: CompactionRow, owner: str | None, scene: Scene | None) -> Outcome | None:
+    def settle(
+        self, attempts: Attempts, row: CompactionRow, owner: str | None, partition: RecoveredPartition | None
+    ) -> Outcome | None:
         """A published row: claimed anew where Hive's Initiator took it back; a dead worker's locks are ended."""
         if row.state is CompactionState.INITIATED:
             self._claim_again(row)
@@ -180,15 +186,15 @@ class RenamedResults:
         reason = f"is published by request {row.id} and waits to be cleaned; Hive 3 takes no other request meanwhile"
         return busy(row, reason)
 
-    def take_back(self, scene: Scene, staging: str | None, txn_id: int | None) -> str | None:
+    def take_back(self, partition: RecoveredPartition, staging: str | None, txn_id: int | None) -> str | None:
         """Half of a pair goes while the dead attempt's lock, if it still holds one, keeps readers away."""
         if staging is not None:
-            take_back_half(scene.storage, staging)
+            take_back_half(partition.storage, staging)
         if txn_id is not None and self._client.transaction_state(txn_id) is TxnState.OPEN:
             self._client.abort(txn_id)
         return None
 
-    def withdraw_aborted(self, scene: Scene) -> str | None:
+    def withdraw_aborted(self, partition: RecoveredPartition) -> str | None:
         """Nothing: no name tells a transaction, and half of a pair goes with the staging directory it came from."""
         return None
 

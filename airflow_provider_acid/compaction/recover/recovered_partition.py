@@ -25,7 +25,7 @@ EndRow = Callable[[CompactionRow, str], None]
 
 
 @dataclass(frozen=True)
-class Scene:
+class RecoveredPartition:
     """One partition at the moment of a recovery.
 
     :param own: the asking attempt; of a cleaner, which is none, a name that nobody else has.

@@ -27,7 +27,7 @@ from airflow_provider_acid.compaction.publish.staging import (
 from airflow_provider_acid.compaction.publish.store_rules import staging_on
 from airflow_provider_acid.compaction.recover.attempts import Attempts, nobodys_pool, pool_of_worker, worker_id
 from airflow_provider_acid.compaction.recover.dead_results import dead_results, kept_until
-from airflow_provider_acid.compaction.recover.recovered_partition import DIED, EndRow, Scene, busy, end_row
+from airflow_provider_acid.compaction.recover.recovered_partition import DIED, EndRow, RecoveredPartition, busy, end_row
 from airflow_provider_acid.compaction.run.dead_runs import DeadRuns, IsAlive
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.supervision import Supervised
@@ -72,13 +72,15 @@ class Recovery:
         """
         # The rows first: whoever claimed one of them had opened its transaction before, or is about to.
         rows = self._queue.rows(entity=facts.entity)
-        scene = Scene(facts.entity, self._settings.storages.open(facts.location), self._look(), own, own.owner)
+        partition = RecoveredPartition(
+            facts.entity, self._settings.storages.open(facts.location), self._look(), own, own.owner
+        )
         for row in rows:
-            outcome = self._recover_row(scene, row)
+            outcome = self._recover_row(partition, row)
             if outcome is not None:
                 return outcome
-        finished = self._recover_staging(scene)
-        self._results.withdraw_aborted(scene)
+        finished = self._recover_staging(partition)
+        self._results.withdraw_aborted(partition)
         self.remove_dead_runs(facts.table.location)
         return finished
 
@@ -93,9 +95,9 @@ class Recovery:
             where its request was ended.
         """
         attempts = self._look()
-        scene = self._find_scene(row.entity, attempts)
-        if scene is not None:
-            return self._recover_working(scene, row)
+        partition = self._find_partition(row.entity, attempts)
+        if partition is not None:
+            return self._recover_working(partition, row)
         alive = _who_works(attempts, row, None)
         if alive is None:
             end_row(self._queue, row, f"{DIED}, and its partition is gone: {row.worker_id}")
@@ -114,15 +116,15 @@ class Recovery:
         tokens = staging_tokens(listing)
         if not tokens:
             return tuple(removed)
-        scene = Scene(entity, storage, self._look(), nobodys_pool(entity), None)
+        partition = RecoveredPartition(entity, storage, self._look(), nobodys_pool(entity), None)
         in_the_queue = _tokens(self._queue.rows(entity=entity))
         staging = staging_on(storage)
         for token in tokens:
-            txn = scene.attempts.transaction_of(token)
-            if token in in_the_queue or (txn is not None and scene.attempts.is_alive(txn, None)):
+            txn = partition.attempts.transaction_of(token)
+            if token in in_the_queue or (txn is not None and partition.attempts.is_alive(txn, None)):
                 continue
             moved = staging.take_over(token)
-            if moved is not None and self._results.take_back(scene, moved, txn.id if txn else None) is None:
+            if moved is not None and self._results.take_back(partition, moved, txn.id if txn else None) is None:
                 staging.remove(moved)
                 removed.append(staging_name(token))
         return tuple(removed)
@@ -159,7 +161,7 @@ class Recovery:
     def _settle(self, attempts: Attempts, row: CompactionRow) -> Outcome | None:
         try:
             with Supervised(row.entity):
-                return self._results.settle(attempts, row, None, self._find_scene(row.entity, attempts))
+                return self._results.settle(attempts, row, None, self._find_partition(row.entity, attempts))
         except MetastoreUnavailableError:
             raise
         except AcidError as error:
@@ -170,72 +172,74 @@ class Recovery:
 
         :returns: what that waits for; None where nothing is left.
         """
-        scene = self._find_scene(entity, self._look())
-        return None if scene is None else self._results.withdraw_aborted(scene)
+        partition = self._find_partition(entity, self._look())
+        return None if partition is None else self._results.withdraw_aborted(partition)
 
     def _look(self) -> Attempts:
         return Attempts.look(self._client, self._settings.transaction_timeout_seconds)
 
-    def _recover_row(self, scene: Scene, row: CompactionRow) -> Outcome | None:
+    def _recover_row(self, partition: RecoveredPartition, row: CompactionRow) -> Outcome | None:
         if self._results.is_unsettled(row):
-            return self._results.settle(scene.attempts, row, scene.own.owner, scene)
+            return self._results.settle(partition.attempts, row, partition.own.owner, partition)
         if row.state is CompactionState.INITIATED:
-            return self._recover_unclaimed(scene, row)
+            return self._recover_unclaimed(partition, row)
         if row.state is CompactionState.WORKING:
-            return self._recover_working(scene, row)
+            return self._recover_working(partition, row)
         return None
 
-    def _recover_unclaimed(self, scene: Scene, row: CompactionRow) -> Outcome | None:
+    def _recover_unclaimed(self, partition: RecoveredPartition, row: CompactionRow) -> Outcome | None:
         pool = RequestPool.parse(row.pool)
         if pool is None:
             return None
-        requested_seconds = scene.attempts.age_seconds(row.enqueue_ms)
-        if pool.owner != scene.own.owner and requested_seconds <= scene.attempts.timeout_seconds:
+        requested_seconds = partition.attempts.age_seconds(row.enqueue_ms)
+        if pool.owner != partition.own.owner and requested_seconds <= partition.attempts.timeout_seconds:
             return busy(row, "was just requested by another task")
-        claim = self._queue.claim(str(pool), worker_id(scene.own, "recovery"))
+        claim = self._queue.claim(str(pool), worker_id(partition.own, "recovery"))
         if claim is not None:
             self._queue.fail(claim, f"{DIED} before it claimed its request")
         return None
 
-    def _recover_working(self, scene: Scene, row: CompactionRow) -> Outcome | None:
+    def _recover_working(self, partition: RecoveredPartition, row: CompactionRow) -> Outcome | None:
         pool = pool_of_worker(row.worker_id)
-        if pool == scene.own:
+        if pool == partition.own:
             return None
-        alive = _who_works(scene.attempts, row, scene.owner)
+        alive = _who_works(partition.attempts, row, partition.owner)
         if alive is not None or pool is None:
             return alive
         # In this order: once the staging directory is out of reach nothing more is published, and until the row has
         # ended a death of ours leaves it to be found again.
-        moved = staging_on(scene.storage).take_over(pool.token)
-        txn = _transaction(scene.attempts, row)
+        moved = staging_on(partition.storage).take_over(pool.token)
+        txn = _transaction(partition.attempts, row)
         txn_id = txn.id if txn else row.txn_id
-        waits = self._results.take_back(scene, moved, txn_id)
+        waits = self._results.take_back(partition, moved, txn_id)
         if waits is not None:
             return kept_until(row, txn_id, waits)
         end_row(self._queue, row, f"{DIED} and another took over: {row.worker_id}", self._end_row)
         return None
 
-    def _recover_staging(self, scene: Scene) -> FinishedOutput | None:
+    def _recover_staging(self, partition: RecoveredPartition) -> FinishedOutput | None:
         """Take over every dead attempt's staging directory; keep the finished output of one, remove the others."""
-        listing = scene.storage.list()
-        finish_removals(scene.storage, listing)
+        listing = partition.storage.list()
+        finish_removals(partition.storage, listing)
         tokens = staging_tokens(listing)
         if not tokens:
             return None
         # Looked at after the listing: whoever made a staging directory opened its transaction before, and a result
         # that was published since then is in the queue.
         attempts = self._look()
-        waiting = _tokens(filter(self._results.is_unsettled, self._queue.rows(entity=scene.entity)))
-        staging = staging_on(scene.storage)
+        waiting = _tokens(filter(self._results.is_unsettled, self._queue.rows(entity=partition.entity)))
+        staging = staging_on(partition.storage)
         finished: FinishedOutput | None = None
         for token in tokens:
             txn = attempts.transaction_of(token)
-            if token in {scene.own.token, *waiting} or (txn is not None and attempts.is_alive(txn, scene.owner)):
+            if token in {partition.own.token, *waiting} or (
+                txn is not None and attempts.is_alive(txn, partition.owner)
+            ):
                 continue
             moved = staging.take_over(token)
             if moved is None:
                 continue
-            waits = self._results.take_back(scene, moved, txn.id if txn else None)
+            waits = self._results.take_back(partition, moved, txn.id if txn else None)
             found = staging.sealed_output(moved) if finished is None else None
             finished = finished or found
             # Where there are no renames the name stays, and its journal has to tell the next recovery whether what
@@ -244,13 +248,13 @@ class Recovery:
                 staging.remove(moved)
         return finished
 
-    def _find_scene(self, entity: Entity, attempts: Attempts) -> Scene | None:
+    def _find_partition(self, entity: Entity, attempts: Attempts) -> RecoveredPartition | None:
         """For who is no attempt; None where the partition is gone, and its directories with it."""
         try:
             storage = self._settings.storages.open(load_facts(self._client, entity).location)
         except ObjectNotFoundError:
             return None
-        return Scene(entity, storage, attempts, nobodys_pool(entity), None)
+        return RecoveredPartition(entity, storage, attempts, nobodys_pool(entity), None)
 
 
 def _who_works(attempts: Attempts, row: CompactionRow, owner: str | None) -> Outcome | None:

@@ -7,13 +7,13 @@ order matters:
   lock of the dead attempt, if its transaction is still open, keeps such readers away. Its attempt cannot commit any
   more: it has no source for what is missing, since its staging directory was taken over before, and it marks its
   request only after that.
-- **A whole result** shows them the same rows as its sources. The transaction is aborted first, for a sleeper that is
+- **A whole result** shows them the same rows as its sources. The transaction is aborted first, for a zombie that is
   only one step from its commit might otherwise commit what is being removed. Then it goes under the EXCLUSIVE lock in
   a transaction of the remover's own: whoever began to read it is waited for, and between the two renames of a pair
   only half is there. A delta alone, which is half of a pair for all that can be known without the journal, goes at
   once, where one rename does it; who reads it just then gets an error from his storage.
 
-To finish the pair instead would be no better: a sleeper's commit and the heir's would have to be told apart.
+To finish the pair instead would be no better: a zombie's commit and its successor's would have to be told apart.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class Withdrawal:
         ]
 
     def _is_half(self, txn_id: int) -> bool:
-        """Whether more was to be published; looked up in every staging directory, since heirs move them."""
+        """Whether more was to be published; looked up in every staging directory, since successors move them."""
         listing = self._storage.list()
         stagings = [staging_name(token) for token in staging_tokens(listing)]
         journal = find_journal(self._storage, stagings, txn_id)

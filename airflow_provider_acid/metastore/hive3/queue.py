@@ -11,7 +11,7 @@ from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.exceptions import MetastoreUnavailableError, OwnershipLostError
 from airflow_provider_acid.metastore.database.cleaning import WriteIdBookkeeping, has_twin
 from airflow_provider_acid.metastore.database.database import MetastoreDatabase
-from airflow_provider_acid.metastore.hive3.expected_row import believed, ownership_lost
+from airflow_provider_acid.metastore.hive3.expected_row import as_expected, ownership_lost
 from airflow_provider_acid.metastore.hive3.mutex import InitiatorMutex
 from airflow_provider_acid.metastore.hive3.row_notes import Published, RowNotes
 from airflow_provider_acid.metastore.hive3.row_store import RowStore
@@ -28,7 +28,7 @@ from airflow_provider_acid.metastore.hive3.stored_rows import (
 )
 from airflow_provider_acid.metastore.queue import ClaimedCompaction, Enqueued, NotEnqueued
 from airflow_provider_acid.metastore.queue_rules import (
-    Belief,
+    ExpectedRow,
     check_recordable,
     forgettable,
     in_cleaning_order,
@@ -122,7 +122,7 @@ class SqlCompactionQueue:
 
     def check_owner(self, claim: ClaimedCompaction) -> None:
         """See :meth:`~.queue.CompactionQueue.check_owner`."""
-        believed(claim, self._store.find(claim.id))
+        as_expected(claim, self._store.find(claim.id))
 
     def set_job_id(self, claim: ClaimedCompaction, job_id: str) -> None:
         """See :meth:`~.queue.CompactionQueue.set_job_id`."""
@@ -147,7 +147,7 @@ class SqlCompactionQueue:
 
         self._change(claim, complete)
 
-    def keep(self, row: Belief) -> None:
+    def keep(self, row: ExpectedRow) -> None:
         """See :meth:`~.queue.CompactionQueue.keep`."""
 
         def keep(connection: Connection, stored: StoredRow) -> bool:
@@ -172,11 +172,11 @@ class SqlCompactionQueue:
 
         self._change(row, give_back, is_given_back)
 
-    def fail(self, row: Belief, message: str) -> None:
+    def fail(self, row: ExpectedRow, message: str) -> None:
         """See :meth:`~.queue.CompactionQueue.fail`."""
         self._end(row, FAILED, lambda notes: replace(notes, message=message), CompactionState.FAILED)
 
-    def refuse(self, row: Belief, message: str) -> None:
+    def refuse(self, row: ExpectedRow, message: str) -> None:
         """See :meth:`~.queue.CompactionQueue.refuse`; Hive 3.1, which has no such state, shows it as attempted.
 
         Its Initiator passes such rows over where it counts failures, and its purge removes them as any other.
@@ -214,7 +214,7 @@ class SqlCompactionQueue:
         now = self._store.find(row.id)
         if _was_cleaned(now):
             return
-        if believed(row, now).notes.published is None:
+        if as_expected(row, now).notes.published is None:
             raise ownership_lost(row, now)
         aborted_too = self._may_forget_aborted(row.entity, highest_write_id)
 
@@ -270,17 +270,19 @@ class SqlCompactionQueue:
             raise lost_answer
         return None
 
-    def _end(self, belief: Belief, letter: str, noted: Callable[[RowNotes], RowNotes], state: CompactionState) -> None:
+    def _end(
+        self, expected: ExpectedRow, letter: str, noted: Callable[[RowNotes], RowNotes], state: CompactionState
+    ) -> None:
         """Move a row to history, for good."""
 
         def end(connection: Connection, row: StoredRow) -> bool:
             return self._store.move(connection, row, letter, noted(row.notes))
 
-        self._change(belief, end, lambda now: now is not None and now.row().state is state, may_be_published=False)
+        self._change(expected, end, lambda now: now is not None and now.row().state is state, may_be_published=False)
 
     def _change(
         self,
-        belief: Belief,
+        expected: ExpectedRow,
         change: Callable[[Connection, StoredRow], bool],
         is_done: Callable[[StoredRow | None], bool] | None = None,
         *,
@@ -296,16 +298,16 @@ class SqlCompactionQueue:
         """
         lost_answer = None
         for _ in range(WRITE_ATTEMPTS):
-            now = self._store.find(belief.id)
+            now = self._store.find(expected.id)
             if is_done is not None and (by_anybody or lost_answer is not None) and is_done(now):
                 return
-            stored = believed(belief, now, may_be_published=may_be_published)
+            stored = as_expected(expected, now, may_be_published=may_be_published)
             try:
-                if self._write(subject_of(belief), change, stored):
+                if self._write(subject_of(expected), change, stored):
                     return
             except MetastoreUnavailableError as error:
                 lost_answer = error
-        raise lost_answer or ownership_lost(belief, self._store.find(belief.id))
+        raise lost_answer or ownership_lost(expected, self._store.find(expected.id))
 
     def _write(self, subject: str, change: Callable[[Connection, StoredRow], bool], row: StoredRow) -> bool:
         return self.database.write(subject, lambda connection: change(connection, row))

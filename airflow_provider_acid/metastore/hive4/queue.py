@@ -16,7 +16,7 @@ from airflow_provider_acid.metastore.database.database import MetastoreDatabase
 from airflow_provider_acid.metastore.hive4.finish import give_back, mark_cleaned
 from airflow_provider_acid.metastore.queue import ClaimedCompaction, Enqueued, NotEnqueued
 from airflow_provider_acid.metastore.queue_rules import (
-    Belief,
+    ExpectedRow,
     check_recordable,
     forgettable,
     in_cleaning_order,
@@ -172,7 +172,7 @@ class ThriftCompactionQueue:
             lambda row: row is not None and row.state is CompactionState.READY_FOR_CLEANING and row.txn_id == txn_id,
         )
 
-    def keep(self, row: Belief) -> None:
+    def keep(self, row: ExpectedRow) -> None:
         """See :meth:`~.queue.CompactionQueue.keep`; Hive 4 offers no call for it, nor does it take back cleanings."""
         self._check(row)
 
@@ -180,7 +180,7 @@ class ThriftCompactionQueue:
         """See :meth:`~.queue.CompactionQueue.give_back`."""
         self.fail(row, message)
 
-    def fail(self, row: Belief, message: str) -> None:
+    def fail(self, row: ExpectedRow, message: str) -> None:
         """See :meth:`~.queue.CompactionQueue.fail`."""
         self._change(
             row,
@@ -188,7 +188,7 @@ class ThriftCompactionQueue:
             lambda now: now is not None and now.state is CompactionState.FAILED,
         )
 
-    def refuse(self, row: Belief, message: str) -> None:
+    def refuse(self, row: ExpectedRow, message: str) -> None:
         """See :meth:`~.queue.CompactionQueue.refuse`."""
         self._change(
             row,
@@ -243,7 +243,7 @@ class ThriftCompactionQueue:
 
     def _change(
         self,
-        belief: Belief,
+        expected: ExpectedRow,
         send: Callable[[], None],
         is_done: Callable[[CompactionRow | None], bool],
     ) -> None:
@@ -251,23 +251,23 @@ class ThriftCompactionQueue:
 
         :param is_done: tells from the row, looked up after an error, that the change was made.
         """
-        self._check(belief)
+        self._check(expected)
         try:
             send()
         except MetastoreUnavailableError:
-            if not is_done(self.row(belief.id)):
+            if not is_done(self.row(expected.id)):
                 raise
         except MetastoreError:
             # Of two who end one row at the same moment, the database lets one do it.
-            if is_done(self.row(belief.id)):
+            if is_done(self.row(expected.id)):
                 return
-            self._check(belief)
+            self._check(expected)
             raise
 
-    def _check(self, belief: Belief) -> None:
-        now = self.row(belief.id)
-        if now is None or not _is_as_believed(now, belief):
-            raise ownership_lost(belief, now.state if now else None, now.worker_id if now else None)
+    def _check(self, expected: ExpectedRow) -> None:
+        now = self.row(expected.id)
+        if now is None or not _is_as_expected(now, expected):
+            raise ownership_lost(expected, now.state if now else None, now.worker_id if now else None)
 
 
 def _compactions(rows: Iterable[CompactionRow]) -> list[CompactionRow]:
@@ -285,13 +285,13 @@ def _was_completed_by(row: CompactionRow, claim: ClaimedCompaction) -> bool:
     return is_ready and claim.txn_id is not None and row.txn_id == claim.txn_id
 
 
-def _is_as_believed(now: CompactionRow, belief: Belief) -> bool:
-    if isinstance(belief, ClaimedCompaction):
-        is_claimed = _is_worked_on_by(now, belief.worker_id) or _was_completed_by(now, belief)
-        return now.entity == belief.entity and is_claimed
-    facts = (belief.state, belief.worker_id, belief.txn_id, belief.entity, belief.commit_ms)
+def _is_as_expected(now: CompactionRow, expected: ExpectedRow) -> bool:
+    if isinstance(expected, ClaimedCompaction):
+        is_claimed = _is_worked_on_by(now, expected.worker_id) or _was_completed_by(now, expected)
+        return now.entity == expected.entity and is_claimed
+    facts = (expected.state, expected.worker_id, expected.txn_id, expected.entity, expected.commit_ms)
     return not now.state.is_terminal and facts == (now.state, now.worker_id, now.txn_id, now.entity, now.commit_ms)
 
 
-def _info(row: Belief) -> CompactionInfo:
+def _info(row: ExpectedRow) -> CompactionInfo:
     return row.info if isinstance(row, ClaimedCompaction) else CompactionInfo.of_row(row)

@@ -9,7 +9,7 @@ import pytest
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.exceptions import OwnershipLostError
-from airflow_provider_acid.metastore.hive3.expected_row import believed
+from airflow_provider_acid.metastore.hive3.expected_row import as_expected
 from airflow_provider_acid.metastore.hive3.row_notes import Published, RowNotes
 from airflow_provider_acid.metastore.hive3.stored_rows import FIELDS, POOL_PROPERTY, StoredRow
 from airflow_provider_acid.metastore.queue import ClaimedCompaction
@@ -92,10 +92,10 @@ def test_a_claim_holds_while_the_row_is_its_workers(
     now: StoredRow | None, may_be_published: bool, is_mine: bool
 ) -> None:
     if is_mine:
-        assert believed(CLAIM, now, may_be_published=may_be_published) is now
+        assert as_expected(CLAIM, now, may_be_published=may_be_published) is now
     else:
         with pytest.raises(OwnershipLostError):
-            believed(CLAIM, now, may_be_published=may_be_published)
+            as_expected(CLAIM, now, may_be_published=may_be_published)
 
 
 @pytest.mark.parametrize(
@@ -111,6 +111,6 @@ def test_a_claim_holds_while_the_row_is_its_workers(
 def test_a_row_holds_while_nothing_of_importance_changed(change: dict[str, Any]) -> None:
     now = row(WORKER_ID="me", START=1, notes=RowNotes(txn_id=7))
     seen = now.row()
-    assert believed(replace(seen, start_ms=99), now) is now
+    assert as_expected(replace(seen, start_ms=99), now) is now
     with pytest.raises(OwnershipLostError):
-        believed(replace(seen, **change), now)
+        as_expected(replace(seen, **change), now)
