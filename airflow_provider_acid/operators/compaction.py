@@ -27,7 +27,7 @@ from airflow_provider_acid.compaction.run.run_directory import IDLE_TIMEOUT_SECO
 from airflow_provider_acid.compaction.run.run_place import RunPlace, run_name
 from airflow_provider_acid.compaction.settings import CompactionSettings, LockTimeoutAction
 from airflow_provider_acid.compaction.work.batch import CompactionBatch
-from airflow_provider_acid.compaction.work.window_end import Opening
+from airflow_provider_acid.compaction.work.window_end import WindowEnd
 from airflow_provider_acid.compaction.work.worker import Worker
 from airflow_provider_acid.config import configured_settings, job_queue
 from airflow_provider_acid.hooks.health import record_task_history, renew_figures
@@ -298,7 +298,7 @@ class AcidCompactionOperator(NamedByPartitions, SparkSubmitOperator):
             make_run_directory,
             max_active=self._max_active(),
             worker_timeout_seconds=settings.worker_timeout_seconds,
-            opening=None if hours is None else Opening.now(hours),
+            window_end=None if hours is None else WindowEnd.of(hours),
         )
 
     def _metastore_address(self) -> MetastoreAddress:

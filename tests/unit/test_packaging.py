@@ -79,6 +79,12 @@ def test_no_room_has_more_than_15_modules() -> None:
     assert {str(room): count for room, count in modules.items() if count > 15} == {}
 
 
+def test_every_module_that_the_architecture_names_is_there() -> None:
+    named = re.findall(r"`([a-z0-9_/]+\.py)`", (ROOT / "docs" / "architecture.md").read_text())
+    assert len(named) > 30
+    assert [name for name in named if not any((top / name).is_file() for top in (ROOT, ROOT / PACKAGE))] == []
+
+
 @pytest.mark.parametrize("folder", SHIPPED)
 def test_nothing_imports_what_is_copied_or_submitted(folder: str) -> None:
     assert not (ROOT / folder / "__init__.py").exists()

@@ -24,7 +24,7 @@ from airflow_provider_acid.compaction.run.run_directory import RunDirectory
 from airflow_provider_acid.compaction.supervision import Supervised
 from airflow_provider_acid.compaction.work.finishing import Finished
 from airflow_provider_acid.compaction.work.progress import Progress
-from airflow_provider_acid.compaction.work.window_end import Opening
+from airflow_provider_acid.compaction.work.window_end import WindowEnd
 from airflow_provider_acid.compaction.work.worker import Worker
 from airflow_provider_acid.exceptions import AcidError, SparkJobError, UnexpectedError
 from airflow_provider_acid.plan.plan import CompactionType
@@ -55,7 +55,7 @@ class CompactionBatch:
         back (``hive.compactor.worker.timeout``).
     :param poll_seconds: time between two looks at the run directory, and the least between two signs of life; a sign
         comes sooner where this is more than a hundredth of the application's idle time-out.
-    :param opening: partitions that are not begun when it is over are left out; None for no such limit. What is in
+    :param window_end: partitions that are not begun when it is over are left out; None for no such limit. What is in
         work by then is finished.
     """
 
@@ -68,7 +68,7 @@ class CompactionBatch:
         max_active: int,
         worker_timeout_seconds: float = 86_400.0,
         poll_seconds: float = 1.0,
-        opening: Opening | None = None,
+        window_end: WindowEnd | None = None,
     ) -> None:
         self._pending = deque(enumerate(items))
         self._count = len(items)
@@ -77,7 +77,7 @@ class CompactionBatch:
         self._max_active = max_active
         self._worker_timeout_seconds = worker_timeout_seconds
         self._poll_seconds = poll_seconds
-        self._opening = opening
+        self._window_end = window_end
         self._active: dict[int, ActiveCompaction] = {}
         self._waiting: dict[int, Waiting] = {}
         self._handed_over: set[int] = set()
@@ -171,9 +171,9 @@ class CompactionBatch:
             self._planned.set()
 
     def _too_late(self, due: DuePartition) -> Outcome | None:
-        if self._opening is None or not self._opening.is_over:
+        if self._window_end is None or not self._window_end.is_over:
             return None
-        return Outcome(due.entity, OutcomeState.SKIPPED, f"left to the next run: {self._opening.why_over}")
+        return Outcome(due.entity, OutcomeState.SKIPPED, f"left to the next run: {self._window_end.why_over}")
 
     @property
     def _in_transaction(self) -> int:

@@ -9,7 +9,7 @@ from airflow_provider_acid.compaction.evaluate.time_window import TimeWindow
 
 
 @dataclass(frozen=True)
-class Opening:
+class WindowEnd:
     """One night, say, of a time window; its end is a moment, not an hour that comes again the next day.
 
     :param ends_seconds: when it ends, in seconds since 1970.
@@ -20,8 +20,8 @@ class Opening:
     why_over: str
 
     @classmethod
-    def now(cls, window: TimeWindow) -> Opening:
-        """What is open at this moment; where nothing is, an opening that has ended."""
+    def of(cls, window: TimeWindow) -> WindowEnd:
+        """What is open at this moment; where nothing is, a window that has ended."""
         now = time.time()
         closed = window.why_closed(now)
         if closed is not None:

@@ -16,7 +16,7 @@ from airflow_provider_acid.compaction.run.run_directory import IDLE_TIMEOUT_SECO
 from airflow_provider_acid.compaction.run.run_place import RunPlace
 from airflow_provider_acid.compaction.work.batch import CompactionBatch
 from airflow_provider_acid.compaction.work.finishing import Finished
-from airflow_provider_acid.compaction.work.window_end import Opening
+from airflow_provider_acid.compaction.work.window_end import WindowEnd
 from airflow_provider_acid.compaction.work.worker import Worker
 from airflow_provider_acid.exceptions import OwnershipLostError
 from airflow_provider_acid.filesystem import Storages
@@ -118,7 +118,7 @@ class Setting:
         worker_timeout_seconds: float = 3600.0,
         poll_seconds: float = POLL_SECONDS,
         idle_timeout_seconds: float = IDLE_TIMEOUT_SECONDS,
-        opening: Opening | None = None,
+        window_end: WindowEnd | None = None,
     ) -> CompactionBatch:
         due = [DuePartition(Entity("db", table), CompactionType.MINOR, "due") for table in tables]
 
@@ -138,7 +138,7 @@ class Setting:
             max_active=max_active,
             poll_seconds=poll_seconds,
             worker_timeout_seconds=worker_timeout_seconds,
-            opening=opening,
+            window_end=window_end,
         )
         batch.start()
         return batch

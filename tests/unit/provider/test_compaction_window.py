@@ -11,7 +11,7 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_acid.compaction.evaluate.time_window import TimeWindow
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
-from airflow_provider_acid.compaction.work.window_end import Opening
+from airflow_provider_acid.compaction.work.window_end import WindowEnd
 from airflow_provider_acid.operators import compaction
 from airflow_provider_acid.operators.compaction import AcidCompactionOperator
 
@@ -19,15 +19,15 @@ from airflow_provider_acid.operators.compaction import AcidCompactionOperator
 class BatchMadeError(Exception):
     """Instead of a batch; with what it was to have."""
 
-    def __init__(self, opening: Opening | None) -> None:
+    def __init__(self, window_end: WindowEnd | None) -> None:
         super().__init__()
-        self.opening = opening
+        self.window_end = window_end
 
 
 @pytest.fixture(autouse=True)
 def _no_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    def make_none(*_: object, opening: Opening | None, **__: object) -> NoReturn:
-        raise BatchMadeError(opening)
+    def make_none(*_: object, window_end: WindowEnd | None, **__: object) -> NoReturn:
+        raise BatchMadeError(window_end)
 
     monkeypatch.setenv("AIRFLOW_CONN_HIVE_ACID_DEFAULT", json.dumps({"conn_type": "hive_acid", "host": "not.asked"}))
     monkeypatch.setattr(compaction, "CompactionBatch", make_none)
@@ -42,16 +42,16 @@ def execute(window: str | None) -> None:
 def test_the_end_of_the_window_that_is_open_is_an_absolute_moment() -> None:
     with pytest.raises(BatchMadeError) as made:
         execute("00:00-23:59")
-    expected = Opening.now(TimeWindow.of("00:00-23:59", "Europe/Berlin"))
-    assert made.value.opening is not None
-    assert abs(made.value.opening.ends_seconds - expected.ends_seconds) < 120
+    expected = WindowEnd.of(TimeWindow.of("00:00-23:59", "Europe/Berlin"))
+    assert made.value.window_end is not None
+    assert abs(made.value.window_end.ends_seconds - expected.ends_seconds) < 120
 
 
 @pytest.mark.parametrize("window", [None, "", "None"])
 def test_without_a_window_there_is_no_end(window: str | None) -> None:
     with pytest.raises(BatchMadeError) as made:
         execute(window)
-    assert made.value.opening is None
+    assert made.value.window_end is None
 
 
 def test_a_window_that_cannot_be_read_is_refused_by_name() -> None:
