@@ -99,7 +99,15 @@ _cleaned_late = st.builds(
 
 The second result ends at the first one's write id where nothing was written to the partition in between.
 """
-_COMPACTIONS = (_some_compactions, _some_compactions, _some_compactions, _cleaned_late)
+_late_commits = st.builds(Meanwhile, st.integers(0, 3), _late_inserts).map(lambda commit: (commit,))
+_overtaken = st.builds(
+    lambda began, write, compaction: (began, write, compaction),
+    st.just(steps.Begin(True)),
+    _inserts,
+    st.builds(steps.Compact, _types, st.just(Death.NOT), _late_commits),
+)
+"""Who began before it commits between two of its looks."""
+_COMPACTIONS = (_some_compactions, _some_compactions, _cleaned_late, _overtaken)
 _COMMON: tuple[SearchStrategy[Step], ...] = (
     st.just(steps.Pause()),
     _inserts,

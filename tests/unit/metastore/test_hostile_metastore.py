@@ -52,9 +52,9 @@ def raw(data: bytes) -> Answer:
 
 
 def slowly(asked: Asked, connection: socket.socket) -> None:
-    """A byte now and then, for as long as anybody listens."""
+    """A byte now and then, for far longer than a call may take."""
     connection.sendall(asked.head() + names(1) + struct.pack("!i", 1 << 20))
-    while True:
+    for _ in range(100):
         connection.sendall(b"x")
         time.sleep(TIMEOUT_SECONDS / 10)
 
