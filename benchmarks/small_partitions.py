@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pyspark
 
-import airflow_provider_acid.merge.app.driver
 from airflow_provider_acid.acid.arguments import as_argument
 from airflow_provider_acid.acid.sealing import RunKey
 from airflow_provider_acid.compaction.run.key_file import write_key_file
@@ -20,6 +19,7 @@ from airflow_provider_acid.compaction.run.run_place import RunPlace
 from airflow_provider_acid.exceptions import AcidError
 from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.plan.plan import CompactionType
+from airflow_provider_acid.shipped_files import shipped_file
 from benchmarks.acid_tables import Shape, write_table
 from benchmarks.measured import Findings, Measured, ratio
 from benchmarks.metering import Meter, this_process
@@ -86,7 +86,7 @@ def _run_application(spark: SparkPlace, folder: Path, places: list[Path], meter:
     run.beat()
     submit = str(Path(pyspark.__file__).parent / "bin" / "spark-submit")
     arguments = ("--run-directory", as_argument(run.location), "--key-file", as_argument(str(key_file)))
-    application = (airflow_provider_acid.merge.app.driver.__file__, *arguments)
+    application = (str(shipped_file("spark_jobs/compact.py")), *arguments)
     environment = {**os.environ, **spark.environment}
     with meter.running():
         done = subprocess.run(
