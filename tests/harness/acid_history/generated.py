@@ -80,13 +80,11 @@ _two_in_a_row = st.builds(lambda first, second: (*first, *second), _compactions,
 """The second may merge nothing but what the first has made."""
 _some_compactions = _any_of(_compactions, _two_in_a_row, _after_write(_compactions), _after_write(_two_in_a_row))
 _cleans = st.builds(steps.Clean, _meanwhile(16))
-_compactions_that_live = st.builds(steps.Compact, _types, st.just(Death.NOT), _meanwhile(4))
 _elsewhere = st.builds(steps.ElsewhereWrite, _outcomes)
-_cleaned_late = st.builds(
-    lambda *group: group,
+_cleaned_late = st.tuples(
     _readers,
     _inserts | _changes,
-    _compactions_that_live,
+    st.builds(steps.Compact, _types, st.just(Death.NOT), _meanwhile(4)),
     _any_of(_elsewhere, _elsewhere, _inserts),
     _starts,
     _readers,
@@ -99,12 +97,9 @@ _cleaned_late = st.builds(
 
 The second result ends at the first one's write id where nothing was written to the partition in between.
 """
-_late_commits = st.builds(Meanwhile, st.integers(0, 3), _late_inserts).map(lambda commit: (commit,))
-_overtaken = st.builds(
-    lambda began, write, compaction: (began, write, compaction),
-    st.just(steps.Begin(True)),
-    _inserts,
-    st.builds(steps.Compact, _types, st.just(Death.NOT), _late_commits),
+_late_commits = st.tuples(st.builds(Meanwhile, st.integers(0, 3), _late_inserts))
+_overtaken = st.tuples(
+    st.just(steps.Begin(True)), _inserts, st.builds(steps.Compact, _types, st.just(Death.NOT), _late_commits)
 )
 """Who began before it commits between two of its looks."""
 _COMPACTIONS = (_some_compactions, _some_compactions, _cleaned_late, _overtaken)

@@ -156,7 +156,7 @@ def with_rows(rows: int) -> Callable[[Tail], None]:
     return change
 
 
-def with_rows_in_all(more: int) -> Callable[[Tail], None]:
+def told_more_rows(more: int) -> Callable[[Tail], None]:
     def change(tail: Tail) -> None:
         tail.footer.numberOfRows += more
 
@@ -187,8 +187,8 @@ TAILS: dict[str, tuple[Callable[[Tail], None], str]] = {
     "a stripe at 2^64 - 1": (at("offset", (1 << 64) - 1), "a stripe reaches behind the end of the data"),
     "a stripe without a footer": (at("footerLength", 0), "a stripe's footer has 0 bytes"),
     "a stripe of 2^31 rows": (with_rows(1 << 31), "a stripe has 2147483648 rows"),
-    "a row less than its stripes have": (with_rows_in_all(-1), "its stripes have 20000 rows, its footer says 19999"),
-    "a row more than its stripes have": (with_rows_in_all(1), "its stripes have 20000 rows, its footer says 20001"),
+    "a row less than its stripes have": (told_more_rows(-1), "its stripes have 20000 rows, its footer says 19999"),
+    "a row more than its stripes have": (told_more_rows(1), "its stripes have 20000 rows, its footer says 20001"),
     "no types": (with_types(), "it has no list of types"),
     "a loop of types": (with_types((LIST, (0,), ())), "not in column order"),
     "a type in two places": (with_types((STRUCT, (1, 1), ("a", "b")), (INT, (), ())), "not in column order"),
