@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from airflow_provider_acid.acid.directory import acid_directory
 from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.hive import HIVE_3
 from airflow_provider_acid.acid.write_ids import TableWriteIds, compactor_list
 from airflow_provider_acid.compaction.publish.staging import open_staging, staging_name
 from airflow_provider_acid.filesystem import Storages
@@ -28,7 +29,7 @@ from benchmarks.metering import Meter, this_process, tree_of
 from benchmarks.spark_places import SLOTS, SparkPlace
 from tests.harness.generated_table import COLUMNS
 
-_POLICY = CompactionPolicy(publishes_by_commit=False, pairs_by_rename=True)
+_POLICY = CompactionPolicy(hive=HIVE_3, pairs_by_rename=True)
 _STORAGES = Storages()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
+from airflow_provider_acid.acid.hive import Hive
 from airflow_provider_acid.compaction.candidates import Candidates
 from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.plan.partition import CompactionPolicy, MinorPublication
@@ -111,20 +112,17 @@ class CompactionSettings:
     exclusive_locations: tuple[str, ...] = ()
     storages: Storages = field(default_factory=Storages)
 
-    def policy(self, publishes_by_commit: bool = True) -> CompactionPolicy:
-        """What planning has to know of these settings.
-
-        :param publishes_by_commit: see :class:`~airflow_provider_acid.metastore.queue.CompactionQueue`.
-        """
+    def policy(self, hive: Hive) -> CompactionPolicy:
+        """What planning has to know of these settings."""
         publication = MinorPublication.UNDER_LOCK if self.publish_lock else MinorPublication.NEVER
-        if self.readers_honour_visibility and publishes_by_commit:
+        if self.readers_honour_visibility and hive.publishes_by_commit:
             publication = MinorPublication.LOCK_FREE
         return CompactionPolicy(
             max_deltas=self.max_deltas,
             minor_publication=publication,
             insert_only_originals=self.insert_only_originals,
             rewrite_single_delta=self.rewrite_single_delta,
-            publishes_by_commit=publishes_by_commit,
+            hive=hive,
             pairs_by_rename=self.minor_pairs_on_hive_3,
             stripe_copy=self.stripe_copy,
             small_stripe_share=self.small_stripe_share,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from airflow_provider_acid.acid.directory import AcidDirectory, acid_directory, base_format_files
+from airflow_provider_acid.acid.hive import Hive
 from airflow_provider_acid.acid.listing import Listing
 from airflow_provider_acid.acid.names import parse_data_format, parse_flush_length
 from airflow_provider_acid.acid.write_ids import ValidTxnList, ValidWriteIdList, compactor_list
@@ -38,10 +39,10 @@ def take_snapshot(
     client: AcidMetastoreClient,
     full_table_name: str,
     storage: Storage,
-    own_txn_id: int | None = None,
+    own_txn_id: int | None,
+    hive: Hive,
     *,
     insert_only: bool = False,
-    publishes_by_commit: bool = True,
 ) -> Snapshot:
     """Look at a partition as Hive's Worker does.
 
@@ -49,7 +50,6 @@ def take_snapshot(
 
     :param own_txn_id: the compaction's own transaction; it and all later ones are left out of the view.
     :param insert_only: see :func:`~airflow_provider_acid.acid.directory.acid_directory`.
-    :param publishes_by_commit: whether names of directories may carry a compaction's transaction; Hive 3 knows none.
     """
     txns = current_txns(client)
     newest_txn_id = txns.high_water_mark
@@ -58,8 +58,8 @@ def take_snapshot(
     table_write_ids = client.valid_write_ids([full_table_name], str(txns))[0]
     write_ids = compactor_list(table_write_ids)
     listing, formats = list_with_base_formats(storage)
-    visible = txns if publishes_by_commit else None
-    directory = acid_directory(listing, write_ids, visible, formats, insert_only=insert_only)
+    visibility = hive.visibility(txns)
+    directory = acid_directory(listing, write_ids, visibility, formats, insert_only=insert_only)
     return Snapshot(txns, newest_txn_id, write_ids, listing, directory, read_flush_lengths(storage, directory))
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.common.compat.sdk import AirflowNotFoundException, BaseHook
 from sqlalchemy.engine import URL
 
+from airflow_provider_acid.acid.hive import Hive
 from airflow_provider_acid.exceptions import AcidError, ConfigurationError
 from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.hooks.connection_form import (
@@ -28,7 +29,7 @@ from airflow_provider_acid.metastore.database.rights import missing_rights
 from airflow_provider_acid.metastore.database.written import WriteRecords
 from airflow_provider_acid.metastore.queue import CompactionQueue
 from airflow_provider_acid.metastore.queues import check_metastore, queue_of
-from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient, MetastoreFacts
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.thrift.connection import DEFAULT_TIMEOUT_SECONDS
 from airflow_provider_acid.metastore.thrift.transport import DEFAULT_PORT, MetastoreAddress
 
@@ -74,11 +75,11 @@ class MetastoreEndpoint:
         """What that database knows of writes, asked for nothing yet; None, and errors, as for :attr:`database`."""
         return None if self.database is None else WriteRecords(self.database)
 
-    def check(self, client: AcidMetastoreClient) -> MetastoreFacts:
+    def check(self, client: AcidMetastoreClient) -> Hive:
         """What the metastore can do; errors as for :func:`~..metastore.queues.open_queue`."""
         return check_metastore(client, self.database, housekeeping_elsewhere=self.housekeeping_elsewhere)
 
-    def open_queue(self, client: AcidMetastoreClient, checked: MetastoreFacts | None = None) -> CompactionQueue:
+    def open_queue(self, client: AcidMetastoreClient, checked: Hive | None = None) -> CompactionQueue:
         """The compaction queue behind a client; errors as for :func:`~..metastore.queues.open_queue`.
 
         :param checked: the result of an earlier :meth:`check`, for a caller that changes no table and comes often.
@@ -147,18 +148,18 @@ class AcidMetastoreHook(BaseHook):
         try:
             endpoint = self.endpoint()
             with endpoint.open() as client:
-                facts = client.probe()
+                hive = client.probe()
                 endpoint.open_queue(client)
             missing = [] if endpoint.database is None else missing_rights(endpoint.database)
         except AcidError as error:
             return False, str(error)
         if missing:
             return False, (
-                f"Hive metastore {facts.version} answers, but the login of its database lacks rights: "
+                f"Hive metastore {hive.version} answers, but the login of its database lacks rights: "
                 f"{'; '.join(missing)}. Remedy: run docs/grants-postgresql.sql or docs/grants-mysql.sql for it."
             )
         how = "" if endpoint.database is None else ", and so does its database"
-        return True, f"Hive metastore {facts.version} answers{how} and can be used"
+        return True, f"Hive metastore {hive.version} answers{how} and can be used"
 
 
 def endpoint_of(connection: Connection, database: Connection | None = None) -> MetastoreEndpoint:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.hive import Hive
 from airflow_provider_acid.metastore.database.database import MetastoreDatabase
 from airflow_provider_acid.metastore.values import CompactionInfo, CompactionRow, CompactionState
 from airflow_provider_acid.plan.plan import CompactionType
@@ -71,13 +72,8 @@ class CompactionQueue(Protocol):
         """The metastore's database; None where it is not at hand."""
 
     @property
-    def publishes_by_commit(self) -> bool:
-        """Whether a compaction's result becomes part of the table when its transaction commits, as on Hive 4.
-
-        Where not (Hive 3.1), the rename itself publishes: names carry no transaction, and a row that is ready for
-        cleaning is still 'working' for everybody else, so that Hive's own Cleaner leaves it alone; it then stands in
-        the way of the partition's next request.
-        """
+    def hive(self) -> Hive:
+        """The kind of its metastore."""
 
     def enqueue(
         self, entity: Entity, type: CompactionType, pool: str, properties: Mapping[str, str] | None = None
@@ -121,7 +117,7 @@ class CompactionQueue(Protocol):
     def complete(self, claim: ClaimedCompaction) -> None:
         """Make the row ready for cleaning; the transaction is committed after this, never before.
 
-        Where :attr:`publishes_by_commit` is not true, this also records who may still read the merged directories
+        Where no commit publishes (Hive 3.1), this also records who may still read the merged directories
         (the highest transaction and lock id of this moment), so the result must be published before.
 
         :raises OwnershipLostError: the row is no longer this claim's.
@@ -167,15 +163,11 @@ class CompactionQueue(Protocol):
     def ready_to_clean(self, entities: Iterable[Entity]) -> list[CompactionRow]:
         """Rows whose compaction is committed and not cleaned, by high-water mark: they are to be cleaned in order."""
 
-    @property
-    def can_forget_nothing(self) -> bool:
-        """Whether :meth:`cleaned` may be told to keep all bookkeeping of write ids."""
-
     def cleaned(self, row: CompactionRow, highest_write_id: int | None) -> None:
         """Move a row to history as succeeded, after its obsolete directories are deleted.
 
         :param highest_write_id: bookkeeping of write ids up to this one is dropped; no file may hold rows of an
-            aborted one any more. None: none is dropped; only where :attr:`can_forget_nothing`.
+            aborted one any more. None: none is dropped; only where :attr:`hive` ``can_forget_nothing``.
         :raises ConfigurationError: it is not positive, or above the row's own.
         :raises OwnershipLostError: the row is not ready for cleaning, and was not cleaned by somebody else either.
         """

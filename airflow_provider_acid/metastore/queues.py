@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from airflow_provider_acid.acid.hive import Hive
 from airflow_provider_acid.exceptions import MetastoreVersionError
 from airflow_provider_acid.metastore.database.database import MetastoreDatabase
 from airflow_provider_acid.metastore.hive3.queue import SqlCompactionQueue
 from airflow_provider_acid.metastore.hive3.server_check import check_server
 from airflow_provider_acid.metastore.hive4.queue import ThriftCompactionQueue
 from airflow_provider_acid.metastore.queue import CompactionQueue
-from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient, MetastoreFacts
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 
 HIVE_4_COLUMNS = ("CQ_TXN_ID", "CQ_NEXT_TXN_ID")
 """Columns of the queue by which Hive 4 makes a compaction a transaction."""
@@ -25,40 +26,40 @@ def open_queue(
         Hive 3.1 nor Hive 4.
     :raises ConfigurationError: it is set up in a way that would harm; see :func:`~.server_check.check_server`.
     """
-    facts = check_metastore(client, database, housekeeping_elsewhere=housekeeping_elsewhere)
-    return queue_of(client, database, facts)
+    hive = check_metastore(client, database, housekeeping_elsewhere=housekeeping_elsewhere)
+    return queue_of(client, database, hive)
 
 
 def check_metastore(
     client: AcidMetastoreClient, database: MetastoreDatabase | None = None, *, housekeeping_elsewhere: bool = False
-) -> MetastoreFacts:
+) -> Hive:
     """All that :func:`open_queue` asks, and errors as it raises them.
 
     :return: what :func:`queue_of` needs to know.
     """
-    facts = client.probe()
-    if facts.supports_thrift_queue:
-        return facts
-    database = _needed(database, facts)
-    _refuse_hybrid(facts.version, database)
+    hive = client.probe()
+    if hive.queue_speaks_thrift:
+        return hive
+    database = _needed(database, hive)
+    _refuse_hybrid(hive.version, database)
     check_server(client, database, housekeeping_elsewhere=housekeeping_elsewhere)
-    return facts
+    return hive
 
 
-def queue_of(client: AcidMetastoreClient, database: MetastoreDatabase | None, facts: MetastoreFacts) -> CompactionQueue:
+def queue_of(client: AcidMetastoreClient, database: MetastoreDatabase | None, hive: Hive) -> CompactionQueue:
     """The queue of a metastore that :func:`check_metastore` has accepted, perhaps through another client.
 
     :raises MetastoreVersionError: a table or column that it needs is not there.
     """
-    if facts.supports_thrift_queue:
-        return ThriftCompactionQueue(client, database)
-    return SqlCompactionQueue(client, _needed(database, facts))
+    if hive.queue_speaks_thrift:
+        return ThriftCompactionQueue(client, hive, database)
+    return SqlCompactionQueue(client, hive, _needed(database, hive))
 
 
-def _needed(database: MetastoreDatabase | None, facts: MetastoreFacts) -> MetastoreDatabase:
+def _needed(database: MetastoreDatabase | None, hive: Hive) -> MetastoreDatabase:
     if database is None:
         raise MetastoreVersionError(
-            f"metastore {facts.version}",
+            f"metastore {hive.version}",
             "keeps its compaction queue in its database alone, as Hive 3.1 does",
             "name a connection to that database as metastore_db_conn_id in the extra of the hive_acid connection",
         )

@@ -15,7 +15,7 @@ from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.listing import FileEntry
 from airflow_provider_acid.acid.names import is_acid_prefixed
 from airflow_provider_acid.exceptions import UnknownNameError, UnsupportedTableError
-from airflow_provider_acid.plan.minor import Deltas, range_obstacle
+from airflow_provider_acid.plan.minor import Deltas, no_insert_only_minor, range_obstacle
 from airflow_provider_acid.plan.partition import CompactionPolicy, PartitionState
 from airflow_provider_acid.plan.plan import BucketPlan, CompactionType, OutputKind, SourceFile
 from airflow_provider_acid.plan.refusals import refuse_overlaps
@@ -70,10 +70,7 @@ def insert_only_obstacle(directory: AcidDirectory, inputs: Deltas, policy: Compa
 
     Original files and the base are none of a minor's business and stay as they are.
     """
-    if not policy.publishes_by_commit:
-        # Rows have no write ids, so that a merged delta is read whole as soon as its rename made it part of the table.
-        return "on Hive 3, readers that began before its last transactions would see rows of those in a merged delta"
-    return range_obstacle(directory, inputs, policy, insert_only=True)
+    return no_insert_only_minor(policy.hive) or range_obstacle(directory, inputs, policy, insert_only=True)
 
 
 def insert_only_buckets(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from airflow_provider_acid.acid.directory import AcidDirectory, BaseDirectory, DeltaDirectory
+from airflow_provider_acid.acid.hive import Hive
 from airflow_provider_acid.acid.names import NO_STATEMENT, DeltaName
 from airflow_provider_acid.acid.unseen import is_cut_by, is_doubled_beside, uncommitted_bases, uncommitted_deltas
 from airflow_provider_acid.plan.partition import CompactionPolicy, MinorPublication
@@ -54,6 +55,13 @@ def needs_a_base(directory: AcidDirectory) -> str | None:
     return None
 
 
+def no_insert_only_minor(hive: Hive) -> str | None:
+    """Why deltas of insert-only tables are not merged; None where they are."""
+    if hive.has_insert_only_minors:
+        return None
+    return "on Hive 3, readers that began before its last transactions would see rows of those in a merged delta"
+
+
 def range_obstacle(
     directory: AcidDirectory, inputs: Deltas, policy: CompactionPolicy, *, insert_only: bool = False
 ) -> str | None:
@@ -88,7 +96,7 @@ def _publication_obstacle(inputs: Deltas, policy: CompactionPolicy) -> str | Non
     if policy.minor_publication is MinorPublication.NEVER:
         return "a minor may need the publish lock, which is switched off"
     is_pair = len({delta.name.is_delete for delta in inputs}) > 1
-    if is_pair and not policy.publishes_by_commit and not policy.pairs_by_rename:
+    if is_pair and not policy.hive.publishes_by_commit and not policy.pairs_by_rename:
         return (
             "of its two renames, the first alone would show wrong rows to every reader of Hive 3 (inserts and deletes)"
         )

@@ -8,6 +8,7 @@ from enum import Enum
 
 from airflow_provider_acid.acid.directory import AcidDirectory
 from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.hive import HIVE_4, Hive
 from airflow_provider_acid.acid.write_ids import ValidWriteIdList
 from airflow_provider_acid.plan.plan import Column, CopiedStripes, FileFormat, OrcOptions
 
@@ -70,8 +71,7 @@ class CompactionPolicy:
     :param insert_only_originals: whether original files beside the deltas of an insert-only table are part of it
         (``hive.mm.allow.originals``); Hive ignores them otherwise.
     :param rewrite_single_delta: whether a major also rewrites a single delta into a base, as Hive 3 does.
-    :param publishes_by_commit: whether a result becomes part of the table by the commit of its transaction (Hive 4),
-        or by its rename (Hive 3).
+    :param hive: the kind of the metastore.
     :param pairs_by_rename: whether, on Hive 3, a minor may make a delta and a delete delta.
     :param stripe_copy: see :class:`~airflow_provider_acid.plan.plan.OrcOptions`, and so for ``small_stripe_share`` and
         ``slice_bytes``.
@@ -81,7 +81,7 @@ class CompactionPolicy:
     minor_publication: MinorPublication = MinorPublication.UNDER_LOCK
     insert_only_originals: bool = False
     rewrite_single_delta: bool = False
-    publishes_by_commit: bool = True
+    hive: Hive = HIVE_4
     pairs_by_rename: bool = False
     stripe_copy: CopiedStripes = CopiedStripes.AUTO
     small_stripe_share: float = OrcOptions.small_stripe_share

@@ -12,7 +12,9 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from airflow_provider_acid.acid.directory import AcidDirectory
+from airflow_provider_acid.acid.hive import Hive
 from airflow_provider_acid.exceptions import ConfigurationError
+from airflow_provider_acid.plan.minor import needs_a_base, no_insert_only_minor
 from airflow_provider_acid.plan.plan import CompactionType
 
 DELTA_COUNT_PROPERTY = "compactorthreshold.hive.compactor.delta.num.threshold"
@@ -122,22 +124,19 @@ class CompactionDecision:
 def decide(
     directory: AcidDirectory,
     thresholds: Thresholds,
+    hive: Hive,
     *,
-    hive_version: int,
     kind: TableKind = TableKind.FULL_ACID,
     aborted: AbortedFigures = AbortedFigures(),  # noqa: B008 - immutable
 ) -> CompactionDecision:
     """Whether a compaction is due.
 
     :param directory: the partition as a compactor sees it.
-    :param hive_version: 3 or 4, whose Initiator is followed where they differ.
-    :raises ConfigurationError: another version.
+    :param hive: whose Initiator is followed where they differ.
     """
-    if hive_version not in (3, 4):
-        raise ConfigurationError(f"Hive version {hive_version}", "is not known", "use 3 or 4")
     base_bytes, delta_bytes = directory.base_bytes, directory.delta_bytes
-    chosen, reason = _too_many_aborts(thresholds, aborted, hive_version) or _by_size(
-        directory, base_bytes, delta_bytes, thresholds, hive_version, kind
+    chosen, reason = _too_many_aborts(thresholds, aborted, hive) or _by_size(
+        directory, base_bytes, delta_bytes, thresholds, hive, kind
     )
     delete_delta_count = len(directory.delete_deltas)
     return CompactionDecision(
@@ -161,13 +160,11 @@ def demanded(decision: CompactionDecision, type: CompactionType) -> CompactionDe
     return replace(decision, type=type, reason=f"{type.value}: asked for ({decision.reason})")
 
 
-def _too_many_aborts(
-    thresholds: Thresholds, aborted: AbortedFigures, hive_version: int
-) -> tuple[CompactionType, str] | None:
+def _too_many_aborts(thresholds: Thresholds, aborted: AbortedFigures, hive: Hive) -> tuple[CompactionType, str] | None:
     if aborted.count > thresholds.aborted_transactions:
         return CompactionType.MAJOR, f"{aborted.count} aborted transactions > {thresholds.aborted_transactions}"
     age, limit = aborted.oldest_age_seconds, thresholds.aborted_age_seconds
-    if hive_version == 4 and aborted.count and age is not None and 0 <= limit < age:
+    if hive.counts_age_of_aborts and aborted.count and age is not None and 0 <= limit < age:
         return CompactionType.MINOR, f"oldest aborted transaction is {age:.0f} s old > {limit:.0f} s"
     return None
 
@@ -177,7 +174,7 @@ def _by_size(
     base_bytes: int,
     delta_bytes: int,
     thresholds: Thresholds,
-    hive_version: int,
+    hive: Hive,
     kind: TableKind,
 ) -> tuple[CompactionType | None, str]:
     has_base = base_bytes > 0 or delta_bytes == 0
@@ -187,13 +184,13 @@ def _by_size(
         ratio_text = f"ratio {_compared(ratio, limit)}" if base_bytes else "no data"
         if ratio > limit:
             return CompactionType.MAJOR, ratio_text
-        if hive_version == 4 and delta_bytes == 0 and _has_obsolete_base(directory):
+        if hive.counts_obsolete_bases and delta_bytes == 0 and _has_obsolete_base(directory):
             return CompactionType.MAJOR, "an obsolete base waits to be cleaned"
     count, limit_count = len(directory.deltas), thresholds.delta_count
     if count <= limit_count:
         return None, f"{count} deltas ≤ {limit_count}; {ratio_text}"
     reason = f"{count} deltas > {limit_count}; {ratio_text}"
-    obstacle = None if not has_base else _minor_obstacle(directory, hive_version, kind)
+    obstacle = None if not has_base else _minor_obstacle(directory, hive, kind)
     if not has_base or obstacle:
         return CompactionType.MAJOR, f"{reason}; {obstacle}" if obstacle else reason
     return CompactionType.MINOR, reason
@@ -207,13 +204,10 @@ def _compared(value: float, limit: float) -> str:
     return f"{value:.{digits}f} {'>' if value > limit else '≤'} {limit:.{digits}f}"
 
 
-def _minor_obstacle(directory: AcidDirectory, hive_version: int, kind: TableKind) -> str | None:
+def _minor_obstacle(directory: AcidDirectory, hive: Hive, kind: TableKind) -> str | None:
     if kind is TableKind.INSERT_ONLY:
-        return "Hive 3 has no minor compaction of insert-only tables" if hive_version == 3 else None
-    raw = any(path.startswith("delta_") for path in directory.raw_files)
-    if hive_version == 4 and (directory.originals or raw):
-        return "files without ACID columns rule a minor out"
-    return None
+        return no_insert_only_minor(hive)
+    return needs_a_base(directory) if hive.initiator_asks_for_needed_bases else None
 
 
 def _has_obsolete_base(directory: AcidDirectory) -> bool:
@@ -257,15 +251,15 @@ def auto_compaction(
     *,
     listed_explicitly: bool,
     override: bool,
-    hive_4: bool,
+    hive: Hive,
 ) -> AutoCompaction:
     """Whether ``no_auto_compaction`` keeps this package away from a table.
 
     :param listed_explicitly: the table is on the sensor's include list, by its name.
     :param override: the sensor's ``override_no_auto_compaction``.
-    :param hive_4: whether the database's property counts, and then before the table's.
+    :param hive: says whether the database's property counts, and then before the table's.
     """
-    forbidding = _forbidding(table_parameters, database_parameters if hive_4 else {})
+    forbidding = _forbidding(table_parameters, database_parameters if hive.heeds_database_properties else {})
     if forbidding is None:
         return AutoCompaction(True, f"{NO_AUTO_COMPACTION} is not in force")
     if (table_parameters.get(ENROLLED) or "").lower() == "true":

@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.hive import Hive
 from airflow_provider_acid.compaction.clean.cleaner import Cleaner, CleaningState
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.config import configured_settings
-from airflow_provider_acid.metastore.thrift.client import MetastoreFacts
 from airflow_provider_acid.triggers.wait import MetastoreWait
 
 
@@ -33,7 +33,7 @@ class CleaningTrigger(MetastoreWait):
         super().__init__(hive_acid_conn_id, deadline, poll_seconds)
         self.partitions = partitions
         self.retention_seconds = retention_seconds
-        self._checked: MetastoreFacts | None = None
+        self._checked: Hive | None = None
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """The class and its arguments, as plain JSON values."""

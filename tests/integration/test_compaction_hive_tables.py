@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.hive import HIVE_4
 from airflow_provider_acid.compaction.clean.cleaner import CleaningState
 from airflow_provider_acid.compaction.outcomes import OutcomeState
 from airflow_provider_acid.compaction.settings import CompactionSettings
@@ -188,7 +189,7 @@ def test_show_compactions_says_succeeded_for_each_partition(
     _, outcomes = spark_run
     addresses = [MetastoreAddress(metastore.host, metastore.port)]
     with AcidMetastoreClient(addresses) as client:
-        rows = {row.entity: row for row in ThriftCompactionQueue(client).rows()}
+        rows = {row.entity: row for row in ThriftCompactionQueue(client, HIVE_4).rows()}
     assert {str(entity): rows[entity].state.value for entity in outcomes} == {
         str(entity): "succeeded" for entity in outcomes
     }

@@ -86,7 +86,7 @@ def test_a_dead_workers_claim_is_ended_and_what_it_left_removed(table: AcidTable
     run_until_killed(chain_for(table), step)
     report = sweep(table)
     assert Chore.CLAIM_ENDED in chores(report), report
-    gone_back = CompactionState.FAILED if table.site.queue.publishes_by_commit else CompactionState.INITIATED
+    gone_back = CompactionState.FAILED if table.site.queue.hive.publishes_by_commit else CompactionState.INITIATED
     assert newest_row(table).state is gone_back
     assert ours(table) == []
     assert table.values() == VALUES
@@ -213,7 +213,7 @@ def test_what_a_cleaning_waits_for_is_told_and_its_claim_is_kept(table: AcidTabl
     assert "waits for" in waiting.message
     (oldest,) = [item for item in report.stuck if item.kind is StuckKind.OPEN_TRANSACTION]
     assert oldest.subject == f"transaction {reader}"
-    if not site.queue.publishes_by_commit:
+    if not site.queue.hive.publishes_by_commit:
         assert chores(report) == {Chore.CLAIM_KEPT}
         assert (newest_row(table).start_ms or 0) > (before.start_ms or 0)
     site.end(reader, site.admin.commit)

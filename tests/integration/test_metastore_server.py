@@ -210,7 +210,7 @@ def _pretend_to_compact(server: MetastoreServer, table: FixtureTable) -> None:
     entity = Entity(table.database, table.name)
     pool = f"cleaner-test-{table.name}"
     with AcidMetastoreClient([MetastoreAddress(server.host, server.port)], user="tester") as client:
-        queue = ThriftCompactionQueue(client)
+        queue = ThriftCompactionQueue(client, client.probe())
         queue.enqueue(entity, CompactionType.MAJOR, pool)
         claim = queue.claim(pool, "worker")
         assert claim is not None

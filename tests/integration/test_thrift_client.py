@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.hive import Hive
 from airflow_provider_acid.acid.write_ids import ValidTxnList
 from airflow_provider_acid.exceptions import (
     ConfigurationError,
@@ -71,8 +72,8 @@ def valid_txns(client: AcidMetastoreClient) -> str:
 
 
 def test_the_server_says_what_it_can_do(client: AcidMetastoreClient) -> None:
-    facts = client.probe()
-    assert (facts.version, facts.supports_thrift_queue) == ("4.0.1", True)
+    hive = client.probe()
+    assert hive == Hive(4, "4.0.1")
 
 
 def test_databases_and_tables_are_listed(client: AcidMetastoreClient) -> None:

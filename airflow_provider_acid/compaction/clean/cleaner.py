@@ -167,7 +167,7 @@ class Cleaner:
         return Readers(
             self._client,
             self._settings.retention_seconds,
-            locks_count=not self._queue.publishes_by_commit,
+            locks_count=self._queue.hive.has_readers_without_transactions,
             queue_seconds=self._settings.cleaning_lock_wait_seconds if self._insists_on_lock else None,
         )
 
@@ -175,7 +175,7 @@ class Cleaner:
     def _insists_on_lock(self) -> bool:
         action = self._settings.cleaning_lock_timeout_action
         if action is CleaningLockAction.BY_VERSION:
-            return self._queue.publishes_by_commit
+            return self._queue.hive.hides_deletions_from_readers
         return action is CleaningLockAction.WAIT
 
     def _judge(self, row: CompactionRow, readers: Readers) -> Cleaning:
@@ -194,7 +194,7 @@ class Cleaner:
 
     def _keep(self, row: CompactionRow, readers: Readers) -> None:
         """Where a row that waits is still a claim for everybody else, keep it from being taken back as forgotten."""
-        if self._queue.publishes_by_commit:
+        if not self._queue.hive.is_claimed_until_cleaned:
             return
         if row.start_ms is not None and readers.now_ms - row.start_ms < KEEP_SECONDS * 1000:
             return
@@ -221,7 +221,7 @@ class Cleaner:
         try:
             facts = load_facts(self._client, row.entity)
         except ObjectNotFoundError:
-            return self._mark_cleaned(row, None if self._queue.can_forget_nothing else row.highest_write_id, ())
+            return self._mark_cleaned(row, None if self._queue.hive.can_forget_nothing else row.highest_write_id, ())
         _check_may_delete(facts)
         self._neighbours.check(facts.table, facts.partition)
         storage = self._settings.storages.open(facts.location)
@@ -229,9 +229,9 @@ class Cleaner:
             # From here on, what is looked at is the table that this request was made for, or the discard is gone.
             if self._has_ended(row):
                 return _nothing_left(row)
-            if self._queue.publishes_by_commit:
-                return self._clean_committed(row, storage, readers, discard)
-            return self._clean_replaced(row, storage, discard)
+            if self._queue.hive.lists_what_is_replaced:
+                return self._clean_replaced(row, storage, discard)
+            return self._clean_committed(row, storage, readers, discard)
 
     def _has_ended(self, row: CompactionRow) -> bool:
         now = self._queue.row(row.id)
@@ -300,7 +300,7 @@ class Cleaner:
 
     def _overtaken(self, row: CompactionRow, error: NotEnoughHistoryError, deleted: tuple[str, ...]) -> Cleaning:
         """A newer compaction's base is there, before or after the deletion; its readers may still be there, too."""
-        if self._queue.publishes_by_commit:
+        if not self._queue.hive.is_claimed_until_cleaned:
             return _waits_for_newer(row, error.reason, deleted)
         # There a newer compaction comes only after somebody else has cleaned this one.
         if self._has_ended(row):
@@ -312,7 +312,7 @@ class Cleaner:
     ) -> Cleaning:
         """Tell the metastore; where that cannot be done the data is right, and only the row stays."""
         done = f"{len(deleted)} deleted{remark}"
-        if not highest and not self._queue.can_forget_nothing:
+        if not highest and not self._queue.hive.can_forget_nothing:
             message = f"{done}; the row stays, since an aborted write id still lies in a remaining directory"
             return Cleaning(row.entity, row.id, CleaningState.KEPT, message, deleted)
         if row.entity in self._not_markable:

@@ -218,7 +218,7 @@ class Initiator:
             database.parameters,
             listed_explicitly=named,
             override=self._settings.override_no_auto_compaction,
-            hive_4=self._queue.publishes_by_commit,
+            hive=self._queue.hive,
         )
         if not automatic.allowed:
             return f"table {table.full_table_name}: {automatic.reason}"
@@ -232,7 +232,7 @@ class Initiator:
         requested: Set[Entity],
     ) -> Places:
         txns = current_txns(self._client)
-        visible = txns if self._queue.publishes_by_commit else None
+        visible = self._queue.hive.visibility(txns)
         names = [table.full_table_name for table in tables]
         write_ids = {ids.full_table_name: ids for ids in self._client.valid_write_ids(names, str(txns))}
         for number, table in enumerate(tables, start=1):
@@ -323,7 +323,7 @@ class Initiator:
                 "the DAG acid_compact_table with type major or minor."
             )
         waiting = [row for row in rows if row.state is CompactionState.READY_FOR_CLEANING]
-        if waiting and not self._queue.publishes_by_commit:
+        if waiting and self._queue.hive.is_claimed_until_cleaned:
             return f"{entity}: request {waiting[0].id} waits to be cleaned, and Hive 3 takes no other meanwhile"
         return None
 

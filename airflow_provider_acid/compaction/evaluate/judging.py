@@ -43,8 +43,7 @@ class Judge:
     ) -> None:
         self._ages = AbortAges(client)
         self._neighbours = Neighbours(client, queue.database, settings.exclusive_locations)
-        self._policy = settings.policy(queue.publishes_by_commit)
-        self._hive_version = 4 if queue.publishes_by_commit else 3
+        self._policy = settings.policy(queue.hive)
         self._demand = demand
 
     def judge(self, seen: Seen) -> Judgement:
@@ -69,7 +68,5 @@ class Judge:
     def _decide(self, seen: Seen) -> CompactionDecision:
         view = seen.place.view
         aborted = self._ages.figures(view.table.full_table_name, aborted_write_ids(seen.directory, view.write_ids))
-        decision = decide(
-            seen.directory, view.thresholds, hive_version=self._hive_version, kind=view.kind, aborted=aborted
-        )
+        decision = decide(seen.directory, view.thresholds, self._policy.hive, kind=view.kind, aborted=aborted)
         return decision if self._demand.type is None else demanded(decision, self._demand.type)

@@ -70,7 +70,7 @@ def _places(
         try:
             thresholds = settings.thresholds.for_table(table.parameters)
             kind = TableKind.of(table.parameters) or TableKind.FULL_ACID
-            visible = txns if queue.publishes_by_commit else None
+            visible = queue.hive.visibility(txns)
             view = TableView(table, kind, thresholds, visible, compactor_list(write_ids[table.full_table_name]))
             yield from _places_of(client, view, sorted(wanted[table.database, table.name]))
         except _OF_ONE_TABLE as error:

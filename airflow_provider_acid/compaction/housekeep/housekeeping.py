@@ -177,7 +177,7 @@ class Housekeeper:
 
     def _keep(self, ready: Iterable[CompactionRow], findings: _Findings) -> None:
         """What waits to be cleaned is a claim on Hive 3, which the metastore would take back as forgotten."""
-        if self._queue.publishes_by_commit:
+        if not self._queue.hive.is_claimed_until_cleaned:
             return
         for row in ready:
             with findings.going_on(row.entity):

@@ -206,7 +206,7 @@ class RenamedResults:
 
 def dead_results(client: AcidMetastoreClient, queue: CompactionQueue, settings: CompactionSettings) -> DeadResults:
     """What fits to the queue."""
-    if queue.publishes_by_commit:
+    if queue.hive.publishes_by_commit:
         return CommittedResults(client, queue, settings)
     return RenamedResults(client, queue)
 

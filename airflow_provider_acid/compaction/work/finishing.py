@@ -39,7 +39,7 @@ class Finisher:
     def __init__(self, queue: CompactionQueue, settings: CompactionSettings, on_step: StepListener) -> None:
         self._queue = queue
         self._settings = settings
-        self._publication = settings.policy(queue.publishes_by_commit).minor_publication
+        self._publication = settings.policy(queue.hive).minor_publication
         self._on_step = on_step
 
     def finish(self, active: ActiveCompaction, result: CompactionResult) -> Finished:
@@ -111,7 +111,7 @@ class Finisher:
         try:
             transaction.commit()
         except AcidError as error:
-            if self._queue.publishes_by_commit:
+            if self._queue.hive.publishes_by_commit:
                 raise
             transaction.close()
             log.warning("%s: complete, but its transaction could not be committed: %s", transaction.entity, error)
@@ -165,7 +165,7 @@ class Finisher:
 
         On Hive 4 the compaction's transaction hides the base from them.
         """
-        return not self._queue.publishes_by_commit and active.plan.makes_first_base and _has_older_readers(active)
+        return not self._queue.hive.publishes_by_commit and active.plan.makes_first_base and _has_older_readers(active)
 
     def _fence(self, active: ActiveCompaction) -> None:
         check_inputs(active.storage, active.plan)
@@ -207,11 +207,10 @@ class Finisher:
 
     def _tidy_up(self, active: ActiveCompaction) -> None:
         staging = active.plan.staging
-        # Where the rename publishes, the cleaner needs what the directory says about what was replaced.
         parts = [f"{staging}/{name}" for name in (ATTEMPTS_DIRECTORY, OUTPUTS_DIRECTORY)]
         try:
             with Supervised(active.entity):
-                active.storage.delete([staging] if self._queue.publishes_by_commit else parts)
+                active.storage.delete(parts if self._queue.hive.lists_what_is_replaced else [staging])
         except AcidError as error:
             log.warning("%s: the compaction is committed, but its staging directory stays: %s", active.entity, error)
 

@@ -84,7 +84,7 @@ class Worker:
         self._recovery = Recovery(client, queue, settings)
         self._finisher = Finisher(queue, settings, on_step)
         self._kept: dict[int, float] = {}
-        self._policy = settings.policy(queue.publishes_by_commit)
+        self._policy = settings.policy(queue.hive)
 
     @property
     def metastore(self) -> str | None:
@@ -199,8 +199,8 @@ class Worker:
             due.entity.full_table_name,
             storage,
             transaction.txn_id,
+            self._queue.hive,
             insert_only=facts.table.is_insert_only,
-            publishes_by_commit=self._queue.publishes_by_commit,
         )
         partition = _partition_state(facts, snapshot)
         nothing = choose(due.entity, snapshot.directory, partition.format, due.type, self._policy).nothing
@@ -210,11 +210,11 @@ class Worker:
             claim = self._record(claim, transaction, facts, snapshot)
             _drop(storage, finished)
             left_over = _left_over(snapshot)
-            if left_over and not self._queue.publishes_by_commit:
+            if left_over and self._queue.hive.lists_what_is_replaced:
                 storage.make_directory(staging_name(pool.token))
                 write_replaced(storage, staging_name(pool.token), left_over)
             return self._finish_without_merge(claim, transaction, snapshot, nothing)
-        visibility_txn_id = transaction.txn_id if self._queue.publishes_by_commit else 0
+        visibility_txn_id = transaction.txn_id if self._queue.hive.publishes_by_commit else 0
         names = AttemptNames(pool.token, staging_name(pool.token), visibility_txn_id)
         # Before recording, which makes the metastore remember the transaction also if the plan is refused.
         plan = plan_compaction(partition, names, due.type, due.reason, self._policy)
@@ -247,7 +247,7 @@ class Worker:
                 "switch it on, or, if every reader checks a compaction's transaction as Hive 4 does (Trino does not), "
                 "readers_honour_visibility",
             )
-        if not self._queue.publishes_by_commit and not storage.publishes_atomically:
+        if not self._queue.hive.publishes_by_commit and not storage.publishes_atomically:
             raise UnsupportedTableError(
                 storage.location,
                 "lies on a store that renames directories file by file, and on Hive 3 every reader would see parts of "
@@ -279,7 +279,7 @@ class Worker:
         try:
             if is_new:
                 open_staging(storage, plan)
-            if not self._queue.publishes_by_commit:
+            if self._queue.hive.lists_what_is_replaced:
                 write_replaced(storage, plan.staging, _replaced(plan, snapshot))
         except AcidError:
             staging_on(storage).remove(plan.staging)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from sqlalchemy.engine import Connection
 
 from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.hive import Hive
 from airflow_provider_acid.exceptions import MetastoreUnavailableError, OwnershipLostError
 from airflow_provider_acid.metastore.database.cleaning import WriteIdBookkeeping, has_twin
 from airflow_provider_acid.metastore.database.database import MetastoreDatabase
@@ -54,16 +55,14 @@ class SqlCompactionQueue:
     A change looks at the row, compares it with what the caller believes, and is then carried out on condition that
     state, worker and notes are still what was looked at. An answer that got lost is settled by looking again.
 
-    :param client: a client of a metastore that takes requests over Thrift and no more.
+    :param hive: the kind of the client's metastore; one that takes requests over Thrift and no more.
     :param database: that metastore's database.
     :raises MetastoreVersionError: the database is not that of a Hive 3.1 metastore.
     """
 
-    publishes_by_commit = False
-    can_forget_nothing = True
-
-    def __init__(self, client: AcidMetastoreClient, database: MetastoreDatabase) -> None:
+    def __init__(self, client: AcidMetastoreClient, hive: Hive, database: MetastoreDatabase) -> None:
         self._client = client
+        self.hive = hive
         self.database = database
         self._store = RowStore(database)
         self._bookkeeping = WriteIdBookkeeping.of(database)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.hive import Hive
 from airflow_provider_acid.exceptions import (
     MetastoreError,
     MetastoreUnavailableError,
@@ -38,15 +39,13 @@ class ThriftCompactionQueue:
 
     An answer that got lost is settled by looking at the row; where looking does not settle it, the error stands.
 
-    :param client: a client of a metastore that ``supports_thrift_queue``.
+    :param hive: the kind of the client's metastore; one whose queue speaks Thrift.
     :param database: that metastore's database, for what the server fails to do by itself; None where it is not at hand.
     """
 
-    publishes_by_commit = True
-    can_forget_nothing = False
-
-    def __init__(self, client: AcidMetastoreClient, database: MetastoreDatabase | None = None) -> None:
+    def __init__(self, client: AcidMetastoreClient, hive: Hive, database: MetastoreDatabase | None = None) -> None:
         self._client = client
+        self.hive = hive
         self.database = database
 
     def enqueue(

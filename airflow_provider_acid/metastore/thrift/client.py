@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import re
-from dataclasses import dataclass
 
+from airflow_provider_acid.acid.hive import Hive
 from airflow_provider_acid.exceptions import MetastoreError, MetastoreUnavailableError, MetastoreVersionError
 from airflow_provider_acid.metastore.thrift import methods, structs
 from airflow_provider_acid.metastore.thrift.catalog import CatalogCalls
@@ -17,31 +17,19 @@ log = logging.getLogger(__name__)
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
-@dataclass(frozen=True)
-class MetastoreFacts:
-    """What a metastore can do, found out by asking it and not by its version string.
-
-    :param version: what the server says its version is; for messages only.
-    :param supports_thrift_queue: whether workers and cleaners can do their bookkeeping over Thrift (Hive 4).
-    """
-
-    version: str
-    supports_thrift_queue: bool
-
-
 class AcidMetastoreClient(CatalogCalls, TransactionCalls, CompactionCalls):
     """Typed calls to a Hive metastore; see :class:`~.connection.MetastoreConnection` for threads and reconnects."""
 
-    def probe(self) -> MetastoreFacts:
-        """Find out what the server can do, by a call that changes nothing."""
+    def probe(self) -> Hive:
+        """Find out which Hive this is, by a call that changes nothing and that only Hive 4 has."""
         version = str(self._invoke("metastore", methods.GET_VERSION, repeatable=True))
         try:
             # Without the list a server with open transactions fails (4.0.1: NullPointerException).
             everything = structs.GetOpenTxnsRequest(exclude_txn_types=[])
             self._invoke("metastore", methods.GET_OPEN_TXNS_REQ, everything, repeatable=True)
         except MetastoreVersionError:
-            return MetastoreFacts(version, supports_thrift_queue=False)
-        return MetastoreFacts(version, supports_thrift_queue=True)
+            return Hive(3, version)
+        return Hive(4, version)
 
     def database_uuid(self) -> str | None:
         """What tells the metastore's database from all others; the server makes it once, and keeps it there.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
+from airflow_provider_acid.acid.hive import HIVE_4
 from airflow_provider_acid.compaction.clean import cleaner
 from airflow_provider_acid.compaction.settings import CleaningLockAction, CompactionSettings
 from airflow_provider_acid.metastore.hive4.queue import ThriftCompactionQueue
@@ -47,5 +48,5 @@ class Cleaner:
 
 def _queue(partition: Partition) -> CompactionQueue:
     if partition.kind.hive_version == 4:
-        return ThriftCompactionQueue(partition.client)
+        return ThriftCompactionQueue(partition.client, HIVE_4)
     return cast("CompactionQueue", Hive3Queue(partition.metastore, partition.server))

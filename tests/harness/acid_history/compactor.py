@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
+from airflow_provider_acid.acid.hive import HIVE_3
 from airflow_provider_acid.compaction.publish.fence import check_inputs, verify_output
 from airflow_provider_acid.compaction.publish.replaced import write_replaced
 from airflow_provider_acid.compaction.publish.staging import open_staging, staging_name
@@ -137,8 +138,8 @@ class Compactor:
 
     def _plan(self, wanted: CompactionType, txn: int) -> tuple[CompactionPlan, frozenset[str]]:
         partition, storage = self._partition, self._storage
-        is_hive_4 = partition.kind.hive_version == 4
-        seen = take_snapshot(partition.client, TABLE, storage, txn, publishes_by_commit=is_hive_4)
+        hive = partition.kind.hive
+        seen = take_snapshot(partition.client, TABLE, storage, txn, hive)
         directory = seen.directory
         token = f"{self._attempts:016x}"
         plan = plan_compaction(
@@ -152,7 +153,7 @@ class Compactor:
                 table_parameters={},
                 flush_lengths=seen.flush_lengths,
             ),
-            AttemptNames(token, staging_name(token), txn if is_hive_4 else 0),
+            AttemptNames(token, staging_name(token), txn if hive.publishes_by_commit else 0),
             wanted,
             "a test",
             CompactionPolicy(
@@ -160,7 +161,7 @@ class Compactor:
                 slice_bytes=SLICE_BYTES[self._attempts % len(SLICE_BYTES)],
                 max_deltas=partition.kind.max_deltas,
                 minor_publication=self._mixed(),
-                rewrite_single_delta=not is_hive_4,
+                rewrite_single_delta=hive == HIVE_3,
             ),
         )
         originals = [part for file in directory.originals for part in (file.path, file.path.partition("/")[0])]

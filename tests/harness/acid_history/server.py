@@ -10,6 +10,7 @@ from typing import Any
 from hmsclient.genthrift.hive_metastore import ttypes
 
 from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.hive import HIVE_3
 from airflow_provider_acid.acid.write_ids import ValidTxnList
 from airflow_provider_acid.exceptions import MetastoreVersionError, OwnershipLostError
 from airflow_provider_acid.metastore.queue_rules import in_cleaning_order
@@ -193,8 +194,7 @@ class Hive3Queue:
     """The part of Hive 3's queue that cleaners use; on Hive 4 that is the product's own, over :class:`ModelClient`."""
 
     database = None
-    publishes_by_commit = False
-    can_forget_nothing = True
+    hive = HIVE_3
 
     def __init__(self, metastore: ModelMetastore, server: ModelServer) -> None:
         self._metastore = metastore

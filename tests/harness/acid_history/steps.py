@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from airflow_provider_acid.acid.hive import HIVE_3, HIVE_4, Hive
 from airflow_provider_acid.plan.partition import MinorPublication
 from airflow_provider_acid.plan.plan import CompactionType
 
@@ -233,6 +234,11 @@ class TableKind:
     max_deltas: int = 500
     mixed: MinorPublication = MinorPublication.UNDER_LOCK
     cleans_beside_readers: bool = False
+
+    @property
+    def hive(self) -> Hive:
+        """The kind of its metastore."""
+        return HIVE_4 if self.hive_version == 4 else HIVE_3
 
 
 ORIGINAL_FILES = (

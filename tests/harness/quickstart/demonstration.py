@@ -11,6 +11,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from airflow_provider_acid.acid.hive import HIVE_4
 from airflow_provider_acid.compaction.evaluate.initiator import Evaluation, Initiator
 from airflow_provider_acid.compaction.evaluate.selection import TableSelection
 from airflow_provider_acid.compaction.settings import CompactionSettings
@@ -147,7 +148,7 @@ def _run_dag(stage: Stage, display: Display) -> None:
 
 def _failures(stage: Stage) -> str:
     with _client(stage) as client:
-        rows = ThriftCompactionQueue(client).rows()
+        rows = ThriftCompactionQueue(client, HIVE_4).rows()
     failed = [row for row in rows if row.error_message]
     more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
     return f"{failed[0].entity}: {failed[0].error_message}{more}" if failed else ""
@@ -160,7 +161,7 @@ def _ask_metastore(stage: Stage) -> tuple[int, Evaluation]:
     """
     settings = CompactionSettings(thresholds=Thresholds(delta_count=DELTA_NUM_THRESHOLD))
     with _client(stage) as client:
-        queue = ThriftCompactionQueue(client)
+        queue = ThriftCompactionQueue(client, HIVE_4)
         rows = queue.rows()
         evaluation = Initiator(client, queue, settings).evaluate(TableSelection.of([f"{DATABASE}.*"]))
     unfinished = [row for row in rows if row.state is not CompactionState.SUCCEEDED]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.hive import HIVE_4
 from airflow_provider_acid.exceptions import MetastoreError, OwnershipLostError
 from airflow_provider_acid.metastore.database.database import MetastoreDatabase
 from airflow_provider_acid.metastore.hive4.finish import mark_cleaned
@@ -71,7 +72,7 @@ def write(admin: ThriftAdmin, table: Entity, end: object) -> None:
 
 
 def test_without_its_database_the_row_is_kept(scene: Scene) -> None:
-    queue = ThriftCompactionQueue(scene.client)
+    queue = ThriftCompactionQueue(scene.client, HIVE_4)
     with pytest.raises(MetastoreError):
         queue.cleaned(scene.row, 2)
     assert the_row(queue, scene.row.id) == scene.row

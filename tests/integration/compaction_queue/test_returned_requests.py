@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.hive import HIVE_4
 from airflow_provider_acid.metastore.database.database import MetastoreDatabase
 from airflow_provider_acid.metastore.hive4.queue import ThriftCompactionQueue
 from airflow_provider_acid.metastore.queue import CompactionQueue
@@ -49,7 +50,7 @@ def client(hive_4_metastore_on_postgres: MetastoreServer) -> Iterator[AcidMetast
 
 
 def overtaken(client: AcidMetastoreClient, database: MetastoreDatabase | None) -> CompactionQueue:
-    return ThriftCompactionQueue(cast(AcidMetastoreClient, Overtaken(client)), database)
+    return ThriftCompactionQueue(cast(AcidMetastoreClient, Overtaken(client)), HIVE_4, database)
 
 
 def ask_to_rebalance(client: AcidMetastoreClient, entity: Entity) -> CompactionRow:

@@ -211,7 +211,7 @@ def test_c10_a_lower_bound_keeps_what_lies_above_it(queue: CompactionQueue, writ
 
 
 def test_c10_nothing_is_forgotten_if_told_so(queue: CompactionQueue, writes: Writes, pool: str) -> None:
-    assert queue.can_forget_nothing
+    assert queue.hive.can_forget_nothing
     committed, aborted = writes.write(["p=b"]), writes.write(["p=b"], aborted=True)
     row = publish(queue, writes.entity, pool, aborted)
     queue.cleaned(row, None)

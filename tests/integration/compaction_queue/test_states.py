@@ -79,7 +79,7 @@ def test_a_worker_outside_of_hive_does_everything(
     assert (working.highest_write_id, working.txn_id) == (2, transaction.txn_id)
     assert working.job_id == "application_1700000000000_0001"
     assert (completed.state, completed.worker_id) == (CompactionState.READY_FOR_CLEANING, None)
-    if queue.publishes_by_commit:
+    if queue.hive.publishes_by_commit:
         assert (completed.next_txn_id, completed.commit_ms) == (None, None), "set by the commit alone"
     else:
         assert completed == committed, "the commit changes nothing"
@@ -318,7 +318,7 @@ def test_k05_a_silent_claim_is_given_back_or_failed(queue: CompactionQueue, clai
     row = the_row(queue, claim.id)
     assert row.error_message == "silent for a day"
     assert claim.info.pool is not None
-    if queue.publishes_by_commit:
+    if queue.hive.publishes_by_commit:
         assert row.state is CompactionState.FAILED
     else:
         assert (row.state, row.worker_id, row.start_ms) == (CompactionState.INITIATED, None, None)

@@ -7,6 +7,7 @@ import pytest
 
 from airflow_provider_acid import exceptions
 from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.hive import HIVE_3, HIVE_4
 from airflow_provider_acid.exceptions import ConfigurationError, UnsupportedTableError
 from airflow_provider_acid.plan.orc_options import orc_options
 from airflow_provider_acid.plan.partition import AttemptNames, CompactionPolicy, MinorPublication, PartitionState
@@ -48,7 +49,11 @@ def plan_of(case: Case, **changes: Any) -> CompactionPlan:
         "wanted": CompactionType(case.get("wanted", "major")),
         "reason": "asked for",
         "policy": CompactionPolicy(
-            **policy | {"minor_publication": MinorPublication(policy.get("minor_publication", "under_lock"))}
+            **policy
+            | {
+                "minor_publication": MinorPublication(policy.get("minor_publication", "under_lock")),
+                "hive": {3: HIVE_3, 4: HIVE_4}[policy.get("hive", 4)],
+            }
         ),
     }
     return plan_compaction(**arguments | changes)
@@ -110,7 +115,7 @@ def test_what_cannot_be_merged_exactly_is_refused_by_name(name: str) -> None:
 def test_a_minor_that_the_thresholds_ask_for_says_with_its_figures_why_it_is_a_major() -> None:
     """I-35 on Hive 3, whose Initiator asks for a minor of a converted table"""
     case = {**cases("decision")["I-35-originals-hive-3"], "txns": None}
-    decision = decide(case_directory(case, "compactor"), Thresholds(**case["thresholds"]), hive_version=3)
+    decision = decide(case_directory(case, "compactor"), Thresholds(**case["thresholds"]), HIVE_3)
     assert decision.type is CompactionType.MINOR
     plan = plan_of(case, wanted=decision.type, reason=decision.reason)
     assert plan.type is CompactionType.MAJOR

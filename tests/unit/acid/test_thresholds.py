@@ -5,6 +5,7 @@ from dataclasses import asdict, replace
 import pytest
 
 from airflow_provider_acid.acid.directory import AcidDirectory, acid_directory
+from airflow_provider_acid.acid.hive import HIVE_3, HIVE_4, Hive
 from airflow_provider_acid.acid.listing import FileEntry, Listing
 from airflow_provider_acid.acid.write_ids import TableWriteIds, ValidWriteIdList, compactor_list
 from airflow_provider_acid.exceptions import ConfigurationError
@@ -25,13 +26,13 @@ CASES = cases("decision")
 @pytest.mark.parametrize("name", CASES)
 def test_a_partition_is_due_when_hives_initiator_says_so(name: str) -> None:
     case = CASES[name]
-    four = case["hive_version"] == 4
-    directory = case_directory({**case, "txns": {"high_water_mark": 9} if four else None}, "compactor")
+    hive = {3: HIVE_3, 4: HIVE_4}[case["hive_version"]]
+    directory = case_directory({**case, "txns": {"high_water_mark": 9} if hive == HIVE_4 else None}, "compactor")
     thresholds = Thresholds(**case.get("thresholds", {})).for_table(case.get("table_parameters", {}))
     decision = decide(
         directory,
         thresholds,
-        hive_version=case["hive_version"],
+        hive,
         kind=TableKind(case.get("kind", "full ACID")),
         aborted=AbortedFigures(**case.get("aborted", {})),
     )
@@ -58,11 +59,6 @@ def test_a_threshold_that_is_no_number_is_refused_by_name(name: str, value: str)
         Thresholds().for_table({name: value})
 
 
-def test_another_version_of_hive_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="Hive version 2"):
-        decide(AcidDirectory(), Thresholds(), hive_version=2)
-
-
 @pytest.mark.parametrize(
     ("parameters", "kind"),
     [
@@ -83,23 +79,32 @@ NO = {"no_auto_compaction": "true"}
 
 
 @pytest.mark.parametrize(
-    ("scenario", "table", "database", "listed", "override", "hive_4", "allowed", "reason"),
+    ("scenario", "table", "database", "listed", "override", "hive", "allowed", "reason"),
     [
-        ("nothing set", {}, {}, False, False, True, True, "not in force"),
-        ("I-07 table", NO, {}, False, False, True, False, "table property no_auto_compaction=true"),
-        ("I-07 upper case", {"NO_AUTO_COMPACTION": "TRUE"}, {}, False, False, False, False, "table property"),
-        ("I-07 value false", {"no_auto_compaction": "false"}, {}, False, False, True, True, "not in force"),
-        ("I-08 both", NO, NO, False, False, True, False, "database property no_auto_compaction=true"),
-        ("I-08 database alone", {}, NO, False, False, True, False, "database property"),
-        ("I-08 database on Hive 3", {}, NO, False, False, False, True, "not in force"),
-        ("I-09 database wins", NO, {"NO_AUTO_COMPACTION": "false"}, False, False, True, True, "not in force"),
-        ("I-09 not on Hive 3", NO, {"NO_AUTO_COMPACTION": "false"}, False, False, False, False, "table property"),
-        ("enrolled", NO | {"airflow_acid.auto_compaction": "true"}, {}, False, False, True, True, "enrols it"),
-        ("enrolled beats database", {"airflow_acid.auto_compaction": "True"}, NO, False, False, True, True, "enrols"),
-        ("not enrolled", NO | {"airflow_acid.auto_compaction": "no"}, {}, False, False, True, False, "table property"),
-        ("listed", NO, {}, True, False, True, False, "table property"),
-        ("override alone", NO, {}, False, True, True, False, "table property"),
-        ("listed with override", NO, {}, True, True, True, True, "include list with override_no_auto_compaction"),
+        ("nothing set", {}, {}, False, False, HIVE_4, True, "not in force"),
+        ("I-07 table", NO, {}, False, False, HIVE_4, False, "table property no_auto_compaction=true"),
+        ("I-07 upper case", {"NO_AUTO_COMPACTION": "TRUE"}, {}, False, False, HIVE_3, False, "table property"),
+        ("I-07 value false", {"no_auto_compaction": "false"}, {}, False, False, HIVE_4, True, "not in force"),
+        ("I-08 both", NO, NO, False, False, HIVE_4, False, "database property no_auto_compaction=true"),
+        ("I-08 database alone", {}, NO, False, False, HIVE_4, False, "database property"),
+        ("I-08 database on Hive 3", {}, NO, False, False, HIVE_3, True, "not in force"),
+        ("I-09 database wins", NO, {"NO_AUTO_COMPACTION": "false"}, False, False, HIVE_4, True, "not in force"),
+        ("I-09 not on Hive 3", NO, {"NO_AUTO_COMPACTION": "false"}, False, False, HIVE_3, False, "table property"),
+        ("enrolled", NO | {"airflow_acid.auto_compaction": "true"}, {}, False, False, HIVE_4, True, "enrols it"),
+        ("enrolled beats database", {"airflow_acid.auto_compaction": "True"}, NO, False, False, HIVE_4, True, "enrols"),
+        (
+            "not enrolled",
+            NO | {"airflow_acid.auto_compaction": "no"},
+            {},
+            False,
+            False,
+            HIVE_4,
+            False,
+            "table property",
+        ),
+        ("listed", NO, {}, True, False, HIVE_4, False, "table property"),
+        ("override alone", NO, {}, False, True, HIVE_4, False, "table property"),
+        ("listed with override", NO, {}, True, True, HIVE_4, True, "include list with override_no_auto_compaction"),
     ],
 )
 def test_no_auto_compaction_is_honoured_unless_the_table_is_enrolled(
@@ -108,11 +113,11 @@ def test_no_auto_compaction_is_honoured_unless_the_table_is_enrolled(
     database: dict[str, str],
     listed: bool,
     override: bool,
-    hive_4: bool,
+    hive: Hive,
     allowed: bool,
     reason: str,
 ) -> None:
-    found = auto_compaction(table, database, listed_explicitly=listed, override=override, hive_4=hive_4)
+    found = auto_compaction(table, database, listed_explicitly=listed, override=override, hive=hive)
     assert (found.allowed, reason in found.reason) == (allowed, True), (scenario, found)
 
 
@@ -127,14 +132,12 @@ def test_small_and_obsolete_deltas_are_counted_as_hives_metrics_do() -> None:
         "delete_delta_0000007_0000007/bucket_00000": 99,
         "delta_0000008_0000008/bucket_00000": 100,
     }
-    decision = decide(directory_of(files), Thresholds(), hive_version=4)
+    decision = decide(directory_of(files), Thresholds(), HIVE_4)
     assert (decision.small_deltas, decision.obsolete_deltas, decision.obsolete_directories) == (2, 3, 4)
 
 
 def test_without_a_base_no_delta_is_small() -> None:
-    assert (
-        decide(directory_of({"delta_0000001_0000001/bucket_00000": 0}), Thresholds(), hive_version=4).small_deltas == 0
-    )
+    assert decide(directory_of({"delta_0000001_0000001/bucket_00000": 0}), Thresholds(), HIVE_4).small_deltas == 0
 
 
 def directory_of(sizes: dict[str, int]) -> AcidDirectory:
@@ -163,12 +166,12 @@ def test_a_reason_shows_as_many_digits_as_it_takes_to_see_the_difference(
         FileEntry("delta_0000002_0000002_0000/bucket_00000", delta_bytes),
     )
     directory = acid_directory(Listing(files, ("base_0000001", "delta_0000002_0000002_0000")), write_ids, None)
-    assert shown in decide(directory, Thresholds(delta_size_ratio=ratio), hive_version=4).reason
+    assert shown in decide(directory, Thresholds(delta_size_ratio=ratio), HIVE_4).reason
 
 
 @pytest.mark.parametrize("type", CompactionType)
 def test_what_is_asked_for_is_done_whatever_the_thresholds_say_and_they_are_still_told(type: CompactionType) -> None:
-    decision = decide(AcidDirectory(), Thresholds(), hive_version=4)
+    decision = decide(AcidDirectory(), Thresholds(), HIVE_4)
     found = demanded(decision, type)
     assert (found.type, found.reason) == (type, f"{type.value}: asked for (not due: 0 deltas ≤ 10; no data)")
     assert replace(found, type=None, reason=decision.reason) == decision

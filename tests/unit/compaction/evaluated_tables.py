@@ -12,6 +12,7 @@ from unittest.mock import patch
 from typing_extensions import Self
 
 from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.hive import HIVE_4, Hive
 from airflow_provider_acid.acid.listing import FileEntry, Listing
 from airflow_provider_acid.acid.write_ids import TableWriteIds
 from airflow_provider_acid.compaction.candidates import Candidates
@@ -156,15 +157,15 @@ class FakeQueue:
 
     database = None
 
-    def __init__(self, publishes_by_commit: bool, rows: Iterable[CompactionRow]) -> None:
-        self.publishes_by_commit = publishes_by_commit
+    def __init__(self, hive: Hive, rows: Iterable[CompactionRow]) -> None:
+        self.hive = hive
         self._rows = list(rows)
 
     def rows(self) -> list[CompactionRow]:
         return self._rows
 
     def line(self, rows: Iterable[CompactionRow]) -> list[CompactionRow]:
-        return [row for row in rows if row.pool is None] if self.publishes_by_commit else []
+        return [row for row in rows if row.pool is None] if self.hive.publishes_by_commit else []
 
 
 @dataclass
@@ -222,13 +223,13 @@ class EvaluatedTables:
         warehouse: str = WAREHOUSE,
         parameters: Mapping[str, Mapping[str, str]] | None = None,
         rows: Iterable[CompactionRow] = (),
-        publishes_by_commit: bool = True,
+        hive: Hive = HIVE_4,
         recorded: Mapping[str, Set[str | None]] | None = None,
     ) -> None:
         self.observer: EvaluationObserver | None = None
         self.records = None if recorded is None else FakeRecords(recorded)
         self.client = FakeClient(warehouse, partitions, parameters or {})
-        self.queue = FakeQueue(publishes_by_commit, rows)
+        self.queue = FakeQueue(hive, rows)
         self.settings = CompactionSettings(
             thresholds=Thresholds(delta_count=2),
             candidates=Candidates.ALL if recorded is None else Candidates.WRITTEN,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.hive import HIVE_3
 from airflow_provider_acid.acid.write_ids import TableWriteIds
 from airflow_provider_acid.compaction.clean.cleaner import Cleaner, Cleaning
 from airflow_provider_acid.compaction.publish.discard import DISCARD_PREFIX
@@ -103,8 +104,7 @@ class FakeQueue:
     """
 
     database = None
-    publishes_by_commit = False
-    can_forget_nothing = True
+    hive = HIVE_3
 
     def __init__(self, location: Path, row: CompactionRow) -> None:
         self.location = location

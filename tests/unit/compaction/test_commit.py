@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 
+from airflow_provider_acid.acid.hive import HIVE_3, HIVE_4, Hive
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.steps import ignore_steps
 from airflow_provider_acid.compaction.work.finishing import Finisher
@@ -15,7 +16,7 @@ from airflow_provider_acid.exceptions import OwnershipLostError
 
 @dataclass
 class Queue:
-    publishes_by_commit: bool
+    hive: Hive
 
 
 @dataclass
@@ -32,17 +33,17 @@ class Transaction:
         self.is_closed = True
 
 
-def commit(transaction: Transaction, *, publishes_by_commit: bool) -> None:
-    finisher = Finisher(cast(Any, Queue(publishes_by_commit)), CompactionSettings(), ignore_steps)
+def commit(transaction: Transaction, hive: Hive) -> None:
+    finisher = Finisher(cast(Any, Queue(hive)), CompactionSettings(), ignore_steps)
     finisher.commit(cast(Any, transaction))
 
 
 def test_where_the_commit_publishes_its_failure_is_one() -> None:
     with pytest.raises(OwnershipLostError):
-        commit(Transaction(), publishes_by_commit=True)
+        commit(Transaction(), HIVE_4)
 
 
 def test_where_the_rename_published_only_the_lock_is_given_back() -> None:
     transaction = Transaction()
-    commit(transaction, publishes_by_commit=False)
+    commit(transaction, HIVE_3)
     assert transaction.is_closed

@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.hive import HIVE_4, Hive
 from airflow_provider_acid.compaction.active import ActiveCompaction, AwaitsLock
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
 from airflow_provider_acid.compaction.publish.staging import open_staging
@@ -28,7 +29,7 @@ MAJOR, MINOR = CompactionType.MAJOR, CompactionType.MINOR
 @dataclass
 class Queue:
     refused: list[str] = field(default_factory=list)
-    publishes_by_commit: bool = True
+    hive: Hive = HIVE_4
 
     def refuse(self, claim: object, message: str) -> None:
         self.refused.append(message)

@@ -10,6 +10,7 @@ from typing import Any, cast
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.hive import HIVE_4, Hive
 from airflow_provider_acid.compaction.active import ActiveCompaction, AwaitsLock
 from airflow_provider_acid.compaction.outcomes import Outcome, OutcomeState
 from airflow_provider_acid.compaction.publish.staging import open_staging
@@ -36,7 +37,7 @@ class Queue:
     ended: str = "working"
     committed_before: bool | None = None
     transaction: Transaction | None = None
-    publishes_by_commit: bool = True
+    hive: Hive = HIVE_4
 
     def check_owner(self, claim: object) -> None:
         if not self.is_ours:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.hive import HIVE_4
 from airflow_provider_acid.acid.write_ids import TableWriteIds
 from airflow_provider_acid.compaction.clean import deletion
 from airflow_provider_acid.compaction.clean.cleaner import CleaningState
@@ -360,7 +361,7 @@ def test_a_claim_that_need_not_wait_is_not_refreshed(site: Site) -> None:
 
 
 def test_where_rows_that_wait_are_no_claims_none_is_refreshed(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(FakeQueue, "publishes_by_commit", True)
+    monkeypatch.setattr(FakeQueue, "hive", HIVE_4)
     site.queue.waiting = [replace(site.row, start_ms=None)]
     site.client.open = (20,)
     assert site.look().state is CleaningState.WAITING

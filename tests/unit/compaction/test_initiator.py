@@ -8,6 +8,7 @@ from collections import Counter
 
 import pytest
 
+from airflow_provider_acid.acid.hive import HIVE_3
 from airflow_provider_acid.acid.listing import FileEntry, Listing
 from airflow_provider_acid.compaction.evaluate.looking import ITEMS_PER_THREAD
 from airflow_provider_acid.exceptions import (
@@ -60,7 +61,7 @@ def tables_of_all_sorts() -> EvaluatedTables:
         storages,
         rows=rows,
         parameters={"odd": {THRESHOLD: "ten"}},
-        publishes_by_commit=False,
+        hive=HIVE_3,
     )
 
 
@@ -217,7 +218,7 @@ def test_what_was_asked_for_or_failed_twice_or_waits_is_not_looked_at(caplog: py
         CompactionRow(4, entity("t", 3), "major", CompactionState.READY_FOR_CLEANING),
     ]
     storages = FakeStorages()
-    found = EvaluatedTables({"t": 5}, storages, rows=rows, publishes_by_commit=False).evaluate()
+    found = EvaluatedTables({"t": 5}, storages, rows=rows, hive=HIVE_3).evaluate()
     assert [item.entity for item in found.evaluated] == [entity("t", 0), entity("t", 4)]
     assert sorted(number_of(storage.location) for storage, _ in storages.opened) == [0, 4]
     assert caplog.records == []
@@ -234,7 +235,7 @@ def test_what_an_open_compaction_wrote_is_not_part_of_the_table() -> None:
     storages = FakeStorages(listing=with_a_base_of_an_open_compaction)
     (due,) = EvaluatedTables({"t": None}, storages).evaluate().due
     assert due.reason.startswith("major: 3 deltas > 2;")
-    hive_3 = EvaluatedTables({"t": None}, storages, publishes_by_commit=False).evaluate()
+    hive_3 = EvaluatedTables({"t": None}, storages, hive=HIVE_3).evaluate()
     assert hive_3.due == ()
     assert "which no reader of Hive 3 understands" in hive_3.skipped[0]
 
@@ -245,7 +246,7 @@ def test_a_compacted_base_is_known_by_what_it_says_of_itself() -> None:
         return Listing((*COMPACTED_BASE.files, *listing.files), (BASE, *listing.directories))
 
     storages = FakeStorages(listing=with_a_base, content=lambda location, path: COMPACTED)
-    (evaluated,) = EvaluatedTables({"t": None}, storages, publishes_by_commit=False).evaluate().evaluated
+    (evaluated,) = EvaluatedTables({"t": None}, storages, hive=HIVE_3).evaluate().evaluated
     assert (evaluated.decision.delta_count, evaluated.decision.delete_delta_count) == (2, 0)
 
 
@@ -253,7 +254,7 @@ def test_a_compacted_base_is_known_by_what_it_says_of_itself() -> None:
 def test_hive_3_merges_aborted_deltas_where_rows_have_ids_and_passes_over_others(
     parameters: dict[str, str], count: int
 ) -> None:
-    site = EvaluatedTables({"t": None}, FakeStorages(), parameters={"t": parameters}, publishes_by_commit=False)
+    site = EvaluatedTables({"t": None}, FakeStorages(), parameters={"t": parameters}, hive=HIVE_3)
     site.client.aborted = {"d.t": frozenset({2})}
     (evaluated,) = site.evaluate().evaluated
     assert evaluated.decision.delta_count == count

@@ -9,6 +9,7 @@ from typing import cast
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.hive import HIVE_3
 from airflow_provider_acid.acid.listing import Listing
 from airflow_provider_acid.compaction.evaluate.looking import Seen
 from airflow_provider_acid.compaction.evaluate.looking_again import look_again
@@ -51,7 +52,7 @@ def test_it_says_what_an_evaluation_says_of_the_same_partitions() -> None:
 
 def test_it_looks_at_these_only_whatever_waits_for_them_in_the_queue() -> None:
     rows = [CompactionRow(1, entity("t", 3), "major", CompactionState.READY_FOR_CLEANING)]
-    site = EvaluatedTables({"t": 9, "u": None}, FakeStorages(), rows=rows, publishes_by_commit=False)
+    site = EvaluatedTables({"t": 9, "u": None}, FakeStorages(), rows=rows, hive=HIVE_3)
     assert set(look(site, [entity("t", 3), entity("u"), entity("t", 3)])) == {entity("t", 3), entity("u")}
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.hive import HIVE_3, HIVE_4, Hive
 from airflow_provider_acid.compaction.evaluate.initiator import Evaluation
 from airflow_provider_acid.exceptions import MetastoreError
 from airflow_provider_acid.metastore.values import CompactionRow, CompactionState, TableInfo
@@ -28,9 +29,9 @@ LEFT = {
 PARAMETERS = {"external": {"EXTERNAL": "TRUE"}, "plain": {"transactional": "false"}}
 
 
-def evaluate(*rows: CompactionRow, hive_4: bool, tables: str = "d.*") -> Evaluation:
+def evaluate(*rows: CompactionRow, hive: Hive, tables: str = "d.*") -> Evaluation:
     names = {"t": 3, "u": None, "v": None, "left": None, "external": None, "plain": None}
-    site = EvaluatedTables(names, FakeStorages(), rows=list(rows), parameters=PARAMETERS, publishes_by_commit=hive_4)
+    site = EvaluatedTables(names, FakeStorages(), rows=list(rows), parameters=PARAMETERS, hive=hive)
     site.settings = replace(site.settings, serve_foreign_requests=True)
     return site.evaluate(tables)
 
@@ -42,7 +43,7 @@ def served(found: Evaluation) -> list[int]:
 @pytest.mark.parametrize("what", LEFT)
 def test_on_hive_3_what_is_not_ours_is_left_and_what_is_behind_it_is_served(what: str) -> None:
     row, reason = LEFT[what]
-    found = evaluate(row, request(2, entity("u")), hive_4=False)
+    found = evaluate(row, request(2, entity("u")), hive=HIVE_3)
     (left,) = found.foreign
     assert (left.id, left.entity, left.type) == (1, row.entity, row.type)
     assert reason in str(left)
@@ -52,7 +53,7 @@ def test_on_hive_3_what_is_not_ours_is_left_and_what_is_behind_it_is_served(what
 @pytest.mark.parametrize("what", LEFT)
 def test_on_hive_4_what_is_behind_it_waits_as_well(what: str) -> None:
     row, reason = LEFT[what]
-    found = evaluate(row, request(2, entity("u")), hive_4=True)
+    found = evaluate(row, request(2, entity("u")), hive=HIVE_4)
     first, second = found.foreign
     assert reason in str(first)
     assert str(second) == (
@@ -64,16 +65,16 @@ def test_on_hive_4_what_is_behind_it_waits_as_well(what: str) -> None:
 
 def test_what_is_older_than_the_first_that_is_left_is_served() -> None:
     rows = (request(1, entity("v"), "minor"), request(2, entity("left"), "rebalance"), request(3, entity("u")))
-    found = evaluate(*rows, hive_4=True)
+    found = evaluate(*rows, hive=HIVE_4)
     assert served(found) == [1]
     assert [left.id for left in found.foreign] == [2, 3]
 
 
-@pytest.mark.parametrize("hive_4", [False, True])
-def test_a_request_of_a_table_that_is_not_selected_is_neither_served_nor_looked_at(hive_4: bool) -> None:
-    found = evaluate(request(1, entity("u")), request(2, entity("v")), hive_4=hive_4, tables="d.v")
-    assert served(found) == ([] if hive_4 else [2])
-    assert [left.id for left in found.foreign] == ([2] if hive_4 else [])
+@pytest.mark.parametrize("hive", [HIVE_3, HIVE_4])
+def test_a_request_of_a_table_that_is_not_selected_is_neither_served_nor_looked_at(hive: Hive) -> None:
+    found = evaluate(request(1, entity("u")), request(2, entity("v")), hive=hive, tables="d.v")
+    assert served(found) == ([] if hive == HIVE_4 else [2])
+    assert [left.id for left in found.foreign] == ([2] if hive == HIVE_4 else [])
 
 
 def test_a_table_that_cannot_be_looked_up_ends_its_own_request_alone() -> None:
@@ -81,7 +82,7 @@ def test_a_table_that_cannot_be_looked_up_ends_its_own_request_alone() -> None:
         {"u": None}, FakeStorages(), rows=[request(1, Entity("other", "t")), request(2, entity("u"))]
     )
     site.settings = replace(site.settings, serve_foreign_requests=True)
-    site.queue.publishes_by_commit = False
+    site.queue.hive = HIVE_3
     look_up = site.client.get_table
 
     def get_table(database: str, table: str) -> TableInfo:
@@ -97,15 +98,15 @@ def test_a_table_that_cannot_be_looked_up_ends_its_own_request_alone() -> None:
     ]
 
 
-@pytest.mark.parametrize("hive_4", [False, True])
-def test_a_request_of_a_pool_is_left_to_that_pool(hive_4: bool) -> None:
-    found = evaluate(request(1, entity("u"), pool="etl"), request(2, entity("v")), hive_4=hive_4)
+@pytest.mark.parametrize("hive", [HIVE_3, HIVE_4])
+def test_a_request_of_a_pool_is_left_to_that_pool(hive: Hive) -> None:
+    found = evaluate(request(1, entity("u"), pool="etl"), request(2, entity("v")), hive=hive)
     assert served(found) == [2]
     assert "belongs to the pool etl" in str(found.foreign[0])
 
 
 def test_requests_come_first_and_by_age() -> None:
-    found = evaluate(request(7, entity("v")), request(9, entity("u")), request(11, entity("t", 0)), hive_4=True)
+    found = evaluate(request(7, entity("v")), request(9, entity("u")), request(11, entity("t", 0)), hive=HIVE_4)
     assert [due.request_id for due in found.due][:3] == [7, 9, 11]
 
 

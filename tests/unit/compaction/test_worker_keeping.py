@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 
+from airflow_provider_acid.acid.hive import HIVE_3, Hive
 from airflow_provider_acid.compaction.active import ActiveCompaction
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.work.worker import Worker
@@ -21,7 +22,7 @@ class Queue:
 
     error: Exception | None = None
     kept: list[int] = field(default_factory=list)
-    publishes_by_commit: bool = False
+    hive: Hive = HIVE_3
     database: None = None
 
     def keep(self, claim: Claim) -> None:

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 
+from airflow_provider_acid.acid.hive import HIVE_3, HIVE_4, Hive
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.work.worker import Worker
 from airflow_provider_acid.exceptions import UnsupportedTableError
@@ -15,7 +16,7 @@ from airflow_provider_acid.filesystem import Storage
 
 @dataclass
 class Queue:
-    publishes_by_commit: bool
+    hive: Hive
     database: None = None
 
     def fail(self, row: object, message: str) -> None:
@@ -30,18 +31,18 @@ class ObjectStore:
     publishes_atomically: bool = False
 
 
-def check(storage: object, *, publishes_by_commit: bool) -> None:
+def check(storage: object, hive: Hive) -> None:
     nothing: Any = None
-    queue = cast(Any, Queue(publishes_by_commit))
+    queue = cast(Any, Queue(hive))
     worker = Worker(nothing, queue, nothing, CompactionSettings(), identity="test", host="here")
     worker.check_publication(cast(Storage, storage))
 
 
 def test_a_store_without_atomic_renames_is_refused_on_hive_3() -> None:
     with pytest.raises(UnsupportedTableError, match="s3a://warehouse/t: lies on a store that renames directories file"):
-        check(ObjectStore(), publishes_by_commit=False)
+        check(ObjectStore(), HIVE_3)
 
 
-@pytest.mark.parametrize(("atomic", "by_commit"), [(True, False), (False, True)])
-def test_it_is_not_where_renames_are_atomic_or_the_commit_publishes(atomic: bool, by_commit: bool) -> None:
-    check(ObjectStore(publishes_atomically=atomic), publishes_by_commit=by_commit)
+@pytest.mark.parametrize(("atomic", "hive"), [(True, HIVE_3), (False, HIVE_4)])
+def test_it_is_not_where_renames_are_atomic_or_the_commit_publishes(atomic: bool, hive: Hive) -> None:
+    check(ObjectStore(publishes_atomically=atomic), hive)

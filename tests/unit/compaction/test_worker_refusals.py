@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.hive import HIVE_4, Hive
 from airflow_provider_acid.compaction.evaluate.failures import failures_in_a_row
 from airflow_provider_acid.compaction.neighbours import Neighbours
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
@@ -42,7 +43,7 @@ CASES = [
 class Queue:
     """Hands out one request of somebody else, and remembers how it ended."""
 
-    publishes_by_commit: bool = True
+    hive: Hive = HIVE_4
     database: None = None
     rows: list[CompactionRow] = field(default_factory=list)
 

@@ -11,6 +11,7 @@ from thrift.Thrift import TApplicationException, TMessageType
 from thrift.transport.TTransport import TFileObjectTransport, TMemoryBuffer, TTransportException
 
 from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.hive import Hive
 from airflow_provider_acid.exceptions import (
     ConfigurationError,
     MetastoreError,
@@ -176,5 +177,5 @@ def test_a_server_of_another_version_is_named_as_such(old_server: MetastoreAddre
     with AcidMetastoreClient([old_server]) as client:
         with pytest.raises(MetastoreVersionError, match="Invalid method name: 'find_next_compact2'"):
             client.find_next_compaction("worker", "pool", "1")
-        facts = client.probe()
-    assert (facts.version, facts.supports_thrift_queue) == ("3.1.3", False)
+        hive = client.probe()
+    assert hive == Hive(3, "3.1.3")

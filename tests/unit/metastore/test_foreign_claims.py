@@ -9,6 +9,7 @@ from typing import cast
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.hive import HIVE_4
 from airflow_provider_acid.exceptions import MetastoreError
 from airflow_provider_acid.metastore.database.database import MetastoreDatabase
 from airflow_provider_acid.metastore.hive4.queue import ThriftCompactionQueue
@@ -80,7 +81,7 @@ class BrokenDatabase:
 
 
 def claim(server: Server, id: int, database: object = None) -> ClaimedCompaction | CompactionRow | None:
-    queue = ThriftCompactionQueue(cast(AcidMetastoreClient, server), cast("MetastoreDatabase | None", database))
+    queue = ThriftCompactionQueue(cast(AcidMetastoreClient, server), HIVE_4, cast("MetastoreDatabase | None", database))
     return queue.claim_foreign(server.compactions(id=id)[0], "me")
 
 

@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.hive import HIVE_4
 from airflow_provider_acid.exceptions import MetastoreError, MetastoreUnavailableError, OwnershipLostError
 from airflow_provider_acid.metastore.hive4.queue import ThriftCompactionQueue
 from airflow_provider_acid.metastore.queue import ClaimedCompaction
@@ -44,7 +45,7 @@ class Server:
 
 
 def fail(server: Server) -> None:
-    ThriftCompactionQueue(cast(AcidMetastoreClient, server)).fail(server.row, "an attempt died")
+    ThriftCompactionQueue(cast(AcidMetastoreClient, server), HIVE_4).fail(server.row, "an attempt died")
 
 
 def test_who_comes_too_late_does_not_own_the_row() -> None:
@@ -89,7 +90,7 @@ CLAIM = ClaimedCompaction(CompactionInfo.of_row(ROW), "pool@host", 9)
 def test_who_has_lost_a_claim_changes_nothing(changes: dict[str, Any]) -> None:
     """The server checks neither the row's state nor its worker."""
     server = Server(CompactionState.WORKING, replace(ROW, start_ms=1, **changes))
-    queue = ThriftCompactionQueue(cast(AcidMetastoreClient, server))
+    queue = ThriftCompactionQueue(cast(AcidMetastoreClient, server), HIVE_4)
     with pytest.raises(OwnershipLostError):
         queue.complete(CLAIM)
     with pytest.raises(OwnershipLostError):
@@ -99,7 +100,7 @@ def test_who_has_lost_a_claim_changes_nothing(changes: dict[str, Any]) -> None:
 
 def test_who_believes_something_else_of_a_row_changes_nothing() -> None:
     server = Server(CompactionState.WORKING, replace(ROW, txn_id=10))
-    queue = ThriftCompactionQueue(cast(AcidMetastoreClient, server))
+    queue = ThriftCompactionQueue(cast(AcidMetastoreClient, server), HIVE_4)
     with pytest.raises(OwnershipLostError):
         queue.refuse(ROW, "it died")
     queue.refuse(server.row, "it died")

@@ -19,6 +19,7 @@ from fastapi.testclient import TestClient
 from jwt import InvalidTokenError
 
 from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.hive import HIVE_4
 from airflow_provider_acid.exceptions import MetastoreUnavailableError
 from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.health.history import TaskPlace
@@ -173,7 +174,7 @@ def test_the_partitions_of_a_page_that_are_in_work_are_named_with_what_the_queue
 
     @contextmanager
     def metastore(self: object, conn_id: str) -> Iterator[Any]:
-        yield None, FakeQueue(True, rows)
+        yield None, FakeQueue(HIVE_4, rows)
 
     monkeypatch.setattr(FakeQueueSources, "metastore", metastore)
     asked: dict[str, Any] = {"table": "t", "sort": "partition", "descending": False, "limit": 5}

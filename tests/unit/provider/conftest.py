@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient, MetastoreFacts
+from airflow_provider_acid.acid.hive import HIVE_4
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -18,4 +19,4 @@ def _nothing_is_left_to_other_modules() -> Iterator[None]:
 @pytest.fixture
 def hive_4(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every metastore says it is Hive 4, and none is asked."""
-    monkeypatch.setattr(AcidMetastoreClient, "probe", lambda self: MetastoreFacts("4.0.1", supports_thrift_queue=True))
+    monkeypatch.setattr(AcidMetastoreClient, "probe", lambda self: HIVE_4)

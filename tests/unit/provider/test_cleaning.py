@@ -19,11 +19,12 @@ from airflow.providers.common.compat.sdk import (
 )
 
 from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.hive import Hive
 from airflow_provider_acid.compaction.clean.cleaner import Cleaning, CleaningState
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.exceptions import MetastoreUnavailableError
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook, MetastoreEndpoint
-from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient, MetastoreFacts
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.operators import cleaner as operator_module
 from airflow_provider_acid.operators.cleaner import AcidCleanerOperator
 from airflow_provider_acid.triggers import cleaner as trigger_module
@@ -296,7 +297,7 @@ def test_a_wait_asks_for_its_connections_once_however_often_it_looks(monkeypatch
 def test_a_wait_checks_the_metastore_once_and_once_more_after_each_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     checked: list[int] = []
 
-    def check(endpoint: MetastoreEndpoint, client: AcidMetastoreClient) -> MetastoreFacts:
+    def check(endpoint: MetastoreEndpoint, client: AcidMetastoreClient) -> Hive:
         checked.append(len(FakeCleaner.asked))
         return client.probe()
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 from airflow.providers_manager import ProvidersManager
 
+from airflow_provider_acid.acid.hive import HIVE_3, HIVE_4
 from airflow_provider_acid.compaction.candidates import Candidates
 from airflow_provider_acid.compaction.settings import CleaningLockAction, CompactionSettings, LockTimeoutAction
 from airflow_provider_acid.config import (
@@ -36,9 +37,9 @@ READ: dict[str, tuple[str, Callable[[], object], object]] = {
         ("s3a://a/*", "/b"),
     ),
     "listing_threads": ("7", lambda: configured_settings().listing_threads, 7),
-    "stripe_copy": ("never", lambda: configured_settings().policy().stripe_copy, CopiedStripes.NEVER),
-    "small_stripe_share": ("0.25", lambda: configured_settings().policy().small_stripe_share, 0.25),
-    "slice_bytes": ("7", lambda: configured_settings().policy().slice_bytes, 7),
+    "stripe_copy": ("never", lambda: configured_settings().policy(HIVE_4).stripe_copy, CopiedStripes.NEVER),
+    "small_stripe_share": ("0.25", lambda: configured_settings().policy(HIVE_4).small_stripe_share, 0.25),
+    "slice_bytes": ("7", lambda: configured_settings().policy(HIVE_4).slice_bytes, 7),
     "worker_timeout": ("7", lambda: configured_settings().worker_timeout_seconds, 7.0),
     "cleaner_retention_time": ("7", lambda: configured_settings().retention_seconds, 7.0),
     "cleaner_lock_wait_seconds": ("7", lambda: configured_settings().cleaning_lock_wait_seconds, 7.0),
@@ -48,8 +49,12 @@ READ: dict[str, tuple[str, Callable[[], object], object]] = {
         CleaningLockAction.DELETE,
     ),
     "serve_foreign_requests": ("True", lambda: configured_settings().serve_foreign_requests, True),
-    "max_num_delta": ("7", lambda: configured_settings().policy().max_deltas, 7),
-    "minor_publish_lock": ("False", lambda: configured_settings().policy().minor_publication, MinorPublication.NEVER),
+    "max_num_delta": ("7", lambda: configured_settings().policy(HIVE_4).max_deltas, 7),
+    "minor_publish_lock": (
+        "False",
+        lambda: configured_settings().policy(HIVE_4).minor_publication,
+        MinorPublication.NEVER,
+    ),
     "minor_lock_wait_seconds": ("7", lambda: configured_settings().publish_lock_wait_seconds, 7.0),
     "minor_lock_timeout_action": (
         "refuse",
@@ -58,11 +63,11 @@ READ: dict[str, tuple[str, Callable[[], object], object]] = {
     ),
     "readers_honour_visibility": (
         "True",
-        lambda: configured_settings().policy().minor_publication,
+        lambda: configured_settings().policy(HIVE_4).minor_publication,
         MinorPublication.LOCK_FREE,
     ),
-    "minor_pairs_on_hive_3": ("True", lambda: configured_settings().policy(False).pairs_by_rename, True),
-    "mm_allow_originals": ("True", lambda: configured_settings().policy().insert_only_originals, True),
+    "minor_pairs_on_hive_3": ("True", lambda: configured_settings().policy(HIVE_3).pairs_by_rename, True),
+    "mm_allow_originals": ("True", lambda: configured_settings().policy(HIVE_4).insert_only_originals, True),
     "health_location": (" file:/health ", health_location, "file:/health"),
     "job_queue": ("nightly", job_queue, "nightly"),
     "task_retries": ("0", task_retries, 0),

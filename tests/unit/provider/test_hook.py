@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 from airflow.providers.common.compat.sdk import AirflowNotFoundException, Connection
 
+from airflow_provider_acid.acid.hive import HIVE_3, Hive
 from airflow_provider_acid.exceptions import ConfigurationError, MetastoreUnavailableError
 from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.get_provider_info import get_provider_info
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook, MetastoreEndpoint
-from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient, MetastoreFacts
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.storages.s3.options import S3Credentials
 
 SetConnection = Callable[..., None]
@@ -144,14 +145,14 @@ def test_extra_holds_time_out_and_user(
 
 
 @pytest.mark.parametrize(
-    ("supports_queue", "good", "words"),
-    [(True, True, "Hive metastore 4.0.1 answers"), (False, False, "metastore_db_conn_id")],
+    ("hive", "good", "words"),
+    [(Hive(4, "4.0.1"), True, "Hive metastore 4.0.1 answers"), (HIVE_3, False, "metastore_db_conn_id")],
 )
 def test_the_connection_test_says_what_the_metastore_can_do(
-    set_connection: SetConnection, monkeypatch: pytest.MonkeyPatch, supports_queue: bool, good: bool, words: str
+    set_connection: SetConnection, monkeypatch: pytest.MonkeyPatch, hive: Hive, good: bool, words: str
 ) -> None:
     set_connection(host="ms")
-    monkeypatch.setattr(AcidMetastoreClient, "probe", lambda self: MetastoreFacts("4.0.1", supports_queue))
+    monkeypatch.setattr(AcidMetastoreClient, "probe", lambda self: hive)
     is_good, message = AcidMetastoreHook().test_connection()
     assert is_good is good
     assert words in message

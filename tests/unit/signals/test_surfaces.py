@@ -11,12 +11,13 @@ from airflow.providers.common.compat.sdk import DAG, AssetAlias, Stats
 from airflow.sdk.execution_time.context import OutletEventAccessors
 
 from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.hive import HIVE_4
 from airflow_provider_acid.assets.table import acid_table
 from airflow_provider_acid.compaction.clean.cleaner import Cleaning, CleaningState
 from airflow_provider_acid.compaction.evaluate.initiator import Evaluation
 from airflow_provider_acid.compaction.housekeep.report import Chore, Deed, HousekeepingReport
 from airflow_provider_acid.compaction.outcomes import Outcome, OutcomeState
-from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient, MetastoreFacts
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.operators import cleaner, compaction, housekeeping
 from airflow_provider_acid.sensors import compaction as sensor
 
@@ -62,7 +63,7 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     made = Site()
     monkeypatch.setenv("AIRFLOW_CONN_METASTORE", json.dumps({"conn_type": "hive_acid", "host": "not.asked"}))
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps({"conn_type": "spark", "host": "local[1]"}))
-    monkeypatch.setattr(AcidMetastoreClient, "probe", lambda self: MetastoreFacts("4.0.1", supports_thrift_queue=True))
+    monkeypatch.setattr(AcidMetastoreClient, "probe", lambda self: HIVE_4)
     monkeypatch.setattr(sensor, "Initiator", made)
     monkeypatch.setattr(cleaner, "Cleaner", made)
     monkeypatch.setattr(housekeeping, "Housekeeper", made)
