@@ -5,11 +5,11 @@ What may be relied on, whatever the store:
 - a listing is complete, with sizes, taken once and not page by page from the caller's side;
 - a file appears under its name whole or not at all, and never replaces another;
 - publishing is one atomic rename of a directory to a name that does not exist, or it fails and changes nothing; where
-  there are no renames (:class:`ObjectStorage`), it is a copy of each file, and says so;
+  there are no renames (:class:`ObjectStorage`), it is a copy of each file;
 - deleting removes exactly the named directories and files;
 - a symbolic link inside a table is refused: what it points to belongs to somebody else.
 
-The kinds of storage are in :mod:`~airflow_provider_acid.storages`.
+The kinds of stores are in :mod:`~airflow_provider_acid.storages`, a room each, and a line each in :data:`STORES`.
 """
 
 from __future__ import annotations
@@ -17,18 +17,20 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
-from typing import BinaryIO, Protocol, runtime_checkable
+from dataclasses import dataclass, replace
+from typing import Any, BinaryIO, Protocol, TypeVar
 
 from airflow_provider_acid.acid.listing import Listing
 from airflow_provider_acid.exceptions import ConfigurationError, StorageError
 from airflow_provider_acid.storages.hdfs.location import HDFS_SCHEMES
+from airflow_provider_acid.storages.hdfs.opening import open_hdfs
 from airflow_provider_acid.storages.hdfs.options import HdfsOptions
-from airflow_provider_acid.storages.hdfs.webhdfs import WebHdfsStorage
 from airflow_provider_acid.storages.local import LocalStorage
 from airflow_provider_acid.storages.paths import split_location
+from airflow_provider_acid.storages.rules import StoreRules
 from airflow_provider_acid.storages.s3.location import SCHEMES as S3_SCHEMES
-from airflow_provider_acid.storages.s3.options import S3Credentials, S3Options
+from airflow_provider_acid.storages.s3.opening import open_s3
+from airflow_provider_acid.storages.s3.options import S3Options
 from airflow_provider_acid.storages.small_files import SIDE_FILE_BYTES
 
 
@@ -46,8 +48,8 @@ class Storage(Protocol):
         """
 
     @property
-    def publishes_atomically(self) -> bool:
-        """Whether nobody ever sees a part of a directory that is being published under its new name."""
+    def rules(self) -> StoreRules:
+        """What its kind of store does its own way."""
 
     def list(self, path: str = "") -> Listing:
         """Everything below ``path``.
@@ -108,7 +110,6 @@ class Storage(Protocol):
         """Remove exactly these files and directories (with all below them); missing ones are no error."""
 
 
-@runtime_checkable
 class ObjectStorage(Storage, Protocol):
     """A storage without directories and renames: each file appears, and goes, by itself.
 
@@ -119,8 +120,8 @@ class ObjectStorage(Storage, Protocol):
     def publish_files(self, files: Mapping[str, str], check: Callable[[], None]) -> None:
         """Copy files into directories that do not exist: those of data first, then hidden ones; all of them or none.
 
-        None is taken any more once its source is gone, but for :data:`~.storages.s3_signed.LATE_SECONDS`; what was
-        taken until then ends with :meth:`end_uploads`.
+        None is taken any more once its source is gone, but for the rules' ``late_request_seconds``; what was taken
+        until then ends with :meth:`end_uploads`.
 
         :param files: path of each source, with its new path; the sources stay.
         :param check: called by any thread before a copy appears; what it raises ends the publication.
@@ -144,19 +145,63 @@ class ObjectStorage(Storage, Protocol):
         """
 
 
+class StoreOptions(Protocol):
+    """How stores of one kind are reached at a site. They travel to the Spark application, but for what is secret."""
+
+    def to_json(self) -> dict[str, object]:
+        """A JSON object; what has its default is left out, and so is what is secret."""
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, object]) -> StoreOptions:
+        """Options from a JSON object, as :meth:`to_json` or a person writes them.
+
+        :raises ConfigurationError: a name is unknown, or a value has the wrong type or cannot be used.
+        """
+
+
+Options = TypeVar("Options", bound=StoreOptions)
+
+
+@dataclass(frozen=True)
+class StoreKind:
+    """One kind of store.
+
+    :param name: its key among the storage options.
+    :param schemes: of the locations on it.
+    :param options: the class of its options.
+    :param open: opens a location by such options; cheap to import.
+    """
+
+    name: str
+    schemes: frozenset[str]
+    options: type[StoreOptions]
+    open: Callable[[str, Any], Storage]
+
+
+STORES = (
+    StoreKind("hdfs", HDFS_SCHEMES, HdfsOptions, open_hdfs),
+    StoreKind("s3", S3_SCHEMES, S3Options, open_s3),
+)
+"""The kinds of stores beside the file systems of this machine."""
+
+
 @dataclass(frozen=True)
 class Storages:
     """Opens the storages of locations, as a site has set them up.
 
-    :param hdfs: how the site's HDFS is reached.
-    :param s3: how the site's S3 store is reached.
-    :param s3_credentials: a key for it; None for what the machine has itself. Secret: it never leaves this process,
-        and is no part of :meth:`to_json`.
+    :param options: at most one per kind of store; one without has its defaults.
     """
 
-    hdfs: HdfsOptions = field(default_factory=HdfsOptions)
-    s3: S3Options = field(default_factory=S3Options)
-    s3_credentials: S3Credentials | None = field(default=None, repr=False)
+    options: tuple[StoreOptions, ...] = ()
+
+    def of(self, kind: type[Options]) -> Options:
+        """The options of a kind."""
+        return next((options for options in self.options if isinstance(options, kind)), kind())
+
+    def using(self, options: StoreOptions) -> Storages:
+        """The same with other options of one kind."""
+        kept = (other for other in self.options if type(other) is not type(options))
+        return replace(self, options=(*kept, options))
 
     def open(self, location: str) -> Storage:
         """The storage that holds ``location``, a URI as the metastore keeps it or an absolute local path.
@@ -164,20 +209,12 @@ class Storages:
         :raises StorageError: no storage is known for the URI's scheme, or it does not answer.
         :raises ConfigurationError: what is set is not enough to reach it, or something it needs is not installed.
         """
-        scheme = "file" if is_local(location) else split_location(location).scheme
+        scheme = "file" if location.startswith("/") else split_location(location).scheme
         if scheme in ("", "file"):
             return LocalStorage(location)
-        if scheme == "hdfs" and self.hdfs.libhdfs:
-            # Importing pyarrow takes half a second, which no DAG file's parsing is worth.
-            from airflow_provider_acid.storages.hdfs.arrow_hdfs import ArrowHdfsStorage
-
-            return ArrowHdfsStorage(location, self.hdfs)
-        if scheme in HDFS_SCHEMES:
-            return WebHdfsStorage(location, self.hdfs)
-        if scheme in S3_SCHEMES:
-            from airflow_provider_acid.storages.s3.storage import S3Storage
-
-            return S3Storage(location, self.s3, self.s3_credentials)
+        kind = next((kind for kind in STORES if scheme in kind.schemes), None)
+        if kind is not None:
+            return kind.open(location, self.of(kind.options))
         raise StorageError(
             location,
             f"the storage {scheme}:// is not supported by this release",
@@ -186,7 +223,7 @@ class Storages:
 
     def to_json(self) -> str:
         """A JSON document, for the Spark application; empty parts are left out, and so is what is secret."""
-        options = {"hdfs": self.hdfs.to_json(), "s3": self.s3.to_json()}
+        options = {kind.name: self.of(kind.options).to_json() for kind in STORES}
         return json.dumps({name: values for name, values in options.items() if values}, sort_keys=True)
 
     @classmethod
@@ -204,28 +241,24 @@ class Storages:
 
     @classmethod
     def from_options(cls, data: object) -> Storages:
-        """Storages from what people write into a connection: an object with the keys ``hdfs`` and ``s3``.
+        """Storages from what people write into a connection: an object with a key for each kind of store.
 
         :raises ConfigurationError: a name is unknown, or a value cannot be used.
         """
         if not isinstance(data, dict):
             raise _no_options("are not an object")
-        if unknown := sorted(set(data) - {"hdfs", "s3"}):
+        kinds = {kind.name: kind.options for kind in STORES}
+        if unknown := sorted(set(data) - set(kinds)):
             raise _no_options(f"have the unknown key {unknown[0]}")
         if wrong := sorted(name for name, part in data.items() if not isinstance(part, dict)):
             raise _no_options(f"have no object as {wrong[0]}")
-        return cls(HdfsOptions.from_json(data.get("hdfs", {})), S3Options.from_json(data.get("s3", {})))
+        return cls(tuple(kinds[name].from_json(part) for name, part in data.items()))
 
 
 def _no_options(reason: str) -> ConfigurationError:
     """Without the options themselves: somebody may have written a key among them."""
     remedy = 'write {"hdfs": {"web_addresses": ["namenode.example.com:9870"]}}, for example'
     return ConfigurationError("storage options", reason, remedy)
-
-
-def is_local(location: str) -> bool:
-    """Whether a location lies on a file system of this machine, its own or a mounted one."""
-    return location.startswith("/") or location[: len("file:")].lower() == "file:"
 
 
 def join(location: str, *parts: str) -> str:

@@ -10,11 +10,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from airflow_provider_acid.filesystem import Storage, Storages
+from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.storages.hdfs.options import HdfsOptions
 from airflow_provider_acid.storages.hdfs.webhdfs_calls import name_nodes
 from airflow_provider_acid.storages.s3.options import S3Credentials, S3Options
-from airflow_provider_acid.storages.s3.storage import S3Storage
 from tests.harness.hdfs_server import HdfsServer
 from tests.harness.libhdfs import libhdfs_environment
 from tests.harness.s3_server import S3Server, minio_program
@@ -38,18 +37,6 @@ class Warehouse:
         """Make many deltas."""
         with ThreadPoolExecutor(_FILLING_THREADS) as threads:
             list(threads.map(self.make, deltas))
-
-
-@dataclass(frozen=True)
-class S3Storages(Storages):
-    """Opens locations on S3, which a site's own storages refuse as yet."""
-
-    options: S3Options = S3Options()
-    credentials: S3Credentials | None = None
-
-    def open(self, location: str) -> Storage:
-        """See :meth:`Storages.open`."""
-        return S3Storage(location, self.options, self.credentials)
 
 
 @contextmanager
@@ -83,7 +70,7 @@ def libhdfs() -> Iterator[Warehouse]:
 def _on_hdfs(server: HdfsServer, options: HdfsOptions) -> Warehouse:
     nodes = name_nodes(options.web_addresses, replace(options, libhdfs=False))
     return Warehouse(
-        f"{server.uri}/warehouse", Storages(options), lambda path: nodes.make_directories(f"/warehouse/{path}")
+        f"{server.uri}/warehouse", Storages((options,)), lambda path: nodes.make_directories(f"/warehouse/{path}")
     )
 
 
@@ -91,12 +78,12 @@ def _on_hdfs(server: HdfsServer, options: HdfsOptions) -> Warehouse:
 def s3() -> Iterator[Warehouse]:
     """MinIO; each delta holds an object of one byte."""
     with tempfile.TemporaryDirectory() as folder, S3Server(Path(folder), minio_program()) as server:
-        options = S3Options(endpoint=server.endpoint, region=server.region)
-        credentials = S3Credentials(server.key.access_key, server.key.secret_key)
+        key = S3Credentials(server.key.access_key, server.key.secret_key)
+        options = S3Options(endpoint=server.endpoint, region=server.region, credentials=key)
         bucket, client = server.bucket(), server.client()
         yield Warehouse(
             f"s3a://{bucket}/warehouse",
-            S3Storages(options=options, credentials=credentials),
+            Storages((options,)),
             lambda path: client.put_object(Bucket=bucket, Key=f"warehouse/{path}/bucket_00000", Body=b"x"),
         )
 

@@ -32,6 +32,7 @@ from airflow_provider_acid.metastore.queues import check_metastore, queue_of
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.thrift.connection import DEFAULT_TIMEOUT_SECONDS
 from airflow_provider_acid.metastore.thrift.transport import DEFAULT_PORT, MetastoreAddress
+from airflow_provider_acid.storages.s3.options import S3Options
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Connection
@@ -124,11 +125,11 @@ class AcidMetastoreHook(BaseHook):
         connection = self._found(self.hive_acid_conn_id, f"make one of type {self.hook_name}")
         database_id = connection.extra_dejson.get("metastore_db_conn_id")
         endpoint = endpoint_of(connection, self._database_connection(database_id) if database_id else None)
-        key_id = endpoint.storages.s3.connection_id
-        if key_id is None:
+        s3 = endpoint.storages.of(S3Options)
+        if s3.connection_id is None:
             return endpoint
-        key = s3_credentials(self._found(key_id, "make it, or take connection_id out of the S3 options"))
-        return replace(endpoint, storages=replace(endpoint.storages, s3_credentials=key))
+        key = s3_credentials(self._found(s3.connection_id, "make it, or take connection_id out of the S3 options"))
+        return replace(endpoint, storages=endpoint.storages.using(replace(s3, credentials=key)))
 
     def _database_connection(self, conn_id: object) -> Connection:
         return self._found(str(conn_id), "make it, or correct metastore_db_conn_id in the hive_acid connection's extra")

@@ -19,6 +19,7 @@ from airflow_provider_acid.exceptions import NameTakenError, StorageError
 from airflow_provider_acid.storages.links import untrusted_link
 from airflow_provider_acid.storages.paths import relative_parts, split_location
 from airflow_provider_acid.storages.private_directory import PRIVATE_MODE, check_is_private, no_home
+from airflow_provider_acid.storages.rules import StoreRules
 from airflow_provider_acid.storages.small_files import SIDE_FILE_BYTES, read_whole
 
 _NO_HARD_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EINVAL})
@@ -27,7 +28,7 @@ _NO_HARD_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.
 class LocalStorage:
     """A directory of the machine's own file system (also NFS and other mounts with POSIX renames)."""
 
-    publishes_atomically = True
+    rules = StoreRules(is_remote=False)
 
     def __init__(self, location: str) -> None:
         self._location = location

@@ -16,8 +16,8 @@ import pytest
 from airflow_provider_acid.acid.directory import acid_directory
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.write_ids import TableWriteIds, ValidTxnList, compactor_list
+from airflow_provider_acid.compaction.publish.publisher import publisher_on
 from airflow_provider_acid.compaction.publish.staging import open_staging, staging_name
-from airflow_provider_acid.compaction.publish.store_rules import staging_on
 from airflow_provider_acid.compaction.snapshot import read_base_formats
 from airflow_provider_acid.exceptions import RefusedError
 from airflow_provider_acid.plan.partition import AttemptNames, PartitionState
@@ -82,7 +82,7 @@ def compact(
     assert result.error is None
     for output in plan.outputs:
         storage.publish(plan.staged(output.kind), output.target)
-    staging_on(storage).remove(plan.staging)
+    publisher_on(storage).remove(plan.staging)
     return plan.targets
 
 

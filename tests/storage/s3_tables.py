@@ -62,7 +62,7 @@ class KeyedStorages(Storages):
             if next(copies) == self.after_copies:
                 os.kill(os.getpid(), self.how)
 
-        return S3Storage(location, self.s3, S3Credentials(self.access_key, self.secret_key), on_copy)
+        return S3Storage(location, self.of(S3Options), S3Credentials(self.access_key, self.secret_key), on_copy)
 
 
 @dataclass(frozen=True)
@@ -76,13 +76,13 @@ class ListeningStorages(Storages):
         """See :meth:`Storages.open`."""
         assert isinstance(self.storages, KeyedStorages)
         key = S3Credentials(self.storages.access_key, self.storages.secret_key)
-        return S3Storage(location, self.storages.s3, key, self.on_copy)
+        return S3Storage(location, self.storages.of(S3Options), key, self.on_copy)
 
 
 def place_on(server: S3Server) -> RemotePlace:
     """A bucket."""
     options = S3Options(endpoint=server.endpoint, region=server.region, timeout_seconds=20)
-    storages = KeyedStorages(s3=options, access_key=server.key.access_key, secret_key=server.key.secret_key)
+    storages = KeyedStorages((options,), access_key=server.key.access_key, secret_key=server.key.secret_key)
     return RemotePlace(storages, f"s3a://{server.bucket()}/warehouse")
 
 

@@ -298,7 +298,7 @@ def test_a_directory_is_published_at_once_or_not_at_all(store: Store) -> None:
             seen.append(looker.list())
         seen.append(looker.list())
 
-    assert store.storage.publishes_atomically
+    assert store.storage.rules.renames
     with ThreadPoolExecutor(1) as thread:
         looking = thread.submit(look)
         for round in range(rounds):

@@ -14,7 +14,6 @@ from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.storages.hdfs.options import HdfsOptions
 from benchmarks import evaluation as benchmark
 from benchmarks.evaluation import DELTAS
-from benchmarks.stores import S3Storages
 from tests.harness.fault_proxy import FaultProxy
 from tests.harness.hdfs_server import HdfsServer
 from tests.harness.s3_server import S3Server
@@ -54,7 +53,7 @@ def test_a_namenode_is_asked_once_for_each_directory(
 ) -> None:
     options = HdfsOptions((hdfs.web_address,), user=USER, libhdfs=is_by_libhdfs)
     before = asked(hdfs, warehouse)
-    assert due(Storages(options), hdfs.uri + warehouse) == len(PARTITIONS)
+    assert due(Storages((options,)), hdfs.uri + warehouse) == len(PARTITIONS)
     made = asked(hdfs, warehouse) - before
     partitions = [f"{warehouse}/t/{partition}" for partition in PARTITIONS]
     listed = Counter([*partitions, *(f"{partition}/{delta}" for partition in partitions for delta in DELTAS)])
@@ -72,7 +71,7 @@ def test_s3_is_asked_once_for_each_partition(s3: S3Server) -> None:
             site.client.put_object(Bucket=site.bucket, Key=f"d.db/t/{partition}/{delta}/bucket_00000", Body=b"rows")
     with FaultProxy(s3.endpoint) as proxy:
         options = replace(site.options, endpoint=proxy.addresses[s3.endpoint])
-        storages = S3Storages(options=options, credentials=site.credentials)
+        storages = Storages((replace(options, credentials=site.credentials),))
         assert due(storages, f"s3a://{site.bucket}/d.db") == len(PARTITIONS)
     assert {exchange.method for exchange in proxy.exchanges} == {"GET"}
     prefixes = [parse_qs(urlsplit(exchange.target).query)["prefix"] for exchange in proxy.exchanges]

@@ -83,7 +83,7 @@ def hive(server: MetastoreServer, tmp_path_factory: pytest.TempPathFactory) -> I
 @pytest.fixture
 def place(hdfs: HdfsServer) -> RemotePlace:
     """A warehouse on HDFS."""
-    storages = Storages(HdfsOptions(web_addresses=(hdfs.web_address,), user=hdfs.superuser))
+    storages = Storages((HdfsOptions(web_addresses=(hdfs.web_address,), user=hdfs.superuser),))
     return RemotePlace(storages, warehouse(hdfs))
 
 
@@ -174,7 +174,7 @@ def test_sensor_operator_spark_and_cleaner_work_on_hdfs_alone(
         "AIRFLOW__HIVE_ACID__SLICE_BYTES": "1",
         **(libhdfs_environment(hdfs) if client == "libhdfs" else {}),
     }
-    options = {"hdfs": {**place.storages.hdfs.to_json(), "libhdfs": client == "libhdfs"}}
+    options = {"hdfs": {**place.storages.of(HdfsOptions).to_json(), "libhdfs": client == "libhdfs"}}
     name = f"{table.table.database}.acid_part"
     compacted, cleaned = run_tasks(server, name, options, environment, tmp_path / "airflow")
     assert {item["state"] for item in compacted} == {"compacted"}

@@ -91,7 +91,6 @@ def test_without_a_web_address_everything_can_be_read(site: HdfsSite) -> None:
 def test_without_a_web_address_nothing_can_be_changed(site: HdfsSite) -> None:
     site.administrator.make_directory("base_1")
     storage = site.arrow(web_addresses=())
-    assert not storage.publishes_atomically
     for change in (
         lambda: storage.create("f").__enter__(),
         lambda: storage.write_new("f", b"1"),
@@ -107,7 +106,7 @@ def test_without_a_web_address_nothing_can_be_changed(site: HdfsSite) -> None:
 
 def test_with_one_a_directory_is_published_beside_no_other_of_its_name(site: HdfsSite) -> None:
     storage = site.arrow()
-    assert storage.publishes_atomically
+    assert storage.rules.renames
     for name in ("_new", "base_1"):
         storage.make_directory(name)
     with pytest.raises(NameTakenError):

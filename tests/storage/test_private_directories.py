@@ -29,7 +29,7 @@ class User:
         if has_home:
             self.home.call("PUT", "", "MKDIRS")
             self.home.call("PUT", "", "SETOWNER", owner=self.name)
-        self.storages = Storages(HdfsOptions((server.web_address,), user=self.name, timeout_seconds=60))
+        self.storages = Storages((HdfsOptions((server.web_address,), user=self.name, timeout_seconds=60),))
 
     def run(self, storages: Storages | None = None) -> RunDirectory:
         storages = storages or self.storages
@@ -61,7 +61,7 @@ def test_on_hdfs_runs_lie_in_the_users_home_directory_for_nobody_else(user: User
 
 def test_who_acts_for_another_uses_the_others_home_directory(user: User) -> None:
     options = HdfsOptions((user.server.web_address,), user=user.server.superuser, proxy_user=user.name)
-    run = user.run(Storages(options))
+    run = user.run(Storages((options,)))
     assert user.seen(".airflow_acid/runs/run1") == (user.name, "700")
     assert driver_on(run, user.storages).batch().partitions == 1
 
@@ -69,7 +69,9 @@ def test_who_acts_for_another_uses_the_others_home_directory(user: User) -> None
 def test_on_hdfs_a_home_directory_that_is_made_on_the_way_is_like_any_other(hdfs: HdfsServer) -> None:
     """The superuser may make it; closed, ``/user`` would keep everybody else from their homes."""
     home = f"/homes_{uuid.uuid4().hex}/root"
-    storage = Storages(HdfsOptions((hdfs.web_address,), user=hdfs.superuser, timeout_seconds=60)).open(hdfs.uri + home)
+    storage = Storages((HdfsOptions((hdfs.web_address,), user=hdfs.superuser, timeout_seconds=60),)).open(
+        hdfs.uri + home
+    )
     storage.make_private(".airflow_acid")
     modes = [Administrator(hdfs, path).call("GET", "", "GETFILESTATUS") for path in (home.rpartition("/")[0], home)]
     assert [answer.json()["FileStatus"]["permission"] for answer in modes] == ["755", "755"]
@@ -121,7 +123,7 @@ def test_without_a_home_directory_the_remedy_is_another_place(hdfs: HdfsServer) 
 @pytest.mark.parametrize("location", ["s3a://bucket/d.db/t", "s3a://bucket"])
 def test_on_s3_runs_lie_beside_the_tables_in_their_bucket(location: str) -> None:
     """Who may write where is the bucket's policy; objects have no modes."""
-    storages = Storages(s3=S3Options(region="us-east-1"), s3_credentials=S3Credentials("key", "secret"))
+    storages = Storages((S3Options(region="us-east-1", credentials=S3Credentials("key", "secret")),))
     storage = storages.open(location)
     storage.make_private("x")
     storage.check_private("x")

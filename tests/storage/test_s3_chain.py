@@ -13,6 +13,7 @@ from airflow_provider_acid.compaction.clean.cleaner import CleaningState
 from airflow_provider_acid.compaction.outcomes import OutcomeState
 from airflow_provider_acid.compaction.steps import Step
 from airflow_provider_acid.plan.plan import CompactionType
+from airflow_provider_acid.storages.s3.options import S3Options
 from tests.harness.compaction_chain import MERGED, Chain, run_until_killed
 from tests.harness.metastore_server import MetastoreServer
 from tests.harness.s3_server import S3Server
@@ -139,7 +140,7 @@ def test_sensor_operator_spark_and_cleaner_work_on_s3_alone(
             {"conn_type": "aws", "login": s3.key.access_key, "password": s3.key.secret_key}
         ),
     }
-    options = {"s3": {**place.storages.s3.to_json(), "connection_id": "minio"}}
+    options = {"s3": {**place.storages.of(S3Options).to_json(), "connection_id": "minio"}}
     name = f"{table.table.database}.acid_part"
     compacted, cleaned = run_tasks(server, name, options, environment, tmp_path / "airflow")
     assert {item["state"] for item in compacted} == {"compacted"}

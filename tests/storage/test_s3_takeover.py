@@ -16,10 +16,10 @@ from botocore.exceptions import ClientError
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.clean.cleaner import CleaningState
 from airflow_provider_acid.compaction.outcomes import Outcome, OutcomeState
-from airflow_provider_acid.compaction.publish import staging_by_copy
+from airflow_provider_acid.compaction.publish import by_copy
 from airflow_provider_acid.compaction.publish.journal import PublicationJournal, write_journal
+from airflow_provider_acid.compaction.publish.publisher import publisher_on
 from airflow_provider_acid.compaction.publish.staging import open_staging, staging_name
-from airflow_provider_acid.compaction.publish.store_rules import staging_on
 from airflow_provider_acid.compaction.steps import Step
 from airflow_provider_acid.exceptions import StorageError
 from airflow_provider_acid.merge.app.partition_job import carry_out
@@ -117,7 +117,7 @@ def test_a_copy_that_was_under_way_when_another_took_over_is_seen_and_taken_back
         assert under_way.wait(PATIENCE_SECONDS)
         successors.append(chain.next_try().compact().outcome)
 
-    monkeypatch.setattr(staging_by_copy, "sleep", arrive)
+    monkeypatch.setattr(by_copy, "sleep", arrive)
     monkeypatch.setattr(s3_signed, "SIGNED_SECONDS", 600)
     with watched(before=hold, after=tell), ThreadPoolExecutor(1) as thread:
         successor = thread.submit(take_over)
@@ -148,7 +148,7 @@ def test_who_wakes_up_while_another_waits_leaves_it_the_journal_and_the_part_tha
         names = [file.path for file in storage.list().files]
         left.append([name for name in names if JOURNAL_FILE in name or "_v" in name.partition("/")[0]])
 
-    monkeypatch.setattr(staging_by_copy, "sleep", wait)
+    monkeypatch.setattr(by_copy, "sleep", wait)
     made = count(1)
     with ThreadPoolExecutor(1) as thread:
 
@@ -193,8 +193,8 @@ def test_an_upload_that_the_store_is_still_completing_makes_no_file_after_a_take
         for name in ("bucket_00000", "bucket_00000", "_metadata_acid", "bucket_00000_of_somebody_else"):
             begin(f"{target}/{name}")
 
-    monkeypatch.setattr(staging_by_copy, "sleep", wait)
-    assert staging_on(storage).take_over(token) == staging
+    monkeypatch.setattr(by_copy, "sleep", wait)
+    assert publisher_on(storage).take_over(token) == staging
     *ended, others = begun
     for upload in ended:
         with pytest.raises(ClientError, match="NoSuchUpload"):
@@ -209,13 +209,13 @@ def test_who_may_not_list_uploads_does_not_take_over(s3: S3Server, monkeypatch: 
     staging = staging_name(token)
     write_journal(site.storage(), staging, PublicationJournal(("base_5",), 7, None, ("base_5/bucket_00000",)))
     site.put(f"{staging}/{RESULT_FILE}")
-    monkeypatch.setattr(staging_by_copy, "sleep", lambda seconds: None)
+    monkeypatch.setattr(by_copy, "sleep", lambda seconds: None)
     rights = ("s3:ListBucket", "s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload")
     storage = S3Storage(site.location, site.options, temporary(site, *rights))
     with pytest.raises(
         StorageError, match="open uploads cannot be ended .*AccessDenied.*s3:ListBucketMultipartUploads"
     ):
-        staging_on(storage).take_over(token)
+        publisher_on(storage).take_over(token)
     assert site.names() == [f"{staging}/{JOURNAL_FILE}", f"{staging}/{RESULT_FILE}"]
 
 
@@ -245,7 +245,7 @@ def test_a_driver_that_wakes_up_after_another_took_over_seals_nothing(place: Rem
         merged = [
             written for bucket in plan.buckets for written in merge_bucket(storage, plan, bucket, lambda done: None)
         ]
-        assert staging_on(storage).take_over(token) == plan.staging
+        assert publisher_on(storage).take_over(token) == plan.staging
         return merged
 
     result = carry_out(place.storages, plan, merge_and_sleep)

@@ -212,4 +212,4 @@ def test_a_link_behind_a_link_and_one_in_a_circle_are_found(tmp_path: Path) -> N
 def test_what_kind_of_storage_it_is_asks_no_store_anything() -> None:
     """Python 3.11 reads every member of a protocol to tell: a property that asks a server would ask it each time."""
     properties = {name for name, member in vars(Storage).items() if isinstance(member, property)}
-    assert properties == {"location", "publishes_atomically"}
+    assert properties == {"location", "rules"}

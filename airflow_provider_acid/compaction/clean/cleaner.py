@@ -27,7 +27,8 @@ from airflow_provider_acid.compaction.clean.wait import OPENING_SECONDS, Readers
 from airflow_provider_acid.compaction.facts import EntityFacts, find_property, load_facts
 from airflow_provider_acid.compaction.neighbours import Neighbours
 from airflow_provider_acid.compaction.outcomes import OutcomeState
-from airflow_provider_acid.compaction.publish.discard import Discard, discard_on, remove_discards
+from airflow_provider_acid.compaction.publish.discard import Discard
+from airflow_provider_acid.compaction.publish.publisher import publisher_on, remove_discards
 from airflow_provider_acid.compaction.publish.replaced import read_replaced
 from airflow_provider_acid.compaction.publish.staging import staging_name
 from airflow_provider_acid.compaction.recover.attempts import pool_of_worker
@@ -225,7 +226,7 @@ class Cleaner:
         _check_may_delete(facts)
         self._neighbours.check(facts.table, facts.partition)
         storage = self._settings.storages.open(facts.location)
-        with discard_on(storage) as discard:
+        with publisher_on(storage).discard() as discard:
             # From here on, what is looked at is the table that this request was made for, or the discard is gone.
             if self._has_ended(row):
                 return _nothing_left(row)

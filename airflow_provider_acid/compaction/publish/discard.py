@@ -16,8 +16,6 @@ import uuid
 from collections.abc import Callable, Iterable
 from types import TracebackType
 
-from airflow_provider_acid.acid.listing import Listing
-from airflow_provider_acid.compaction.publish.store_rules import staging_on
 from airflow_provider_acid.exceptions import AcidError, OwnershipLostError, StorageError
 from airflow_provider_acid.filesystem import ObjectStorage, Storage
 
@@ -99,23 +97,3 @@ class AnchoredDiscard(Discard):
             check()
             if not self._objects.delete_while_exists(self._anchor, [name]):
                 raise self._lost()
-
-
-def discard_on(storage: Storage) -> Discard:
-    """A discard by the rules of a store."""
-    return AnchoredDiscard(storage) if isinstance(storage, ObjectStorage) else Discard(storage)
-
-
-def remove_discards(storage: Storage, listing: Listing, own: Discard | None = None) -> tuple[str, ...]:
-    """Remove such directories of others, with what they were about to delete; dead cleaners leave them.
-
-    A living one finds out at its next deletion that its directory is gone, and looks again later.
-
-    :param own: the caller's.
-    :returns: what was removed.
-    """
-    others = [name for name in listing.directories if name.startswith(DISCARD_PREFIX) and "/" not in name]
-    found = tuple(name for name in others if own is None or name != own.name)
-    for name in found:
-        staging_on(storage).remove(name)
-    return found

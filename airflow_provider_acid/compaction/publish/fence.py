@@ -13,8 +13,8 @@ from airflow_provider_acid.acid.names import (
     parse_directory_name,
 )
 from airflow_provider_acid.acid.unseen import is_cut_by, is_doubled_beside
+from airflow_provider_acid.compaction.publish.publisher import publisher_on
 from airflow_provider_acid.compaction.publish.staged_files import rejected
-from airflow_provider_acid.compaction.publish.store_rules import publication_on
 from airflow_provider_acid.exceptions import NameTakenError, OwnershipLostError
 from airflow_provider_acid.filesystem import Storage, join
 from airflow_provider_acid.plan.plan import CompactionPlan
@@ -39,7 +39,7 @@ def verify_output(storage: Storage, plan: CompactionPlan, result: CompactionResu
     if not plan.format.is_insert_only and told != planned or set(told) != set(planned):
         raise rejected(str(plan.entity), f"accounts for {_buckets(told)}, planned were {_buckets(planned)}")
     for output in plan.outputs:
-        publication_on(storage).check_staged(plan, result, output)
+        publisher_on(storage).check_staged(plan, result, output)
     for file in result.files:
         named = join(storage.location, plan.staged(file.output), file.name or f"bucket {file.bucket}")
         wrong = wrong_counts(plan, file)

@@ -11,8 +11,8 @@ from collections.abc import Collection
 from typing import Protocol
 
 from airflow_provider_acid.compaction.outcomes import Outcome, OutcomeState
+from airflow_provider_acid.compaction.publish.publisher import publisher_on
 from airflow_provider_acid.compaction.publish.staging import staging_tokens
-from airflow_provider_acid.compaction.publish.store_rules import staging_on
 from airflow_provider_acid.compaction.recover.attempts import Attempts, pool_of_txn, worker_id
 from airflow_provider_acid.compaction.recover.half_pairs import take_back_half
 from airflow_provider_acid.compaction.recover.recovered_partition import DIED, RecoveredPartition, busy, end_row
@@ -134,7 +134,7 @@ class CommittedResults:
         for token in tokens:
             txn = attempts.transaction_of(token)
             if txn is not None and txn.id in aborted:
-                staging_on(partition.storage).take_over(token)
+                publisher_on(partition.storage).take_over(token)
 
     def _commit(self, txn_id: int) -> bool:
         """Commit a dead attempt's transaction; False where the metastore has just aborted it for its silence."""

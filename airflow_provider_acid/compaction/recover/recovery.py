@@ -17,14 +17,13 @@ from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.listing import Listing
 from airflow_provider_acid.compaction.facts import EntityFacts, load_facts
 from airflow_provider_acid.compaction.outcomes import Outcome, OutcomeState
-from airflow_provider_acid.compaction.publish.discard import remove_discards
+from airflow_provider_acid.compaction.publish.publisher import publisher_on, remove_discards
 from airflow_provider_acid.compaction.publish.staging import (
     FinishedOutput,
     finish_removals,
     staging_name,
     staging_tokens,
 )
-from airflow_provider_acid.compaction.publish.store_rules import staging_on
 from airflow_provider_acid.compaction.recover.attempts import Attempts, nobodys_pool, pool_of_worker, worker_id
 from airflow_provider_acid.compaction.recover.dead_results import dead_results, kept_until
 from airflow_provider_acid.compaction.recover.recovered_partition import DIED, EndRow, RecoveredPartition, busy, end_row
@@ -118,7 +117,7 @@ class Recovery:
             return tuple(removed)
         partition = RecoveredPartition(entity, storage, self._look(), nobodys_pool(entity), None)
         in_the_queue = _tokens(self._queue.rows(entity=entity))
-        staging = staging_on(storage)
+        staging = publisher_on(storage)
         for token in tokens:
             txn = partition.attempts.transaction_of(token)
             if token in in_the_queue or (txn is not None and partition.attempts.is_alive(txn, None)):
@@ -208,7 +207,7 @@ class Recovery:
             return alive
         # In this order: once the staging directory is out of reach nothing more is published, and until the row has
         # ended a death of ours leaves it to be found again.
-        moved = staging_on(partition.storage).take_over(pool.token)
+        moved = publisher_on(partition.storage).take_over(pool.token)
         txn = _transaction(partition.attempts, row)
         txn_id = txn.id if txn else row.txn_id
         waits = self._results.take_back(partition, moved, txn_id)
@@ -228,7 +227,7 @@ class Recovery:
         # that was published since then is in the queue.
         attempts = self._look()
         waiting = _tokens(filter(self._results.is_unsettled, self._queue.rows(entity=partition.entity)))
-        staging = staging_on(partition.storage)
+        staging = publisher_on(partition.storage)
         finished: FinishedOutput | None = None
         for token in tokens:
             txn = attempts.transaction_of(token)
@@ -240,7 +239,7 @@ class Recovery:
             if moved is None:
                 continue
             waits = self._results.take_back(partition, moved, txn.id if txn else None)
-            found = staging.sealed_output(moved) if finished is None else None
+            found = staging.finished_output(moved) if finished is None else None
             finished = finished or found
             # Where there are no renames the name stays, and its journal has to tell the next recovery whether what
             # waits for its removal is whole or a part.

@@ -25,8 +25,8 @@ from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.names import BaseName, DeltaName, is_acid_prefixed, parse_directory_name
 from airflow_provider_acid.compaction.exclusive_lock import wait_for_exclusive
 from airflow_provider_acid.compaction.publish.journal import find_journal
+from airflow_provider_acid.compaction.publish.publisher import publisher_on
 from airflow_provider_acid.compaction.publish.staging import staging_name, staging_tokens
-from airflow_provider_acid.compaction.publish.store_rules import staging_on
 from airflow_provider_acid.compaction.recover.attempts import Attempts, pool_of_txn
 from airflow_provider_acid.compaction.settings import LOCK_QUEUE_SECONDS, CompactionSettings
 from airflow_provider_acid.exceptions import OwnershipLostError, RefusedError
@@ -122,16 +122,16 @@ class Withdrawal:
     def _may_be_half(self, published: Sequence[str]) -> bool:
         """Without a journal that tells.
 
-        Where files are copied, it stays as long as anything of them is there (:meth:`~.store_rules.Staging.give_up`),
+        Where files are copied, it stays as long as anything of them is there (:meth:`~.publisher.Publisher.give_up`),
         and so has told; and a removal shows parts itself, for which readers are kept away.
         """
         is_delta = len(published) == 1 and isinstance(parse_directory_name(published[0]), DeltaName)
-        return is_delta and self._storage.publishes_atomically
+        return is_delta and self._storage.rules.renames
 
     def _remove(self, txn_id: int, names: Sequence[str]) -> None:
         for name in names:
             log.info("%s: removing %s of transaction %s", self._entity, name, txn_id)
-            staging_on(self._storage).remove(name)
+            publisher_on(self._storage).remove(name)
 
     def _remove_under_lock(self, txn_id: int) -> str | None:
         self._end_dead_lockers()

@@ -15,7 +15,7 @@ from airflow_provider_acid.compaction.active import ActiveCompaction, AwaitsLock
 from airflow_provider_acid.compaction.exclusive_lock import ask_when_due
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
 from airflow_provider_acid.compaction.publish.fence import check_inputs, verify_output
-from airflow_provider_acid.compaction.publish.store_rules import publication_on, staging_on
+from airflow_provider_acid.compaction.publish.publisher import publisher_on
 from airflow_provider_acid.compaction.settings import LOCK_QUEUE_SECONDS, CompactionSettings, LockTimeoutAction
 from airflow_provider_acid.compaction.steps import Step, StepListener
 from airflow_provider_acid.compaction.supervision import Supervised
@@ -153,7 +153,7 @@ class Finisher:
         plan = active.plan
         if self._publication is MinorPublication.LOCK_FREE:
             return False
-        if publication_on(active.storage).shows_parts(result):
+        if publisher_on(active.storage).shows_parts(result):
             return True
         if plan.type is CompactionType.MAJOR:
             return False
@@ -175,7 +175,7 @@ class Finisher:
     def _publish(self, active: ActiveCompaction, result: CompactionResult) -> None:
         # What nobody foresaw may have come between two renames: then only a look at the partition tells.
         with Supervised(active.entity, HalfPublishedError):
-            publication_on(active.storage).publish(active, result, self._on_step)
+            publisher_on(active.storage).publish(active, result, self._on_step)
         self._on_step(Step.PUBLISHED, active.entity)
 
     def _complete_or_settle(self, active: ActiveCompaction, result: CompactionResult) -> Outcome:
@@ -226,7 +226,7 @@ class Finisher:
         seconds = self._settings.publish_lock_wait_seconds
         reason = f"the EXCLUSIVE lock was not granted within {seconds:g} s (held by {active.transaction.blockers()})"
         self._withdraw(active)
-        shows_parts = publication_on(active.storage).shows_parts(waiting.result)
+        shows_parts = publisher_on(active.storage).shows_parts(waiting.result)
         # A major of as many files would need the same lock.
         major_helps = active.plan.type is CompactionType.MINOR and not shows_parts
         if major_helps and self._settings.publish_lock_timeout_action is LockTimeoutAction.MAJOR:
@@ -244,7 +244,7 @@ class Finisher:
     def _withdraw(self, active: ActiveCompaction) -> None:
         try:
             with Supervised(active.entity):
-                staging_on(active.storage).give_up(active.plan)
+                publisher_on(active.storage).give_up(active.plan)
         except AcidError as error:
             log.warning("%s: the staging directory stays: %s", active.entity, error)
         active.transaction.close()

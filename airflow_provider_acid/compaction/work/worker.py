@@ -19,9 +19,9 @@ from airflow_provider_acid.compaction.eligibility import check_entity, file_form
 from airflow_provider_acid.compaction.facts import EntityFacts, load_facts
 from airflow_provider_acid.compaction.neighbours import Neighbours
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
+from airflow_provider_acid.compaction.publish.publisher import publisher_on
 from airflow_provider_acid.compaction.publish.replaced import write_replaced
 from airflow_provider_acid.compaction.publish.staging import FinishedOutput, open_staging, staging_name
-from airflow_provider_acid.compaction.publish.store_rules import staging_on
 from airflow_provider_acid.compaction.recover.attempts import worker_id
 from airflow_provider_acid.compaction.recover.recovery import Recovery
 from airflow_provider_acid.compaction.requests_of_others import in_the_way, servable_facts
@@ -38,7 +38,7 @@ from airflow_provider_acid.exceptions import (
     RefusedError,
     UnsupportedTableError,
 )
-from airflow_provider_acid.filesystem import ObjectStorage, Storage
+from airflow_provider_acid.filesystem import Storage
 from airflow_provider_acid.metastore.pools import RequestPool, owner_of
 from airflow_provider_acid.metastore.queue import KEEP_SECONDS, ClaimedCompaction, CompactionQueue, NotEnqueued
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
@@ -239,7 +239,7 @@ class Worker:
         :raises RefusedError: files are published one by one, and readers may not be kept away meanwhile.
         """
         no_lock = self._policy.minor_publication is MinorPublication.NEVER
-        if no_lock and isinstance(storage, ObjectStorage):
+        if no_lock and not storage.rules.renames:
             raise RefusedError(
                 storage.location,
                 "lies on an object store, where results of several files take an EXCLUSIVE lock for their publication, "
@@ -247,7 +247,7 @@ class Worker:
                 "switch it on, or, if every reader checks a compaction's transaction as Hive 4 does (Trino does not), "
                 "readers_honour_visibility",
             )
-        if not self._queue.hive.publishes_by_commit and not storage.publishes_atomically:
+        if not self._queue.hive.publishes_by_commit and not storage.rules.renames:
             raise UnsupportedTableError(
                 storage.location,
                 "lies on a store that renames directories file by file, and on Hive 3 every reader would see parts of "
@@ -270,7 +270,7 @@ class Worker:
             return None
         if not plan.merges_the_same_as(finished.plan):
             _drop(storage, finished)
-        elif staging_on(storage).adopt(finished, plan):
+        elif publisher_on(storage).adopt(finished, plan):
             log.info("%s: adopting the finished output of a dead attempt", plan.entity)
             return replace(finished.result, attempt=plan.attempt, plan_digest=plan.digest)
         return None
@@ -282,7 +282,7 @@ class Worker:
             if self._queue.hive.lists_what_is_replaced:
                 write_replaced(storage, plan.staging, _replaced(plan, snapshot))
         except AcidError:
-            staging_on(storage).remove(plan.staging)
+            publisher_on(storage).remove(plan.staging)
             raise
 
     def _finish_without_merge(
@@ -333,7 +333,7 @@ class Worker:
 
 def _drop(storage: Storage, finished: FinishedOutput | None) -> None:
     if finished is not None:
-        staging_on(storage).remove(finished.staging)
+        publisher_on(storage).remove(finished.staging)
 
 
 def _replaced(plan: CompactionPlan, snapshot: Snapshot) -> set[str]:

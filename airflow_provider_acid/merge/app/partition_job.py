@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from airflow_provider_acid.acid.listing import Listing
 from airflow_provider_acid.acid.names import marker_files
 from airflow_provider_acid.exceptions import AcidError, SparkJobError, StorageError
-from airflow_provider_acid.filesystem import ObjectStorage, Storage, Storages
+from airflow_provider_acid.filesystem import Storage, Storages
 from airflow_provider_acid.merge.app.bucket_tasks import (
     Begun,
     Parts,
@@ -50,7 +50,7 @@ def carry_out(storages: Storages, plan: CompactionPlan, merge_buckets: Callable[
     try:
         storage = storages.open(plan.location)
         files = _merge_all(storage, plan, merge_buckets)
-        # Whatever a finished result names was written before; see compaction/staging_by_copy.
+        # Whatever a finished result names was written before; see compaction/by_copy.
         _check_wanted(storage, plan)
         seconds = time.monotonic() - start
         result = CompactionResult(plan.attempt, plan.digest, plan.entity, None, files, seconds)
@@ -67,7 +67,7 @@ def _merge_all(
     for output in plan.outputs:
         _check_untouched(storage, plan, output.kind)
     merged = merge_buckets()
-    files = _stay(merged) if isinstance(storage, ObjectStorage) else _put_together(storage, plan, merged)
+    files = _put_together(storage, plan, merged) if storage.rules.renames else _stay(merged)
     for output in plan.outputs:
         for name, content in marker_files(output.target).items():
             storage.write_new(f"{plan.staged(output.kind)}/{name}", content)

@@ -24,7 +24,7 @@ from typing import Any, BinaryIO
 from google.protobuf.message import DecodeError
 
 from airflow_provider_acid.exceptions import ConfigurationError, StorageError, VerificationError
-from airflow_provider_acid.filesystem import ObjectStorage, Storage, join
+from airflow_provider_acid.filesystem import Storage, join
 from airflow_provider_acid.merge.files.answers import next_attempt_path
 from airflow_provider_acid.merge.files.file_copy import CHUNK_BYTES
 from airflow_provider_acid.merge.files.verify import REPORT
@@ -61,8 +61,7 @@ def without_nan_statistics(storage: Storage, path: str, copied: Container[int] =
         rewritten = next_attempt_path(path)
         with storage.create(rewritten) as output:
             _Rewriting(file, output, tail, columns, frozenset(stripes)).run()
-    # Executors without boto3 cannot delete on S3; what stays goes with the staging directory.
-    may_stay = (ConfigurationError,) if isinstance(storage, ObjectStorage) else ()
+    may_stay = (ConfigurationError,) if storage.rules.tasks_may_not_delete else ()
     with suppress(*may_stay):
         storage.delete([path])
     return rewritten

@@ -9,7 +9,6 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from airflow_provider_acid.filesystem import is_local
 from airflow_provider_acid.merge.files.answers import Merged
 from airflow_provider_acid.merge.files.file_copy import changed_source
 from airflow_provider_acid.merge.files.orc_stripes import MAX_STATISTICS_BYTES
@@ -94,7 +93,7 @@ def writing_of(output: RowsOutput, survey: Survey) -> Iterator[Writing]:
     """
     sources = OpenSources(output.storage, output.bucket.rows, survey.files, output.schema, output.options)
     with output.storage.create(output.path) as file, write_errors_named(output.name), sources:
-        takes_digests = not is_local(output.storage.location)
+        takes_digests = output.storage.rules.is_remote
         yield Writing(output, sources, StitchedFile(output.name, file, takes_digests=takes_digests))
 
 

@@ -32,6 +32,7 @@ from airflow_provider_acid.storages.hdfs.options import HdfsOptions
 from airflow_provider_acid.storages.hdfs.webhdfs import WebHdfsStorage
 from airflow_provider_acid.storages.paths import relative_parts
 from airflow_provider_acid.storages.ranged_reader import RangedReader
+from airflow_provider_acid.storages.rules import StoreRules
 from airflow_provider_acid.storages.small_files import SIDE_FILE_BYTES, read_whole
 
 _LIST_ATTEMPTS = 5
@@ -48,6 +49,8 @@ class ArrowHdfsStorage:
     :raises ConfigurationError: libhdfs is not installed.
     """
 
+    rules = StoreRules()
+
     def __init__(self, location: str, options: HdfsOptions) -> None:
         self._place = HdfsLocation.of(location)
         self._web = WebHdfsStorage(location, options) if options.web_addresses else None
@@ -61,11 +64,6 @@ class ArrowHdfsStorage:
     def home(self) -> str:
         """The home directory of the user that the options act for."""
         return self._changes().home()
-
-    @property
-    def publishes_atomically(self) -> bool:
-        """Whether a web address is known; without, it publishes nothing at all."""
-        return self._web is not None
 
     def list(self, path: str = "") -> Listing:
         """Everything below ``path``; see :meth:`~..filesystem.Storage.list`."""

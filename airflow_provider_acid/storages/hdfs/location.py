@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from airflow_provider_acid.exceptions import ConfigurationError, StorageError
 from airflow_provider_acid.storages.hdfs.options import HdfsOptions
 
-HDFS_SCHEMES = ("hdfs", "webhdfs", "swebhdfs")
+HDFS_SCHEMES = frozenset({"hdfs", "webhdfs", "swebhdfs"})
 
 _AUTHORITY = r"[A-Za-z0-9._-]+(?::[0-9]+)?|\[[0-9A-Fa-f:.]+\]:[0-9]+"
 _LOCATION = re.compile(rf"([A-Za-z]+):(?://({_AUTHORITY})?(?![^/])|(?!//))(/.*)?", re.DOTALL)

@@ -31,6 +31,7 @@ from airflow_provider_acid.storages.hdfs.webhdfs_session import NoAnswerError
 from airflow_provider_acid.storages.paths import relative_parts
 from airflow_provider_acid.storages.private_directory import PRIVATE_MODE, check_is_private, no_home
 from airflow_provider_acid.storages.ranged_reader import RangedReader
+from airflow_provider_acid.storages.rules import StoreRules
 from airflow_provider_acid.storages.small_files import SIDE_FILE_BYTES, read_whole
 
 _NO_PLACE = frozenset({"AccessControlException", "ParentNotDirectoryException", "FileAlreadyExistsException"})
@@ -50,7 +51,7 @@ class WebHdfsStorage:
     :raises ConfigurationError: no web address is known.
     """
 
-    publishes_atomically = True
+    rules = StoreRules()
 
     def __init__(self, location: str, options: HdfsOptions) -> None:
         self._place = HdfsLocation.of(location)

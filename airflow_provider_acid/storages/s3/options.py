@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, NoReturn
 from urllib.parse import urlsplit
 
@@ -15,7 +15,7 @@ _ENDPOINT_VARIABLES = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 
 @dataclass(frozen=True)
 class S3Options:
-    """How one S3 store is reached. Nothing here is secret.
+    """How one S3 store is reached. Nothing here is secret but the credentials, which stay in this process.
 
     :param endpoint: URL of a store that is not Amazon's, ``https://minio.example.com:9000``; None for Amazon, or for
         what AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL name in the environment.
@@ -26,6 +26,7 @@ class S3Options:
         chain (environment, profile, role of the machine), which Spark's driver and executors always use.
     :param temporary_directory: where a file is kept until it is uploaded, one per task; None for the system's.
     :param timeout_seconds: longest wait for a part of a server's answer.
+    :param credentials: a key for it; None for AWS's own chain.
     """
 
     endpoint: str | None = None
@@ -35,6 +36,7 @@ class S3Options:
     connection_id: str | None = None
     temporary_directory: str | None = None
     timeout_seconds: float = 60.0
+    credentials: S3Credentials | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         """Check the values.
@@ -58,9 +60,9 @@ class S3Options:
         return self.endpoint_url is not None if self.path_style is None else self.path_style
 
     def to_json(self) -> dict[str, object]:
-        """A JSON object; what has its default is left out."""
-        defaults = asdict(S3Options())
-        return {name: value for name, value in asdict(self).items() if value != defaults[name]}
+        """A JSON object; what has its default is left out, and so is the key."""
+        values = {name: getattr(self, name) for name in _KINDS}
+        return {name: value for name, value in values.items() if value != getattr(S3Options, name)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, object]) -> S3Options:

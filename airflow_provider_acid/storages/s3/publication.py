@@ -109,7 +109,7 @@ def delete_while(objects: S3Objects, anchors: Sequence[str], keys: Sequence[str]
     """Delete objects as long as others are there.
 
     Every deletion is signed before the look at the anchors, so that it does not happen later than
-    :data:`~.s3_signed.SIGNED_SECONDS` after it, however long this process sleeps.
+    :data:`~.signed.SIGNED_SECONDS` after it, however long this process sleeps.
 
     :returns: False where one of the anchors is gone; what had not been deleted by then stays.
     :raises StorageError: one cannot be deleted.

@@ -1,7 +1,7 @@
 """Tables on S3, and on stores that speak its protocol.
 
 There are no directories and no renames here, only objects, each of which appears whole and by itself. What follows for
-publishing and for fencing is said where it is done: :mod:`.s3_publication`, :mod:`.s3_signed`, :mod:`.s3_writing`.
+publishing and for fencing is said where it is done: :mod:`.publication`, :mod:`.signed`, :mod:`.writing`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pyarrow.fs import FileInfo, FileSelector, FileType
 from airflow_provider_acid.acid.listing import Listing
 from airflow_provider_acid.exceptions import HalfPublishedError, StorageError
 from airflow_provider_acid.storages.ranged_reader import RangedReader
+from airflow_provider_acid.storages.rules import StoreRules
 from airflow_provider_acid.storages.s3.arrow_upload import upload_whole
 from airflow_provider_acid.storages.s3.conditions import check_conditions
 from airflow_provider_acid.storages.s3.connection import S3Connection, connection
@@ -26,6 +27,7 @@ from airflow_provider_acid.storages.s3.location import S3Location, below, is_mar
 from airflow_provider_acid.storages.s3.objects import S3Object, S3Objects
 from airflow_provider_acid.storages.s3.options import S3Credentials, S3Options
 from airflow_provider_acid.storages.s3.publication import S3Publication, Step, delete_while, ignore
+from airflow_provider_acid.storages.s3.signed import LATE_SECONDS
 from airflow_provider_acid.storages.s3.writing import S3Writing, go_on
 from airflow_provider_acid.storages.small_files import SIDE_FILE_BYTES, read_whole
 
@@ -42,7 +44,7 @@ class S3Storage:
     :param on_copy: called after each copy of a publication, with its key.
     """
 
-    publishes_atomically = False
+    rules = StoreRules(renames=False, late_request_seconds=LATE_SECONDS, tasks_may_not_delete=True)
 
     def __init__(
         self, location: str, options: S3Options, credentials: S3Credentials | None = None, on_copy: Step = ignore

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from airflow_provider_acid.acid.hive import HIVE_3
 from airflow_provider_acid.compaction.publish.fence import check_inputs, verify_output
+from airflow_provider_acid.compaction.publish.publisher import publisher_on
 from airflow_provider_acid.compaction.publish.replaced import write_replaced
 from airflow_provider_acid.compaction.publish.staging import open_staging, staging_name
-from airflow_provider_acid.compaction.publish.store_rules import staging_on
 from airflow_provider_acid.compaction.snapshot import take_snapshot
 from airflow_provider_acid.exceptions import RefusedError, UnsupportedTableError
 from airflow_provider_acid.metastore.pools import RequestPool
@@ -130,7 +130,7 @@ class Compactor:
         metastore.end(txn, State.COMMITTED)
         metastore.add_row(row)
         self.done.append(plan)
-        staging_on(self._storage).remove(plan.staging)
+        publisher_on(self._storage).remove(plan.staging)
         if self._partition.kind.hive_version == 3:
             self._storage.make_directory(plan.staging)
             write_replaced(self._storage, plan.staging, running.replaced)
@@ -195,7 +195,7 @@ class Compactor:
             self._published(False)
         else:
             self._check_half_is_refused(txn)
-        staging_on(self._storage).remove(first.target)
+        publisher_on(self._storage).remove(first.target)
         self._partition.metastore.end(txn, State.ABORTED)
         return f"died after it had published {first.target}"
 
@@ -218,11 +218,11 @@ class Compactor:
             if len(published) > 1 and self._mixed() is not MinorPublication.LOCK_FREE and self._is_locked():
                 return False
             for name in published:
-                staging_on(self._storage).remove(name)
+                publisher_on(self._storage).remove(name)
         waiting = {staging_name(pool.token) for pool in self._waiting()}
         for name in names:
             if name.startswith("_acid_compaction_") and name not in waiting:
-                staging_on(self._storage).remove(name)
+                publisher_on(self._storage).remove(name)
         return True
 
     def _waiting(self) -> list[RequestPool]:

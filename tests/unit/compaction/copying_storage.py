@@ -12,6 +12,8 @@ from airflow_provider_acid.acid.listing import Listing
 from airflow_provider_acid.exceptions import NameTakenError, StorageError
 from airflow_provider_acid.filesystem import Storage, Storages
 from airflow_provider_acid.storages.local import LocalStorage
+from airflow_provider_acid.storages.rules import StoreRules
+from airflow_provider_acid.storages.s3.signed import LATE_SECONDS
 
 
 class CopyingStorage(LocalStorage):
@@ -21,7 +23,7 @@ class CopyingStorage(LocalStorage):
     :ivar ended: paths whose uploads were ended, in this order.
     """
 
-    publishes_atomically = False
+    rules = StoreRules(renames=False, late_request_seconds=LATE_SECONDS, tasks_may_not_delete=True)
 
     def __init__(self, location: str) -> None:
         super().__init__(location)

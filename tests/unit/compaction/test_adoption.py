@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from airflow_provider_acid.compaction.publish.by_rename import ByRename
 from airflow_provider_acid.compaction.publish.journal import PublicationJournal, read_journal, write_journal
 from airflow_provider_acid.compaction.publish.replaced import read_replaced, write_replaced
 from airflow_provider_acid.compaction.publish.staging import open_staging, staging_name
-from airflow_provider_acid.compaction.publish.staging_by_rename import StagingByRename
 from airflow_provider_acid.plan.exchange import JOURNAL_FILE, REPLACED_FILE, RESULT_FILE
 from airflow_provider_acid.plan.plan import CompactionPlan, OutputKind
 from airflow_provider_acid.plan.result import CompactionResult
@@ -43,8 +43,8 @@ def test_it_becomes_the_heirs_without_the_dead_ones_notes(finished: Finished) ->
     storage, plan = finished
     write_journal(storage, DEAD, PublicationJournal(plan.targets, 7, None))
     write_replaced(storage, DEAD, plan.directories)
-    staging = StagingByRename(storage)
-    sealed = staging.sealed_output(DEAD)
+    staging = ByRename(storage)
+    sealed = staging.finished_output(DEAD)
     assert sealed is not None
     heirs = replace(plan, staging=HEIRS)
     assert staging.adopt(sealed, heirs)
@@ -81,4 +81,4 @@ def test_what_is_not_whole_or_not_right_is_of_no_use(
 ) -> None:
     storage, plan = finished
     spoil(storage, plan)
-    assert StagingByRename(storage).sealed_output(DEAD) is None
+    assert ByRename(storage).finished_output(DEAD) is None

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_acid.compaction.publish.discard import DISCARD_PREFIX, Discard, remove_discards
+from airflow_provider_acid.compaction.publish.discard import DISCARD_PREFIX, Discard
+from airflow_provider_acid.compaction.publish.publisher import remove_discards
 from airflow_provider_acid.exceptions import OwnershipLostError, StorageError
 from airflow_provider_acid.storages.local import LocalStorage
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from airflow_provider_acid.compaction.publish.by_rename import ByRename
 from airflow_provider_acid.compaction.publish.journal import PublicationJournal
 from airflow_provider_acid.compaction.publish.staging import (
     REMOVED_PREFIX,
@@ -14,7 +15,6 @@ from airflow_provider_acid.compaction.publish.staging import (
     staging_name,
     staging_tokens,
 )
-from airflow_provider_acid.compaction.publish.staging_by_rename import StagingByRename
 from airflow_provider_acid.compaction.recover.half_pairs import take_back_half
 from airflow_provider_acid.plan.exchange import JOURNAL_FILE, OUTPUTS_DIRECTORY
 from airflow_provider_acid.storages.local import LocalStorage
@@ -51,18 +51,18 @@ def targets(storage: LocalStorage) -> list[str]:
 
 def test_a_directory_that_is_taken_over_has_a_name_that_nobody_had(storage: LocalStorage) -> None:
     staged(storage)
-    moved = StagingByRename(storage).take_over(TOKEN)
+    moved = ByRename(storage).take_over(TOKEN)
     assert moved is not None
     (token,) = staging_tokens(storage.list())
     assert moved == staging_name(token)
-    again = StagingByRename(storage).take_over(token)
+    again = ByRename(storage).take_over(token)
     assert len({STAGING, moved, again}) == 3
 
 
 def test_of_two_that_take_over_at_once_one_gets_it(storage: LocalStorage) -> None:
     staged(storage)
-    assert StagingByRename(storage).take_over(TOKEN) is not None
-    assert StagingByRename(storage).take_over(TOKEN) is None
+    assert ByRename(storage).take_over(TOKEN) is not None
+    assert ByRename(storage).take_over(TOKEN) is None
 
 
 def test_one_half_goes_back_to_where_it_came_from(storage: LocalStorage) -> None:
@@ -90,7 +90,7 @@ def test_nothing_is_taken_back_by_one_whose_directory_somebody_else_took_over(
 
     def after_somebody_else(storage: LocalStorage, source: str, target: str) -> None:
         monkeypatch.setattr(LocalStorage, "publish", publish)
-        assert StagingByRename(storage).take_over(TOKEN) is not None
+        assert ByRename(storage).take_over(TOKEN) is not None
         publish(storage, source, target)
 
     monkeypatch.setattr(LocalStorage, "publish", after_somebody_else)
@@ -106,11 +106,11 @@ def test_a_removal_that_somebody_else_makes_at_the_same_time_is_no_error(
 
     def after_somebody_else(storage: LocalStorage, source: str, target: str) -> None:
         monkeypatch.setattr(LocalStorage, "publish", publish)
-        StagingByRename(storage).remove(STAGING)
+        ByRename(storage).remove(STAGING)
         publish(storage, source, target)
 
     monkeypatch.setattr(LocalStorage, "publish", after_somebody_else)
-    StagingByRename(storage).remove(STAGING)
+    ByRename(storage).remove(STAGING)
     assert storage.list().directories == ()
 
 
@@ -130,4 +130,4 @@ def test_an_output_is_adopted_only_as_that_of_the_plan_beside_it(tmp_path: Path,
     storage = LocalStorage(plan.location)
     beside = plan if same else replace(plan, aborted_write_ids=(1,))
     Path(plan.location, plan.staging, "plan.json").write_text(beside.to_json())
-    assert (StagingByRename(storage).sealed_output(plan.staging) is not None) is same
+    assert (ByRename(storage).finished_output(plan.staging) is not None) is same

@@ -10,12 +10,11 @@ from typing import Any, cast
 import pytest
 
 from airflow_provider_acid.acid.listing import FileEntry, Listing
-from airflow_provider_acid.compaction.publish import staging_by_copy
-from airflow_provider_acid.compaction.publish.discard import discard_on, remove_discards
+from airflow_provider_acid.compaction.publish import by_copy
 from airflow_provider_acid.compaction.publish.fence import verify_output
 from airflow_provider_acid.compaction.publish.journal import PublicationJournal, read_journal
+from airflow_provider_acid.compaction.publish.publisher import publisher_on, remove_discards
 from airflow_provider_acid.compaction.publish.staging import open_staging, staging_name
-from airflow_provider_acid.compaction.publish.store_rules import publication_on, staging_on
 from airflow_provider_acid.compaction.steps import Step
 from airflow_provider_acid.exceptions import OwnershipLostError, StorageError, VerificationError
 from airflow_provider_acid.merge.app.partition_job import carry_out
@@ -85,7 +84,7 @@ def publish(
     made: Made, on_step: Callable[..., None] = lambda step, entity: None, transaction: Transaction | None = None
 ) -> None:
     active = cast(Any, Active(made.plan, transaction or Transaction()))
-    publication_on(made.storage).publish(active, made.result, on_step)
+    publisher_on(made.storage).publish(active, made.result, on_step)
 
 
 def test_files_stay_where_the_tasks_wrote_them_and_are_published_from_there(made: Made) -> None:
@@ -109,7 +108,7 @@ def test_nothing_is_copied_for_a_transaction_that_is_lost(made: Made) -> None:
 
 
 def test_only_several_files_can_be_seen_in_part(made: Made) -> None:
-    publication = publication_on(made.storage)
+    publication = publisher_on(made.storage)
     assert publication.shows_parts(made.result)
     assert not publication.shows_parts(replace(made.result, files=made.result.files[:1]))
     empty = replace(made.result.files[1], name=None, attempt=None)
@@ -171,7 +170,7 @@ def test_what_repeated_tasks_left_is_not_published(made: Made) -> None:
 
 
 def test_after_a_takeover_there_is_nothing_to_publish(made: Made) -> None:
-    assert staging_on(made.storage).take_over(TOKEN) == STAGING
+    assert publisher_on(made.storage).take_over(TOKEN) == STAGING
     assert made.storage.deleted[0] == f"{STAGING}/{PLAN_FILE}"
     with pytest.raises(StorageError, match="does not exist"):
         publish(made)
@@ -189,10 +188,10 @@ def test_a_takeover_waits_where_publishing_had_begun(
         assert not any("/attempts/" in name or "/output/" in name for name in made.names())
         assert f"{STAGING}/{JOURNAL_FILE}" in made.names()
 
-    monkeypatch.setattr(staging_by_copy, "sleep", sleep)
+    monkeypatch.setattr(by_copy, "sleep", sleep)
     if published:
         publish(made)
-    staging = staging_on(made.storage)
+    staging = publisher_on(made.storage)
     assert staging.take_over(TOKEN) == (STAGING)
     assert waited == ([LATE_SECONDS] if published else [])
     assert LATE_SECONDS >= SIGNED_SECONDS + AHEAD_SECONDS
@@ -206,8 +205,8 @@ def test_after_its_wait_a_takeover_ends_the_uploads_to_all_that_the_journal_name
 ) -> None:
     """The store may take minutes for what it took in time."""
     publish(made)
-    monkeypatch.setattr(staging_by_copy, "sleep", lambda seconds: made.storage.ended.append("waited"))
-    staging_on(made.storage).take_over(TOKEN)
+    monkeypatch.setattr(by_copy, "sleep", lambda seconds: made.storage.ended.append("waited"))
+    publisher_on(made.storage).take_over(TOKEN)
     [target] = made.plan.targets
     names = ("bucket_00000", "bucket_00001", "_orc_acid_version", "_metadata_acid")
     assert made.storage.ended[0] == "waited"
@@ -218,16 +217,16 @@ def test_a_takeover_does_not_go_on_without_a_journal_that_it_can_read(
     made: Made, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     publish(made)
-    monkeypatch.setattr(staging_by_copy, "sleep", lambda seconds: None)
+    monkeypatch.setattr(by_copy, "sleep", lambda seconds: None)
     journal = f"{STAGING}/{JOURNAL_FILE}"
     made.storage.delete([journal])
     made.storage.write_new(journal, b"{}")
     with pytest.raises(StorageError, match="cannot be read, so that nobody knows"):
-        staging_on(made.storage).take_over(TOKEN)
+        publisher_on(made.storage).take_over(TOKEN)
     assert f"{STAGING}/{RESULT_FILE}" in made.names()
     # Two take over at once: the other was faster.
-    monkeypatch.setattr(staging_by_copy, "sleep", lambda seconds: made.storage.delete([STAGING]))
-    assert staging_on(made.storage).take_over(TOKEN) == STAGING
+    monkeypatch.setattr(by_copy, "sleep", lambda seconds: made.storage.delete([STAGING]))
+    assert publisher_on(made.storage).take_over(TOKEN) == STAGING
     assert made.storage.ended == []
 
 
@@ -236,10 +235,10 @@ def test_who_gives_up_leaves_the_journal_while_anything_of_his_result_is_there(m
     [target] = made.plan.targets
     made.storage.delete([f"{target}/bucket_00001"])
     before = made.names()
-    staging_on(made.storage).give_up(made.plan)
+    publisher_on(made.storage).give_up(made.plan)
     assert made.names() == before
     made.storage.delete([target])
-    staging_on(made.storage).give_up(made.plan)
+    publisher_on(made.storage).give_up(made.plan)
     assert not any(name.startswith(STAGING) for name in made.names())
 
 
@@ -251,22 +250,22 @@ def test_one_that_died_while_it_waited_is_followed_by_one_that_waits(
     def die(seconds: float) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(staging_by_copy, "sleep", die)
+    monkeypatch.setattr(by_copy, "sleep", die)
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
-            staging_on(made.storage).take_over(TOKEN)
+            publisher_on(made.storage).take_over(TOKEN)
 
 
 def test_a_removal_begins_with_the_plan_and_ends_with_what_tells_of_it(made: Made) -> None:
     publish(made)
-    staging_on(made.storage).remove(STAGING)
+    publisher_on(made.storage).remove(STAGING)
     assert made.storage.deleted[0] == f"{STAGING}/{PLAN_FILE}"
     assert made.storage.deleted[-1] == STAGING
     assert not {f"{STAGING}/{JOURNAL_FILE}", f"{STAGING}/{RESULT_FILE}"}.intersection(made.storage.deleted)
     assert not any(name.startswith(STAGING) for name in made.names())
     made.storage.deleted.clear()
     [target] = made.plan.targets
-    staging_on(made.storage).remove(target)
+    publisher_on(made.storage).remove(target)
     assert made.storage.deleted == [f"{target}/bucket_00000", f"{target}/bucket_00001", target]
 
 
@@ -308,7 +307,7 @@ def test_a_driver_that_wakes_up_after_a_takeover_seals_nothing(tmp_path: Path) -
 
     def merge_and_sleep() -> list[Merged]:
         merged = [one for bucket in plan.buckets for one in merge_bucket(storage, plan, bucket, lambda done: None)]
-        staging_on(storage).take_over(TOKEN)
+        publisher_on(storage).take_over(TOKEN)
         return merged
 
     result = carry_out(CopyingStorages(), plan, merge_and_sleep)
@@ -318,7 +317,7 @@ def test_a_driver_that_wakes_up_after_a_takeover_seals_nothing(tmp_path: Path) -
 
 def test_a_driver_begins_nothing_without_a_plan(tmp_path: Path) -> None:
     storage, plan = planned(tmp_path)
-    staging_on(storage).remove(STAGING)
+    publisher_on(storage).remove(STAGING)
     result = carry_out(CopyingStorages(), plan, lambda: pytest.fail("merged all the same"))
     assert "plan.json: does not exist, its attempt was given up" in str(result.error)
 
@@ -329,7 +328,7 @@ def test_a_second_run_of_the_same_attempt_is_refused(made: Made) -> None:
 
 
 def test_what_a_cleaner_deletes_goes_one_after_the_other_while_its_anchor_is_there(made: Made) -> None:
-    with discard_on(made.storage) as discard:
+    with publisher_on(made.storage).discard() as discard:
         discard.take(["delta_0000001_0000001", "missing"], lambda: None)
         assert made.storage.deleted == ["delta_0000001_0000001"]
         assert f"{discard.name}/anchor" in made.names()
@@ -337,7 +336,7 @@ def test_what_a_cleaner_deletes_goes_one_after_the_other_while_its_anchor_is_the
 
 
 def test_a_cleaner_without_its_anchor_deletes_nothing(made: Made) -> None:
-    with discard_on(made.storage) as discard, discard_on(made.storage) as other:
+    with publisher_on(made.storage).discard() as discard, publisher_on(made.storage).discard() as other:
         assert remove_discards(made.storage, made.storage.list(), other) == (discard.name,)
         with pytest.raises(OwnershipLostError, match="was dropped and made again, or is cleaned by somebody else"):
             discard.take(["delta_0000001_0000001"], lambda: None)
@@ -347,8 +346,8 @@ def test_a_cleaner_without_its_anchor_deletes_nothing(made: Made) -> None:
 
 
 def test_nothing_is_adopted(made: Made) -> None:
-    staging = staging_on(made.storage)
-    assert staging.sealed_output(STAGING) is None
+    staging = publisher_on(made.storage)
+    assert staging.finished_output(STAGING) is None
 
 
 def test_the_report_names_where_each_file_lies(made: Made) -> None:
@@ -362,6 +361,6 @@ def test_a_cleaner_deletes_nothing_more_once_its_lock_is_lost(made: Made) -> Non
     def lost() -> None:
         raise OwnershipLostError("transaction 7", "was aborted", "look again")
 
-    with discard_on(made.storage) as discard, pytest.raises(OwnershipLostError, match="transaction 7"):
+    with publisher_on(made.storage).discard() as discard, pytest.raises(OwnershipLostError, match="transaction 7"):
         discard.take(["delta_0000001_0000001"], lost)
     assert made.storage.exists("delta_0000001_0000001")

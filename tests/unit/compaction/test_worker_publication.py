@@ -12,6 +12,7 @@ from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.work.worker import Worker
 from airflow_provider_acid.exceptions import UnsupportedTableError
 from airflow_provider_acid.filesystem import Storage
+from airflow_provider_acid.storages.rules import StoreRules
 
 
 @dataclass
@@ -28,7 +29,7 @@ class ObjectStore:
     """Renames file by file."""
 
     location: str = "s3a://warehouse/t"
-    publishes_atomically: bool = False
+    rules: StoreRules = StoreRules(renames=False)
 
 
 def check(storage: object, hive: Hive) -> None:
@@ -43,6 +44,6 @@ def test_a_store_without_atomic_renames_is_refused_on_hive_3() -> None:
         check(ObjectStore(), HIVE_3)
 
 
-@pytest.mark.parametrize(("atomic", "hive"), [(True, HIVE_3), (False, HIVE_4)])
-def test_it_is_not_where_renames_are_atomic_or_the_commit_publishes(atomic: bool, hive: Hive) -> None:
-    check(ObjectStore(publishes_atomically=atomic), hive)
+@pytest.mark.parametrize(("renames", "hive"), [(True, HIVE_3), (False, HIVE_4)])
+def test_it_is_not_where_renames_are_atomic_or_the_commit_publishes(renames: bool, hive: Hive) -> None:
+    check(ObjectStore(rules=StoreRules(renames=renames)), hive)

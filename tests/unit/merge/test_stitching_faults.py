@@ -15,6 +15,8 @@ from airflow_provider_acid.merge.stitch.stitched_file import StitchedFile
 from airflow_provider_acid.merge.stitch.stripe_segments import SurveyedStripe, plan_segments
 from airflow_provider_acid.merge.stitch.stripe_survey import survey_stripes
 from airflow_provider_acid.plan.plan import CopiedStripes, OrcOptions
+from airflow_provider_acid.storages.local import LocalStorage
+from airflow_provider_acid.storages.rules import StoreRules
 from tests.unit.merge.acid_files import Partition, delete
 from tests.unit.merge.orc_tails import Tail
 from tests.unit.merge.striped_files import (
@@ -30,7 +32,7 @@ WHOLE = OrcOptions(slice_bytes=0)
 @pytest.fixture(params=["compared with sources", "compared by digests"])
 def partition(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Partition:
     if request.param == "compared by digests":
-        monkeypatch.setattr(stitch_rows, "is_local", lambda location: False)
+        monkeypatch.setattr(LocalStorage, "rules", StoreRules())
     return striped_partition(tmp_path)
 
 

@@ -38,7 +38,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pyte
 PARTITION = {"database": "d", "table": "t", "partition": "p=1"}
 RUN = "file:/warehouse/d.db/t/_acid_compaction_runs/run1"
 KEY = RunKey.new("run1")
-STORAGES = Storages(HdfsOptions(web_addresses=("namenode:9870",)))
+STORAGES = Storages((HdfsOptions(web_addresses=("namenode:9870",)),))
 OK, FAILED, REFUSED = OutcomeState.COMPACTED, OutcomeState.FAILED, OutcomeState.REFUSED
 
 
@@ -181,10 +181,10 @@ def test_the_application_is_told_its_run_directory_and_its_storages_and_nothing_
     [
         (RUN, Storages()),
         (RUN, STORAGES),
-        (RUN, Storages(HdfsOptions(user="{{USER}}", web_addresses=("namenode:9870",)), S3Options(region="}}"))),
-        (RUN, Storages(s3=S3Options(region="<LOG_DIR> $HOME `id` \\ ' \" {{{ }}} é", ca_file="/a b/c%7D"))),
+        (RUN, Storages((HdfsOptions(user="{{USER}}", web_addresses=("namenode:9870",)), S3Options(region="}}")))),
+        (RUN, Storages((S3Options(region="<LOG_DIR> $HOME `id` \\ ' \" {{{ }}} é", ca_file="/a b/c%7D"),))),
         ("hdfs://ns1/a{{b}}}c/_acid_runs/1", Storages()),
-        ("s3://bucket/p=a%2Fb/$x `y` ü/_acid_runs/1", Storages(s3=S3Options(path_style=True))),
+        ("s3://bucket/p=a%2Fb/$x `y` ü/_acid_runs/1", Storages((S3Options(path_style=True),))),
     ],
 )
 def test_no_argument_has_what_yarn_replaces_and_the_application_reads_what_was_meant(

@@ -16,7 +16,7 @@ from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.get_provider_info import get_provider_info
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook, MetastoreEndpoint
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
-from airflow_provider_acid.storages.s3.options import S3Credentials
+from airflow_provider_acid.storages.s3.options import S3Credentials, S3Options
 
 SetConnection = Callable[..., None]
 
@@ -297,18 +297,18 @@ def test_the_key_to_an_s3_store_comes_from_a_connection_and_goes_nowhere_else(
     key = {"conn_type": "aws", "login": "an-id", "password": "a-secret", "extra": {"aws_session_token": "a-token"}}
     monkeypatch.setenv("AIRFLOW_CONN_MINIO", json.dumps(key))
     made = endpoint()
-    assert made.storages.s3_credentials == S3Credentials("an-id", "a-secret", "a-token")
+    assert made.storages.of(S3Options).credentials == S3Credentials("an-id", "a-secret", "a-token")
     for text in (repr(made), made.storages.to_json()):
         assert not any(secret in text for secret in ("an-id", "a-secret", "a-token"))
     assert json.loads(made.storages.to_json()) == S3_STORAGE
-    assert Storages.from_json(made.storages.to_json()).s3_credentials is None
+    assert Storages.from_json(made.storages.to_json()).of(S3Options).credentials is None
     with pytest.raises(ConfigurationError, match="are not sent to other processes"):
         pickle.dumps(made.storages)
 
 
 def test_without_a_connection_for_it_the_machines_own_key_is_used(set_connection: SetConnection) -> None:
     set_connection(host="ms", extra={"storage": {"s3": {"region": "eu-central-1"}}})
-    assert endpoint().storages.s3_credentials is None
+    assert endpoint().storages.of(S3Options).credentials is None
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ class FakeHousekeeper:
 class FakeEndpoint:
     """A metastore whose queue is a word."""
 
-    storages = Storages(HdfsOptions(web_addresses=("namenode:9870",)))
+    storages = Storages((HdfsOptions(web_addresses=("namenode:9870",)),))
 
     @contextmanager
     def open(self) -> Iterator[object]:

@@ -1,28 +1,26 @@
-"""What differs by store: a rename moves a whole directory at once; where there is none, files are copied and deleted.
+"""The rules by which a result gets under its names, and staging directories out of the reach of others.
 
-Chosen here is how staging directories are taken over and removed, and how a result is published. What a cleaner
-deletes is bound otherwise (:mod:`discard`), the Worker refuses what a store cannot show at once, and the Spark job
-leaves its files where they can be published from; each of them asks the store itself.
+They follow from whether a store renames a whole directory at once, or copies and deletes file by file.
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, cast
 
+from airflow_provider_acid.acid.listing import Listing
 from airflow_provider_acid.compaction.active import ActiveCompaction
-from airflow_provider_acid.compaction.publish.publication_by_copy import PublicationByCopy
-from airflow_provider_acid.compaction.publish.publication_by_rename import PublicationByRename
+from airflow_provider_acid.compaction.publish.by_copy import ByCopy
+from airflow_provider_acid.compaction.publish.by_rename import ByRename
+from airflow_provider_acid.compaction.publish.discard import DISCARD_PREFIX, Discard
 from airflow_provider_acid.compaction.publish.staging import FinishedOutput
-from airflow_provider_acid.compaction.publish.staging_by_copy import StagingByCopy
-from airflow_provider_acid.compaction.publish.staging_by_rename import StagingByRename
 from airflow_provider_acid.compaction.steps import StepListener
 from airflow_provider_acid.filesystem import ObjectStorage, Storage
 from airflow_provider_acid.plan.plan import CompactionPlan, OutputDirectory
 from airflow_provider_acid.plan.result import CompactionResult
 
 
-class Staging(Protocol):
-    """How staging directories, and what was published from them, are taken out of the reach of others."""
+class Publisher(Protocol):
+    """What attempts, their successors and cleaners do in one partition by the rules of its store."""
 
     def take_over(self, token: str) -> str | None:
         """See to it that a dead attempt publishes nothing more, should it wake up.
@@ -39,15 +37,11 @@ class Staging(Protocol):
         It stays where something of its result is there, since only the journal tells what belongs together.
         """
 
-    def sealed_output(self, staging: str) -> FinishedOutput | None:
+    def finished_output(self, staging: str) -> FinishedOutput | None:
         """What a dead attempt finished but did not publish; None where it finished nothing that can be used."""
 
     def adopt(self, finished: FinishedOutput, plan: CompactionPlan) -> bool:
         """Make a finished output that of ``plan``, whose transaction is open; False where somebody else took it."""
-
-
-class Publication(Protocol):
-    """How a result gets under its names."""
 
     def check_staged(self, plan: CompactionPlan, result: CompactionResult, output: OutputDirectory) -> None:
         """Check that the files of one directory of the result are there as reported, and its marker files.
@@ -65,12 +59,25 @@ class Publication(Protocol):
         :raises HalfPublishedError: a part is there, or may be, and was not taken back.
         """
 
-
-def staging_on(storage: Storage) -> Staging:
-    """The rules of a store."""
-    return StagingByCopy(storage) if isinstance(storage, ObjectStorage) else StagingByRename(storage)
+    def discard(self) -> Discard:
+        """A directory for what a cleaning deletes."""
 
 
-def publication_on(storage: Storage) -> Publication:
-    """The rules of a store."""
-    return PublicationByCopy(storage) if isinstance(storage, ObjectStorage) else PublicationByRename(storage)
+def publisher_on(storage: Storage) -> Publisher:
+    """The publisher of a partition."""
+    return ByRename(storage) if storage.rules.renames else ByCopy(cast(ObjectStorage, storage))
+
+
+def remove_discards(storage: Storage, listing: Listing, own: Discard | None = None) -> tuple[str, ...]:
+    """Remove such directories of others, with what they were about to delete; dead cleaners leave them.
+
+    A living one finds out at its next deletion that its directory is gone, and looks again later.
+
+    :param own: the caller's.
+    :returns: what was removed.
+    """
+    others = [name for name in listing.directories if name.startswith(DISCARD_PREFIX) and "/" not in name]
+    found = tuple(name for name in others if own is None or name != own.name)
+    for name in found:
+        publisher_on(storage).remove(name)
+    return found
