@@ -9,7 +9,8 @@ from airflow_provider_acid.hooks.connection_form import (
     PLACEHOLDERS,
     RELABELING,
 )
-from airflow_provider_acid.options import OPTIONS, SECTION
+from airflow_provider_acid.option import SECTION, Place
+from airflow_provider_acid.options import OPTIONS
 
 
 def get_provider_info() -> dict[str, object]:
@@ -88,9 +89,10 @@ def _options() -> dict[str, dict[str, object]]:
         option.name: {
             "description": option.description,
             "version_added": option.since,
-            "type": option.type,
+            "type": option.kind.airflow_type,
             "example": option.example,
-            "default": option.default,
+            "default": option.default_text,
         }
-        for option in OPTIONS
+        for option in OPTIONS.values()
+        if Place.CONFIG in option.places
     }

@@ -1,249 +1,399 @@
-"""The options of Airflow's section ``[hive_acid]``: the one place for their defaults, which are Hive's."""
+"""Every option, once: its name, values, default and meaning, Hive's own property, and where it may be set.
+
+From this table come the section ``[hive_acid]`` of Airflow's configuration, the settings, the templated parameters of
+sensor and operators, the fields of the trigger forms, and docs/options.md. Defaults are Hive's.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import fields, replace
 
-SECTION = "hive_acid"
+from airflow_provider_acid.compaction.candidates import Candidates
+from airflow_provider_acid.compaction.evaluate.demand import DemandedType
+from airflow_provider_acid.compaction.settings import CleaningLockAction, CompactionSettings, LockTimeoutAction
+from airflow_provider_acid.option import (
+    MOST_PARTITIONS,
+    NAMES,
+    NO_OR_PATTERNS,
+    NUMBER,
+    OPTIONAL_NUMBER,
+    OPTIONAL_TEXT,
+    PATTERNS,
+    TEXT,
+    TIME_WINDOW,
+    TIME_ZONE,
+    TRUTH,
+    Option,
+    Place,
+    whole,
+    word,
+)
+from airflow_provider_acid.plan.plan import CopiedStripes
+from airflow_provider_acid.plan.thresholds import Thresholds
+
+_EVERYWHERE = Place.CONFIG | Place.SENSOR
 
 
-@dataclass(frozen=True)
-class Option:
-    """One option, as ``airflow config`` shows it.
-
-    :param type: ``integer``, ``float``, ``boolean`` or ``string``.
-    :param default: its default as text.
-    :param since: the release of this package that brought it.
-    """
-
-    name: str
-    description: str
-    type: str
-    default: str
-    example: str | None = None
-    since: str = "0.1.0"
+def _options() -> Iterator[Option]:
+    settings = CompactionSettings()
+    defaults = {field.name: getattr(settings, field.name) for field in fields(settings)}
+    defaults |= {field.name: getattr(settings.thresholds, field.name) for field in fields(Thresholds)}
+    for option in _TABLE:
+        yield replace(option, default=defaults[option.name]) if option.name in defaults else option
 
 
-OPTIONS = (
-    Option("delta_num_threshold", "Deltas above which a partition is due for minor compaction.", "integer", "10"),
-    Option(
-        "delta_pct_threshold",
-        "Share of the base's bytes that the deltas must exceed for major compaction.",
-        "float",
-        "0.1",
-    ),
-    Option("aborted_txn_threshold", "Aborted transactions that make a partition due.", "integer", "1000"),
-    Option(
-        "aborted_txn_time_threshold",
-        "Age in seconds of an aborted transaction that makes a partition due; negative for never.",
-        "integer",
-        "43200",
-    ),
-    Option(
-        "candidates",
-        "Which partitions of the selected tables a sensor looks at: all, or (written) only those to which the "
-        "metastore's database has writes on record since they were last cleaned, as Hive's Initiator does. That needs "
-        "metastore_db_conn_id; docs/performance.md says what may be passed over until the next write.",
-        "string",
-        "all",
-    ),
-    Option("check_interval", "Seconds between two evaluations of a sensor.", "float", "300"),
-    Option(
-        "listing_threads",
-        "Partitions whose directories a sensor lists at the same time, where listing is waiting; 1 for never.",
-        "integer",
-        "8",
-    ),
-    Option(
-        "exclusive_locations",
-        "Patterns of places, e.g. s3a://warehouse/sales/*, in each of which lies one table or partition and nobody "
-        "else's, with blanks or commas between them; * also stands for slashes. Asked only for a table or partition "
-        "outside of its usual place, where neither the metastore's database nor its catalogue can tell who else lies "
-        "there.",
-        "string",
-        "",
-    ),
-    Option(
-        "max_num_delta",
-        "Directories that one minor compaction merges at most; the rest is left to the next.",
-        "integer",
-        "500",
-    ),
-    Option(
-        "minor_publish_lock",
-        "Whether a minor compaction may take an EXCLUSIVE lock for its publication: one of inserts and deletes always "
-        "needs it, any other while older transactions have locks there, since readers that ignore a compaction's "
-        "transaction (Trino) would see other rows than before for a moment. Without it minors are done as majors, and "
-        "nothing is compacted on object stores, where every result of several files needs it.",
-        "boolean",
-        "True",
-    ),
-    Option(
-        "minor_lock_wait_seconds",
-        "Longest wait for that lock. It is asked for when nobody else has a lock there, at the latest for the last 10 "
-        "of these seconds; while it waits behind a long query, all new queries of the partition wait, too.",
-        "float",
-        "60",
-    ),
-    Option(
-        "minor_lock_timeout_action",
-        "What follows when that lock is not granted in time: major (merge anew into a base) or refuse (fail the task).",
-        "string",
-        "major",
-    ),
-    Option(
-        "readers_honour_visibility",
-        "Publish minors, and on object stores majors, without a lock: right for Hive 4 alone, while any other reader "
-        "(Trino) may miss rows or see deleted ones, until a job that died half-way is followed by another.",
-        "boolean",
-        "False",
-    ),
-    Option(
-        "minor_pairs_on_hive_3",
-        "Whether minors of inserts and deletes are done on Hive 3.1, under that lock; else they are majors. If a "
-        "job dies between the two renames, all readers see wrong rows from the time the metastore takes its lock away "
-        "(metastore.txn.timeout) until the partition is compacted again.",
-        "boolean",
-        "False",
-    ),
-    Option(
-        "mm_allow_originals",
-        "What hive.mm.allow.originals says in Hive's own configuration: whether original files in insert-only tables "
-        "are data. Where it is off Hive ignores them, and tables that have some are refused.",
-        "boolean",
-        "False",
-    ),
-    Option(
-        "stripe_copy",
-        "Which stripes of full-ACID files are copied as bytes instead of decoded: auto (those that lose no row and are "
-        "not small), always (also small ones), never.",
-        "string",
-        "auto",
-    ),
-    Option(
-        "small_stripe_share",
-        "Share of the table's stripe size; smaller stripes that follow each other are rewritten together.",
-        "float",
-        "0.03125",
-    ),
-    Option(
-        "slice_bytes",
-        "About so many bytes of a bucket's stripes one Spark task decodes and writes anew, or less (a quarter) to give "
-        "every task slot something to do. A bucket with more of them is cut, so that several tasks work on it and "
-        "none needs memory for all of it.",
-        "integer",
-        "134217728",
-    ),
-    Option("worker_timeout", "Seconds after which a silent claim is taken back.", "float", "86400"),
-    Option(
-        "cleaner_retention_time",
-        "Seconds that obsolete directories are kept for readers that open no transaction. On Hive 3.1 those that take "
-        "no lock either (spark-acid) have nothing but this time; make it longer than their longest query.",
-        "float",
-        "0",
-    ),
-    Option(
-        "cleaner_lock_wait_seconds",
-        "Longest time for which a cleaning makes new readers and writers of the partition wait. It deletes under the "
-        "EXCLUSIVE lock, for queries of Hive stumble over directories that go while they list; it does not ask for it "
-        "while somebody has had a lock there for longer than this.",
-        "float",
-        "30",
-    ),
-    Option(
-        "cleaner_lock_timeout_action",
-        "What follows where the lock is not to be had: wait (until the cleaning's deadline; nothing is deleted), "
-        "delete (beside those who have had a lock for longer than that; should one of them list again, a query fails, "
-        "and a simple one of Hive 4 finds no rows) or by_version (wait on Hive 4; delete on Hive 3.1, where the "
-        "partition is not compacted while a cleaning waits).",
-        "string",
-        "by_version",
-    ),
-    Option(
-        "serve_foreign_requests",
-        "Whether requests by ALTER TABLE ... COMPACT or by Hive's Initiator are carried out.",
-        "boolean",
-        "False",
-    ),
-    Option(
-        "health_location",
-        "URI of a directory that Airflow's workers and API server reach. What is known of partitions, and the history "
-        "of compactions, is kept there for the page 'Hive ACID' of Airflow's UI; empty: nothing is, and the page says "
-        "so. Its parent must exist; HDFS and S3 are reached as the metastore's connection says.",
-        "string",
-        "",
-        "hdfs://namenode/airflow/hive-acid-health",
-    ),
-    Option("job_queue", "Queue of the cluster for the Spark applications.", "string", "", "compaction"),
-    Option("task_retries", "Retries of the tasks of the DAGs that come with this package.", "integer", "2"),
-    Option(
-        "fail_on_unmatched_patterns",
-        "Whether a sensor fails where a pattern of its tables matches no table, or an excluded one leaves none out; "
-        "else it warns.",
-        "boolean",
-        "False",
-        since="0.2.0",
-    ),
+_TABLE = (
     Option(
         "tables",
-        "Patterns of the tables that the DAG acid_compaction looks at, separated by commas. This and the options below "
-        "are what that DAG does by itself, and what its trigger form starts with; they are read when the DAG file is "
-        "parsed.",
-        "string",
-        "default.*",
-        "sales.*, web.*",
+        PATTERNS,
+        "Patterns of tables, e.g. sales.orders or web.*.",
+        _EVERYWHERE | Place.HOUSEKEEPING,
+        ("default.*",),
+        "Tables",
+        example="sales.*, web.*",
         since="0.2.0",
     ),
     Option(
         "exclude",
-        "Patterns of tables that acid_compaction leaves out although they are included.",
-        "string",
-        "",
-        "sales.tmp_*",
+        NO_OR_PATTERNS,
+        "Patterns of tables that are left out although they are included.",
+        _EVERYWHERE | Place.HOUSEKEEPING,
+        (),
+        "Tables to leave out",
+        example="sales.tmp_*",
         since="0.2.0",
     ),
     Option(
-        "schedule",
-        "When acid_compaction runs, in UTC: a cron expression, or a preset such as @daily; None for only by hand.",
-        "string",
-        "@hourly",
-        "30 1 * * *",
+        "fail_on_unmatched_patterns",
+        TRUTH,
+        "Whether a pattern that matches no table, or leaves none out, is a failure and not a warning in the log.",
+        _EVERYWHERE,
+        False,
+        "Fail on unmatched patterns",
         since="0.2.0",
+    ),
+    Option("database", TEXT, "The table's database.", Place.TABLE_PLAN, "default", "Database"),
+    Option("table", TEXT, "The table's name, without the database.", Place.TABLE_PLAN, title="Table"),
+    Option(
+        "partition",
+        OPTIONAL_TEXT,
+        "One partition as SHOW PARTITIONS spells it, e.g. ds=2026-01-01/region=eu; empty for all partitions, or for a "
+        "table that has none.",
+        Place.TABLE_PLAN,
+        None,
+        "Partition",
+    ),
+    Option(
+        "type",
+        word(DemandedType),
+        "auto: by the thresholds; minor or major: so, whatever the thresholds say.",
+        Place.TABLE_PLAN,
+        DemandedType.AUTO,
+        "Type",
+    ),
+    Option(
+        "decide_only",
+        TRUTH,
+        "A dry run: the decisions are shown in the log of the first task, and nothing is changed.",
+        Place.SENSOR | Place.TABLE_PLAN,
+        False,
+        "Dry run",
+    ),
+    Option(
+        "delta_num_threshold",
+        whole(0),
+        "Deltas above which a partition is due for minor compaction.",
+        _EVERYWHERE,
+        title="Deltas",
+        hive="hive.compactor.delta.num.threshold",
+    ),
+    Option(
+        "delta_pct_threshold",
+        NUMBER,
+        "Share of the base's bytes that the deltas must exceed for major compaction.",
+        _EVERYWHERE,
+        title="Delta share",
+        hive="hive.compactor.delta.pct.threshold",
+    ),
+    Option(
+        "aborted_txn_threshold",
+        whole(0),
+        "Aborted transactions above which a partition is due for major compaction.",
+        hive="hive.compactor.aborted.txn.threshold",
+    ),
+    Option(
+        "aborted_txn_time_threshold",
+        whole(-1),
+        "Age in seconds of an aborted transaction from which a partition is due; -1 for never. Hive 4 alone has it.",
+        hive="hive.compactor.aborted.txn.time.threshold",
+    ),
+    Option(
+        "candidates",
+        word(Candidates),
+        "Which partitions of the selected tables are looked at: all, or (written) only those to which the metastore's "
+        "database has writes on record since they were last cleaned, as Hive's Initiator does. That needs "
+        "metastore_db_conn_id; docs/performance.md says what may be passed over until the next write.",
+        _EVERYWHERE,
+        title="Partitions looked at",
+    ),
+    Option(
+        "override_no_auto_compaction",
+        TRUTH,
+        "Evaluate tables that are named without wildcards although no_auto_compaction is set.",
+        Place.SENSOR,
+        title="Override no_auto_compaction",
+    ),
+    Option(
+        "serve_foreign_requests",
+        TRUTH,
+        "Whether requests by ALTER TABLE ... COMPACT or by Hive's Initiator are carried out; else they are reported.",
+        _EVERYWHERE,
+    ),
+    Option(
+        "check_interval_seconds",
+        NUMBER,
+        "Time between two looks of a sensor.",
+        Place.CONFIG,
+        300.0,
+        hive="hive.compactor.check.interval",
+    ),
+    Option(
+        "listing_threads",
+        whole(),
+        "Partitions whose directories a sensor lists at the same time, where listing is waiting; 1 for never.",
     ),
     Option(
         "time_window",
-        "Hours in which compactions of acid_compaction begin; empty for all.",
-        "string",
-        "",
-        "22:00-06:00",
+        TIME_WINDOW,
+        "Hours in which compactions begin, e.g. 22:00-06:00; what is in work at the end is finished; empty for all.",
+        _EVERYWHERE | Place.COMPACTION,
+        None,
+        "Time window",
+        example="22:00-06:00",
         since="0.2.0",
     ),
-    Option("time_zone", "Time zone of that time window.", "string", "UTC", "Europe/Berlin", since="0.2.0"),
     Option(
-        "max_partitions", "Most partitions of one run of acid_compaction, 1 to 1000.", "integer", "1000", since="0.2.0"
+        "time_zone",
+        TIME_ZONE,
+        "Time zone of the time window.",
+        _EVERYWHERE | Place.COMPACTION,
+        "UTC",
+        "Time zone",
+        example="Europe/Berlin",
+        since="0.2.0",
+    ),
+    Option(
+        "max_partitions",
+        whole(1, MOST_PARTITIONS),
+        "Most partitions of one run, those first whose deltas cost readers most; the next run takes the others.",
+        _EVERYWHERE | Place.TABLE_PLAN | Place.HOUSEKEEPING,
+        MOST_PARTITIONS,
+        "Most partitions",
+        since="0.2.0",
     ),
     Option(
         "max_gib",
-        "Most input of all compactions of one run of acid_compaction, in GiB; empty for no bound.",
-        "string",
-        "",
-        "500",
+        OPTIONAL_NUMBER,
+        "Most input of all compactions of one run, in GiB; the first partition is taken although it has more; empty: "
+        "no bound.",
+        _EVERYWHERE,
+        None,
+        "Most data (GiB)",
+        example="500",
         since="0.2.0",
     ),
     Option(
         "batch_partitions",
-        "Partitions in one Spark application of acid_compaction, 1 to 1000.",
-        "integer",
-        "50",
+        whole(1, MOST_PARTITIONS),
+        "Partitions in one Spark application.",
+        _EVERYWHERE | Place.TABLE_PLAN,
+        50,
+        "Batch",
         since="0.2.0",
     ),
     Option(
-        "cleaning_deadline_hours",
-        "Longest wait of acid_compaction for readers, before a cleaning is left to its next run.",
-        "float",
-        "6",
+        "skip_when_nothing_due",
+        TRUTH,
+        "Skip the task, and what follows, instead of waiting; also outside the time window.",
+        Place.SENSOR,
+        False,
+    ),
+    Option(
+        "max_num_delta",
+        whole(),
+        "Directories that one minor compaction merges at most; the rest is left to the next.",
+        Place.CONFIG | Place.COMPACTION,
+        hive="hive.compactor.max.num.delta",
+    ),
+    Option(
+        "rewrite_single_delta",
+        TRUTH,
+        "Whether a partition that is a single delta is rewritten into a base, as Hive 3 does.",
+        Place.COMPACTION,
+    ),
+    Option(
+        "minor_publish_lock",
+        TRUTH,
+        "Whether a minor compaction may take an EXCLUSIVE lock for its publication: one of inserts and deletes always "
+        "needs it, any other while older transactions have locks there, since readers that ignore a compaction's "
+        "transaction (Trino) would see other rows than before for a moment. Without it minors are done as majors, and "
+        "nothing is compacted on object stores, where every result of several files needs it.",
+        Place.CONFIG | Place.COMPACTION,
+    ),
+    Option(
+        "minor_lock_wait_seconds",
+        NUMBER,
+        "Longest wait for that lock, and for the one under which what a dead attempt published is removed. It is asked "
+        "for when nobody else has a lock there, at the latest for the last 10 of these seconds; while it waits behind "
+        "a long query, all new queries of the partition wait, too. On Hive 3.1 also the longest wait for readers that "
+        "are older than the first base of a partition.",
+        Place.CONFIG | Place.COMPACTION,
+        title="Wait for the lock (seconds)",
+    ),
+    Option(
+        "minor_lock_timeout_action",
+        word(LockTimeoutAction),
+        "What follows when that lock is not granted in time: major (merge anew into a base) or refuse (fail the task).",
+        Place.CONFIG | Place.COMPACTION,
+        title="Without the lock",
+    ),
+    Option(
+        "readers_honour_visibility",
+        TRUTH,
+        "Publish minors, and on object stores majors, without a lock: right for Hive 4 alone, while any other reader "
+        "(Trino) may miss rows or see deleted ones, until a job that died half-way is followed by another.",
+        Place.CONFIG | Place.COMPACTION,
+    ),
+    Option(
+        "minor_pairs_on_hive_3",
+        TRUTH,
+        "Whether minors of inserts and deletes are done on Hive 3.1, under that lock; else they are majors. If a job "
+        "dies between the two renames, all readers see wrong rows from the time the metastore takes its lock away "
+        "(metastore.txn.timeout) until the partition is compacted again.",
+    ),
+    Option(
+        "mm_allow_originals",
+        TRUTH,
+        "Whether original files in insert-only tables are data. Where it is off Hive ignores them, and tables that "
+        "have some are refused.",
+        hive="hive.mm.allow.originals",
+    ),
+    Option(
+        "stripe_copy",
+        word(CopiedStripes),
+        "Which stripes of full-ACID files are copied as bytes instead of decoded: auto (those that lose no row and are "
+        "not small), always (also small ones), never.",
+    ),
+    Option(
+        "small_stripe_share",
+        NUMBER,
+        "Share of the table's stripe size; smaller stripes that follow each other are rewritten together.",
+    ),
+    Option(
+        "slice_bytes",
+        whole(),
+        "About so many bytes of a bucket's stripes one Spark task decodes and writes anew, or less (a quarter) to give "
+        "every task slot something to do. A bucket with more of them is cut, so that several tasks work on it and "
+        "none needs memory for all of it.",
+    ),
+    Option(
+        "exclusive_locations",
+        NAMES,
+        "Patterns of places, e.g. s3a://warehouse/sales/*, in each of which lies one table or partition and nobody "
+        "else's, with blanks or commas between them; * also stands for slashes. Asked only for a table or partition "
+        "outside of its usual place, where neither the metastore's database nor its catalogue can tell who else lies "
+        "there.",
+    ),
+    Option(
+        "worker_timeout_seconds",
+        NUMBER,
+        "Time after which a silent claim whose transaction is dead is taken back, and a partition in work abandoned.",
+        Place.CONFIG | Place.HOUSEKEEPING,
+        title="Silent claims (seconds)",
+        hive="hive.compactor.worker.timeout",
+    ),
+    Option(
+        "forgotten_after_seconds",
+        NUMBER,
+        "Age from which a finished compaction that still waits to be cleaned is cleaned by the housekeeping.",
+        Place.HOUSEKEEPING,
+        21_600.0,
+        "Forgotten cleanings (seconds)",
+    ),
+    Option(
+        "cleaning_deadline_seconds",
+        NUMBER,
+        "Longest wait for readers, before a cleaning is left to the next run.",
+        Place.CONFIG | Place.CLEANER,
+        21_600.0,
+        "Wait for readers (seconds)",
         since="0.2.0",
+    ),
+    Option("poll_seconds", NUMBER, "Time between two looks at the metastore.", Place.CLEANER, 10.0),
+    Option(
+        "cleaner_retention_seconds",
+        NUMBER,
+        "How long obsolete directories are kept for readers that open no transaction. On Hive 3.1 those that take no "
+        "lock either (spark-acid) have nothing but this time; make it longer than their longest query.",
+        Place.CONFIG | Place.CLEANER,
+        hive="hive.compactor.cleaner.retention.time.seconds",
+    ),
+    Option(
+        "cleaner_lock_wait_seconds",
+        NUMBER,
+        "Longest time for which a cleaning makes new readers and writers of the partition wait. It deletes under the "
+        "EXCLUSIVE lock, for queries of Hive stumble over directories that go while they list; it does not ask for it "
+        "while somebody has had a lock there for longer than this.",
+    ),
+    Option(
+        "cleaner_lock_timeout_action",
+        word(CleaningLockAction),
+        "What follows where the lock is not to be had: wait (until the cleaning's deadline; nothing is deleted), "
+        "delete (beside those who have had a lock for longer than that; should one of them list again, a query fails, "
+        "and a simple one of Hive 4 finds no rows) or by_version (wait on Hive 4; delete on Hive 3.1, where the "
+        "partition is not compacted while a cleaning waits).",
+    ),
+    Option(
+        "health_location",
+        OPTIONAL_TEXT,
+        "URI of a directory that Airflow's workers and API server reach. What is known of partitions, and the history "
+        "of compactions, is kept there for the page 'Hive ACID' of Airflow's UI; empty: nothing is, and the page says "
+        "so. Its parent must exist; HDFS and S3 are reached as the metastore's connection says.",
+        default=None,
+        example="hdfs://namenode/airflow/hive-acid-health",
+    ),
+    Option(
+        "job_queue",
+        OPTIONAL_TEXT,
+        "Queue of the cluster for the Spark applications.",
+        default=None,
+        hive="hive.compactor.job.queue",
+        example="compaction",
+    ),
+    Option("task_retries", whole(0), "Retries of the tasks of the DAGs that come with this package.", default=2),
+    Option(
+        "schedule",
+        OPTIONAL_TEXT,
+        "When acid_compaction runs, in UTC: a cron expression, or a preset such as @daily; None for only by hand.",
+        default="@hourly",
+        example="30 1 * * *",
+        since="0.2.0",
+    ),
+    Option(
+        "hive_acid_conn_id",
+        TEXT,
+        "Airflow connection to the Hive metastore.",
+        ~Place.CONFIG,
+        "hive_acid_default",
+        "Connection",
     ),
 )
 
-DEFAULTS = {option.name: option.default for option in OPTIONS}
+OPTIONS = {option.name: option for option in _options()}
+"""By name."""
+
+
+def parameters_of(task: Place) -> tuple[str, ...]:
+    """The options that are templated parameters of a task."""
+    return tuple(option.name for option in OPTIONS.values() if task in option.places)

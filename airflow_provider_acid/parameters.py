@@ -126,12 +126,12 @@ def as_integer(name: str, value: object, *, minimum: int = 1, maximum: int | Non
     return int(number)
 
 
-def as_optional_integer(name: str, value: object, *, minimum: int = 1) -> int | None:
-    """A whole number from ``minimum`` on; None for None, or what a template or an empty field makes of it.
+def as_optional_number(name: str, value: object, *, minimum: float = 0.001) -> float | None:
+    """A number from ``minimum`` on; None for None, or what a template or an empty field makes of it.
 
     :raises ConfigurationError: it is none.
     """
-    return None if as_optional_text(value) is None else as_integer(name, value, minimum=minimum)
+    return None if as_optional_text(value) is None else as_number(name, value, minimum=minimum)
 
 
 def as_optional_text(value: object) -> str | None:

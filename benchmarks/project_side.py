@@ -29,7 +29,7 @@ from benchmarks.metering import Meter, this_process, tree_of
 from benchmarks.spark_places import SLOTS, SparkPlace
 from tests.harness.generated_table import COLUMNS
 
-_POLICY = CompactionPolicy(hive=HIVE_3, pairs_by_rename=True)
+_POLICY = CompactionPolicy(hive=HIVE_3, minor_pairs_on_hive_3=True)
 _STORAGES = Storages()
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.evaluate.initiator import EvaluationObserver
 from airflow_provider_acid.compaction.evaluate.looking_again import look_again
-from airflow_provider_acid.config import configured_settings, health_location
+from airflow_provider_acid.config import configured_settings, option
 from airflow_provider_acid.health.history import HistoryRecord, RecordMaker, TaskPlace
 from airflow_provider_acid.health.recording import record_history, record_renewed
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
@@ -28,7 +28,7 @@ def record_task_history(
 
     :param records: makes the records; see :func:`~..health.recording.record_history`.
     """
-    location = health_location()
+    location = option("health_location")
     if not location:
         return
     try:
@@ -44,7 +44,7 @@ def renew_figures(hive_acid_conn_id: str, entities: Collection[Entity]) -> None:
 
     It fails with a warning only, and is waited for no longer than :data:`~..health.recording.RENEWAL_SECONDS`.
     """
-    location = health_location()
+    location = option("health_location")
     if not location or not entities:
         return
     try:

@@ -12,15 +12,18 @@ from airflow.providers.common.compat.sdk import AirflowException, AirflowSkipExc
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.clean.cleaner import Cleaner, Cleaning, CleaningState
+from airflow_provider_acid.config import configured_settings, option
 from airflow_provider_acid.hooks.health import record_task_history, renew_figures
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
 from airflow_provider_acid.links.compaction import AcidPageLink
 from airflow_provider_acid.operators.batch_name import NamedByPartitions
 from airflow_provider_acid.operators.killed import UnwindsWhenKilled
 from airflow_provider_acid.operators.permanent import failing_at_once
-from airflow_provider_acid.parameters import as_entities, as_number
+from airflow_provider_acid.option import Place
+from airflow_provider_acid.options import parameters_of
+from airflow_provider_acid.parameters import as_entities
 from airflow_provider_acid.signals.stats import cleaner_cycle
-from airflow_provider_acid.triggers.cleaner import CleaningTrigger, cleaning_settings
+from airflow_provider_acid.triggers.cleaner import CleaningTrigger
 from airflow_provider_acid.triggers.wait import TRIGGER_GRACE_SECONDS, WaitEvent, raise_if_failed
 
 if TYPE_CHECKING:
@@ -39,23 +42,12 @@ class AcidCleanerOperator(NamedByPartitions, UnwindsWhenKilled, BaseOperator):
 
     :param partitions: objects with ``database``, ``table`` and ``partition``, as sensor and operator return them.
         Those without a row 'ready for cleaning' are passed over. (templated)
-    :param hive_acid_conn_id: the metastore's connection. (templated)
-    :param deadline_seconds: longest wait, from the start of the try; then the task is skipped with the reason, and
-        nothing more is deleted. (templated)
-    :param poll_seconds: time between two looks at the metastore. (templated)
-    :param retention_seconds: how long obsolete directories are kept for readers that open no transaction; default:
-        ``[hive_acid] cleaner_retention_time``. On Hive 3.1 readers that take no lock either, as spark-acid's, are
-        covered by nothing else. (templated)
+    :param cleaning_deadline_seconds: longest wait, from the start of the try; then the task is skipped with the reason,
+        and nothing more is deleted. This and the others are options (docs/options.md). (templated)
     :param deferrable: wait in the triggerer instead of a worker slot.
     """
 
-    template_fields: Sequence[str] = (
-        "partitions",
-        "hive_acid_conn_id",
-        "deadline_seconds",
-        "poll_seconds",
-        "retention_seconds",
-    )
+    template_fields: Sequence[str] = ("partitions", *parameters_of(Place.CLEANER))
     template_fields_renderers: ClassVar[dict[str, str]] = {"partitions": "json"}
     operator_extra_links = (AcidPageLink(),)
     ui_color = "#dcedc8"
@@ -65,18 +57,18 @@ class AcidCleanerOperator(NamedByPartitions, UnwindsWhenKilled, BaseOperator):
         *,
         partitions: Sequence[Mapping[str, object]] | XComArg | str,
         hive_acid_conn_id: str = AcidMetastoreHook.default_conn_name,
-        deadline_seconds: float | str = 21_600.0,
-        poll_seconds: float | str = 10.0,
-        retention_seconds: float | str | None = None,
+        cleaning_deadline_seconds: float | str | None = None,
+        poll_seconds: float | str | None = None,
+        cleaner_retention_seconds: float | str | None = None,
         deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.partitions = partitions
         self.hive_acid_conn_id = hive_acid_conn_id
-        self.deadline_seconds = deadline_seconds
+        self.cleaning_deadline_seconds = cleaning_deadline_seconds
         self.poll_seconds = poll_seconds
-        self.retention_seconds = retention_seconds
+        self.cleaner_retention_seconds = cleaner_retention_seconds
         self.deferrable = deferrable
 
     @failing_at_once()
@@ -88,7 +80,7 @@ class AcidCleanerOperator(NamedByPartitions, UnwindsWhenKilled, BaseOperator):
         :raises AirflowSkipException: the deadline passed while readers were still there.
         """
         AcidPageLink().push_page_of(context, as_entities("partitions", self.partitions), self.hive_acid_conn_id)
-        deadline = time.time() + as_number("deadline_seconds", self.deadline_seconds)
+        deadline: float = time.time() + option("cleaning_deadline_seconds", self.cleaning_deadline_seconds)
         with self._unwinding_when_killed():
             return self._clean_or_wait(context, deadline, [])
 
@@ -108,7 +100,7 @@ class AcidCleanerOperator(NamedByPartitions, UnwindsWhenKilled, BaseOperator):
         self, context: Context, deadline: float, done: list[dict[str, object]]
     ) -> list[dict[str, object]]:
         entities = as_entities("partitions", self.partitions)
-        poll_seconds = as_number("poll_seconds", self.poll_seconds)
+        poll_seconds: float = option("poll_seconds", self.poll_seconds)
         while True:
             cleanings = self._clean(entities)
             ended = [item for item in cleanings if item.state is not CleaningState.WAITING]
@@ -141,7 +133,7 @@ class AcidCleanerOperator(NamedByPartitions, UnwindsWhenKilled, BaseOperator):
                 [asdict(item.entity) for item in waiting],
                 deadline,
                 poll_seconds,
-                self._retention_seconds(),
+                option("cleaner_retention_seconds", self.cleaner_retention_seconds),
             ),
             method_name="execute_complete",
             kwargs={"done": done},
@@ -150,16 +142,14 @@ class AcidCleanerOperator(NamedByPartitions, UnwindsWhenKilled, BaseOperator):
 
     def _clean(self, entities: Sequence[Entity]) -> tuple[Cleaning, ...]:
         endpoint = AcidMetastoreHook(self.hive_acid_conn_id).endpoint()
-        settings = replace(cleaning_settings(self._retention_seconds()), storages=endpoint.storages)
+        settings = configured_settings(cleaner_retention_seconds=self.cleaner_retention_seconds)
+        settings = replace(settings, storages=endpoint.storages)
         tags = {"conn_id": self.hive_acid_conn_id, "dag_id": self.dag_id}
         with cleaner_cycle(tags) as measured, endpoint.open() as client:
-            cleanings = Cleaner(client, endpoint.open_queue(client), settings).clean(entities)
+            cleanings = Cleaner(
+                client, endpoint.open_queue(client), replace(settings, storages=endpoint.storages)
+            ).clean(entities)
             measured(cleanings)
         for item in cleanings:
             self.log.info("%s: %s: %s", item.entity, item.state.value, item.message)
         return cleanings
-
-    def _retention_seconds(self) -> float | None:
-        if self.retention_seconds is None:
-            return None
-        return as_number("retention_seconds", self.retention_seconds)

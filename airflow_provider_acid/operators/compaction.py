@@ -25,11 +25,11 @@ from airflow_provider_acid.compaction.run.key_file import write_key_file
 from airflow_provider_acid.compaction.run.package_archive import write_package_archive
 from airflow_provider_acid.compaction.run.run_directory import IDLE_TIMEOUT_SECONDS, RunDirectory
 from airflow_provider_acid.compaction.run.run_place import RunPlace, run_name
-from airflow_provider_acid.compaction.settings import CompactionSettings, LockTimeoutAction
+from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.work.batch import CompactionBatch
 from airflow_provider_acid.compaction.work.window_end import WindowEnd
 from airflow_provider_acid.compaction.work.worker import Worker
-from airflow_provider_acid.config import configured_settings, job_queue
+from airflow_provider_acid.config import configured_settings, option
 from airflow_provider_acid.hooks.health import record_task_history, renew_figures
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook, MetastoreEndpoint
 from airflow_provider_acid.hooks.spark import check_program, spark_connection
@@ -38,14 +38,9 @@ from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
 from airflow_provider_acid.operators.batch_name import NamedByPartitions
 from airflow_provider_acid.operators.permanent import failing_at_once
-from airflow_provider_acid.parameters import (
-    as_boolean,
-    as_due_partitions,
-    as_integer,
-    as_number,
-    as_time_window,
-    as_word,
-)
+from airflow_provider_acid.option import Place
+from airflow_provider_acid.options import parameters_of
+from airflow_provider_acid.parameters import as_due_partitions, as_integer, as_number, as_time_window
 from airflow_provider_acid.shipped_files import shipped_file
 from airflow_provider_acid.signals.asset_events import fill_asset_events
 from airflow_provider_acid.signals.lineage import lineage_of
@@ -90,42 +85,22 @@ class AcidCompactionOperator(NamedByPartitions, SparkSubmitOperator):
         in the user's home directory on the first table's store (of S3, in the bucket). (templated)
     :param idle_timeout_seconds: the application ends itself after so long without a sign of life of this task.
         (templated)
-    :param rewrite_single_delta: rewrite also a partition that is a single delta into a base, as Hive 3 does.
-        (templated)
-    :param max_num_delta: directories that one minor compaction merges at most; default of this and the following:
-        ``[hive_acid]``. (templated)
-    :param minor_publish_lock: publish a minor compaction of inserts and deletes, and on object stores any result of
-        several files, under an EXCLUSIVE lock; without it, minors are done as majors, and on object stores nothing.
-        (templated)
-    :param minor_lock_wait_seconds: longest wait for that lock; new queries wait behind it. (templated)
-    :param minor_lock_timeout_action: ``major`` or ``refuse``: what follows when it is not granted by then. (templated)
-    :param readers_honour_visibility: publish without a lock, which only readers of Hive 4's kind see right at all
-        times. (templated)
-    :param time_window: hours in which partitions are begun, e.g. ``22:00-06:00``; None for all. At the end of the one
-        in which the task starts, what is in work is finished and the others are skipped. (templated)
-    :param time_zone: of ``time_window``, e.g. ``Europe/Berlin``. (templated)
     :param ship_package: send this package's pure part along with the application, so that executors need only
         pyarrow, pyorc and protobuf.
 
-    All other parameters are those of ``SparkSubmitOperator``; ``application``, ``application_args`` and ``name`` are
-    set here, and ``durable`` is always off.
+    The others are options (docs/options.md), all templated, which default to ``[hive_acid]``. Partitions are begun in
+    the hours of ``time_window`` alone; what is in work at its end is finished. All else is a parameter of
+    ``SparkSubmitOperator``; ``application``, ``application_args`` and ``name`` are set here, and ``durable`` is always
+    off.
     """
 
     template_fields: Sequence[str] = (
         *SparkSubmitOperator.template_fields,
         "partitions",
-        "hive_acid_conn_id",
         "max_active_partitions",
         "run_directory",
-        "rewrite_single_delta",
         "idle_timeout_seconds",
-        "max_num_delta",
-        "minor_publish_lock",
-        "minor_lock_wait_seconds",
-        "minor_lock_timeout_action",
-        "readers_honour_visibility",
-        "time_window",
-        "time_zone",
+        *parameters_of(Place.COMPACTION),
     )
     template_fields_renderers: ClassVar[dict[str, str]] = {"partitions": "json"}
     operator_extra_links = (SparkUiLink(), AcidPageLink())
@@ -139,7 +114,7 @@ class AcidCompactionOperator(NamedByPartitions, SparkSubmitOperator):
         max_active_partitions: int | str | None = None,
         run_directory: str | None = None,
         ship_package: bool = True,
-        rewrite_single_delta: bool | str = False,
+        rewrite_single_delta: bool | str | None = None,
         max_num_delta: int | str | None = None,
         minor_publish_lock: bool | str | None = None,
         minor_lock_wait_seconds: float | str | None = None,
@@ -233,7 +208,7 @@ class AcidCompactionOperator(NamedByPartitions, SparkSubmitOperator):
         """Run the application to its end; its error is returned, because only the outcomes tell what it is worth."""
         self.application = str(shipped_file("spark_jobs/compact.py"))
         self.name = application_name([item.entity for item in items])
-        self._yarn_queue = self._yarn_queue or job_queue()
+        self._yarn_queue = self._yarn_queue or option("job_queue")
         self.conf = {**DEFAULT_CONF, **(self.conf or {})}
         self._hook = None  # Airflow keeps the hook of a former try, with that try's arguments.
         with (
@@ -305,25 +280,8 @@ class AcidCompactionOperator(NamedByPartitions, SparkSubmitOperator):
         return AcidMetastoreHook(self.hive_acid_conn_id).endpoint().addresses[0]
 
     def _settings(self) -> CompactionSettings:
-        settings = replace(
-            configured_settings(),
-            rewrite_single_delta=as_boolean("rewrite_single_delta", self.rewrite_single_delta),
-            run_directory=self.run_directory,
-        )
-        if self.max_num_delta is not None:
-            settings = replace(settings, max_deltas=as_integer("max_num_delta", self.max_num_delta))
-        if self.minor_publish_lock is not None:
-            settings = replace(settings, publish_lock=as_boolean("minor_publish_lock", self.minor_publish_lock))
-        if self.minor_lock_wait_seconds is not None:
-            seconds = as_number("minor_lock_wait_seconds", self.minor_lock_wait_seconds)
-            settings = replace(settings, publish_lock_wait_seconds=seconds)
-        if self.minor_lock_timeout_action is not None:
-            action = as_word("minor_lock_timeout_action", self.minor_lock_timeout_action, LockTimeoutAction)
-            settings = replace(settings, publish_lock_timeout_action=action)
-        if self.readers_honour_visibility is not None:
-            honour = as_boolean("readers_honour_visibility", self.readers_honour_visibility)
-            settings = replace(settings, readers_honour_visibility=honour)
-        return settings
+        given = {name: getattr(self, name) for name in parameters_of(Place.COMPACTION)}
+        return replace(configured_settings(**given), run_directory=self.run_directory)
 
     def _max_active(self) -> int:
         if self.max_active_partitions is not None:

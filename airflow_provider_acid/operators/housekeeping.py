@@ -11,12 +11,13 @@ from airflow.providers.common.compat.sdk import BaseOperator
 from airflow_provider_acid.compaction.evaluate.selection import TableSelection
 from airflow_provider_acid.compaction.housekeep.housekeeping import Housekeeper
 from airflow_provider_acid.compaction.housekeep.report import HousekeepingReport
-from airflow_provider_acid.compaction.settings import CompactionSettings
-from airflow_provider_acid.config import configured_settings
+from airflow_provider_acid.config import configured_settings, option
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
 from airflow_provider_acid.operators.killed import UnwindsWhenKilled
 from airflow_provider_acid.operators.permanent import failing_at_once
-from airflow_provider_acid.parameters import as_integer, as_names, as_number
+from airflow_provider_acid.option import Place
+from airflow_provider_acid.options import parameters_of
+from airflow_provider_acid.parameters import as_integer
 from airflow_provider_acid.signals.measurements import of_housekeeping
 from airflow_provider_acid.signals.stats import send
 
@@ -32,25 +33,10 @@ class AcidHousekeepingOperator(UnwindsWhenKilled, BaseOperator):
     done beside running compactions. The XComs: ``partitions`` (for :class:`~.cleaner.AcidCleanerOperator`),
     ``stuck`` and ``done``.
 
-    All parameters are templated; numbers and lists may arrive as text.
-
-    :param tables: patterns of tables, e.g. ``["sales.orders", "web.*"]``.
-    :param exclude: patterns of tables to leave out.
-    :param hive_acid_conn_id: the metastore's connection.
-    :param worker_timeout_seconds: a claim that is silent for longer, and whose transaction is dead, is ended; default:
-        ``[hive_acid] worker_timeout``.
-    :param forgotten_after_seconds: age from which a finished compaction that still waits is handed to the cleaner.
-    :param max_partitions: partitions handed to the cleaner at most, oldest requests first.
+    Its parameters are options (docs/options.md), all templated; numbers and lists may arrive as text.
     """
 
-    template_fields: Sequence[str] = (
-        "tables",
-        "exclude",
-        "hive_acid_conn_id",
-        "worker_timeout_seconds",
-        "forgotten_after_seconds",
-        "max_partitions",
-    )
+    template_fields: Sequence[str] = parameters_of(Place.HOUSEKEEPING)
     template_fields_renderers: ClassVar[dict[str, str]] = {"tables": "json", "exclude": "json"}
     ui_color = "#cfd8dc"
 
@@ -81,7 +67,7 @@ class AcidHousekeepingOperator(UnwindsWhenKilled, BaseOperator):
         :raises AirflowFailException: a parameter or a connection cannot be used.
         :raises MetastoreUnavailableError: the metastore does not answer.
         """
-        selection = TableSelection.of(as_names("tables", self.tables), as_names("exclude", self.exclude))
+        selection = TableSelection.of(option("tables", self.tables), option("exclude", self.exclude))
         with self._unwinding_when_killed():
             report = self._sweep(selection)
         for line in report.lines():
@@ -90,23 +76,14 @@ class AcidHousekeepingOperator(UnwindsWhenKilled, BaseOperator):
         return report.to_json()
 
     def _sweep(self, selection: TableSelection) -> HousekeepingReport:
-        forgotten_seconds = as_number("forgotten_after_seconds", self.forgotten_after_seconds)
-        max_partitions = as_integer("max_partitions", self.max_partitions)
         endpoint = AcidMetastoreHook(self.hive_acid_conn_id).endpoint()
-        settings = replace(self._settings(), storages=endpoint.storages)
+        settings = configured_settings(worker_timeout_seconds=self.worker_timeout_seconds)
         with endpoint.open() as client:
             housekeeper = Housekeeper(
                 client,
                 endpoint.open_queue(client),
-                settings,
-                forgotten_seconds=forgotten_seconds,
-                max_partitions=max_partitions,
+                replace(settings, storages=endpoint.storages),
+                forgotten_seconds=option("forgotten_after_seconds", self.forgotten_after_seconds),
+                max_partitions=as_integer("max_partitions", self.max_partitions),
             )
             return housekeeper.sweep(selection)
-
-    def _settings(self) -> CompactionSettings:
-        settings = configured_settings()
-        if self.worker_timeout_seconds is None:
-            return settings
-        seconds = as_number("worker_timeout_seconds", self.worker_timeout_seconds)
-        return replace(settings, worker_timeout_seconds=seconds)

@@ -13,10 +13,12 @@ from airflow_provider_acid.compaction.evaluate.budget import RunBudget
 from airflow_provider_acid.compaction.evaluate.decision_report import RunShare
 from airflow_provider_acid.compaction.evaluate.demand import Demand, DemandedType, one_table
 from airflow_provider_acid.compaction.evaluate.initiator import Initiator
-from airflow_provider_acid.config import configured_settings
+from airflow_provider_acid.config import configured_settings, option
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
 from airflow_provider_acid.operators.permanent import failing_at_once
-from airflow_provider_acid.parameters import as_boolean, as_integer, as_optional_text, as_word
+from airflow_provider_acid.option import Place
+from airflow_provider_acid.options import parameters_of
+from airflow_provider_acid.parameters import as_integer
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -28,29 +30,11 @@ class AcidTablePlanOperator(BaseOperator):
     Returns what ``AcidCompactionOperator.partial(…).expand(partitions=…)`` takes, as the sensor does. The table is
     looked at although ``no_auto_compaction`` is set on it, for it is asked for by name.
 
-    All parameters are templated.
-
-    :param database: the table's database.
-    :param table: its name.
-    :param partition: one partition, spelled as SHOW PARTITIONS does; None or empty for all, or for a table without.
-    :param type: ``minor`` or ``major``: compacted so whatever the thresholds say, also where compactions failed before;
-        ``auto``: by the thresholds of the table or of ``[hive_acid]``. What is refused otherwise is refused here, too.
-    :param decide_only: a dry run: log the decisions only, and skip what follows.
-    :param batch_partitions: partitions in one Spark application.
-    :param max_partitions: most partitions that are returned, worst first; run it again for the others.
-    :param hive_acid_conn_id: the metastore's connection.
+    Its parameters are options (docs/options.md), all templated. ``minor`` and ``major`` are carried out also where
+    compactions failed before; what is refused otherwise is refused here, too.
     """
 
-    template_fields: Sequence[str] = (
-        "database",
-        "table",
-        "partition",
-        "type",
-        "decide_only",
-        "batch_partitions",
-        "max_partitions",
-        "hive_acid_conn_id",
-    )
+    template_fields: Sequence[str] = parameters_of(Place.TABLE_PLAN)
     ui_color = "#fff3c4"
 
     def __init__(
@@ -86,9 +70,9 @@ class AcidTablePlanOperator(BaseOperator):
         :raises AirflowSkipException: there is nothing to compact, or it is a dry run.
         """
         selection = one_table(str(self.database), str(self.table))
-        wanted = as_word("type", self.type, DemandedType)
-        demand = Demand.of(as_optional_text(self.partition), wanted)
-        decide_only = as_boolean("decide_only", self.decide_only)
+        wanted: DemandedType = option("type", self.type)
+        demand = Demand.of(option("partition", self.partition), wanted)
+        decide_only: bool = option("decide_only", self.decide_only)
         size = as_integer("batch_partitions", self.batch_partitions)
         budget = RunBudget(as_integer("max_partitions", self.max_partitions))
         endpoint = AcidMetastoreHook(self.hive_acid_conn_id).endpoint()

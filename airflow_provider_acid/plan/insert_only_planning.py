@@ -57,7 +57,7 @@ def refuse_originals(entity: Entity, directory: AcidDirectory, policy: Compactio
     :raises UnsupportedTableError: there are some, and the site does not say that they are data.
     """
     for file in directory.originals:
-        if file.size_bytes and not policy.insert_only_originals:
+        if file.size_bytes and not policy.mm_allow_originals:
             raise UnsupportedTableError(
                 f"{file.path} of table {entity}",
                 "lies outside of all ACID directories, where Hive ignores files of insert-only tables",

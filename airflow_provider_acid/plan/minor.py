@@ -27,7 +27,7 @@ def nothing_for_a_minor(deltas: Sequence[DeltaDirectory]) -> str | None:
     return f"there is only {what}, so a minor compaction has nothing to merge" if deltas else "there are no deltas"
 
 
-def minor_inputs(deltas: Sequence[DeltaDirectory], max_deltas: int) -> Deltas:
+def minor_inputs(deltas: Sequence[DeltaDirectory], max_num_delta: int) -> Deltas:
     """The first deltas, at most so many; never a part of those that share a write id.
 
     :param deltas: current deltas in Hive's order.
@@ -35,12 +35,12 @@ def minor_inputs(deltas: Sequence[DeltaDirectory], max_deltas: int) -> Deltas:
     """
     end = highest = 0
     for place, delta in enumerate(deltas):
-        if place > max_deltas:
+        if place > max_num_delta:
             break
         if delta.name.min_write_id > highest:
             end = place
         highest = max(highest, delta.name.max_write_id)
-    return tuple(deltas if len(deltas) <= max_deltas else deltas[:end])
+    return tuple(deltas if len(deltas) <= max_num_delta else deltas[:end])
 
 
 def needs_a_base(directory: AcidDirectory) -> str | None:
@@ -70,7 +70,7 @@ def range_obstacle(
     if forbidden is not None:
         return forbidden
     if not inputs:
-        return f"more than {policy.max_deltas} deltas share their write ids"
+        return f"more than {policy.max_num_delta} deltas share their write ids"
     first, last = output_range(inputs)
     if first == last:
         return _of_one_write_id(first, insert_only)
@@ -96,7 +96,7 @@ def _publication_obstacle(inputs: Deltas, policy: CompactionPolicy) -> str | Non
     if policy.minor_publication is MinorPublication.NEVER:
         return "a minor may need the publish lock, which is switched off"
     is_pair = len({delta.name.is_delete for delta in inputs}) > 1
-    if is_pair and not policy.hive.publishes_by_commit and not policy.pairs_by_rename:
+    if is_pair and not policy.hive.publishes_by_commit and not policy.minor_pairs_on_hive_3:
         return (
             "of its two renames, the first alone would show wrong rows to every reader of Hive 3 (inserts and deletes)"
         )

@@ -67,22 +67,22 @@ class MinorPublication(str, Enum):
 class CompactionPolicy:
     """What the site allows.
 
-    :param max_deltas: most directories that one minor compaction merges (``hive.compactor.max.num.delta``).
-    :param insert_only_originals: whether original files beside the deltas of an insert-only table are part of it
+    :param max_num_delta: most directories that one minor compaction merges (``hive.compactor.max.num.delta``).
+    :param mm_allow_originals: whether original files beside the deltas of an insert-only table are part of it
         (``hive.mm.allow.originals``); Hive ignores them otherwise.
     :param rewrite_single_delta: whether a major also rewrites a single delta into a base, as Hive 3 does.
     :param hive: the kind of the metastore.
-    :param pairs_by_rename: whether, on Hive 3, a minor may make a delta and a delete delta.
+    :param minor_pairs_on_hive_3: whether, on Hive 3, a minor may make a delta and a delete delta.
     :param stripe_copy: see :class:`~airflow_provider_acid.plan.plan.OrcOptions`, and so for ``small_stripe_share`` and
         ``slice_bytes``.
     """
 
-    max_deltas: int = 500
+    max_num_delta: int = 500
     minor_publication: MinorPublication = MinorPublication.UNDER_LOCK
-    insert_only_originals: bool = False
+    mm_allow_originals: bool = False
     rewrite_single_delta: bool = False
     hive: Hive = HIVE_4
-    pairs_by_rename: bool = False
+    minor_pairs_on_hive_3: bool = False
     stripe_copy: CopiedStripes = CopiedStripes.AUTO
     small_stripe_share: float = OrcOptions.small_stripe_share
     slice_bytes: int = OrcOptions.slice_bytes

@@ -76,7 +76,7 @@ def choose(
     (refuse_insert_only if is_insert_only else refuse_unsupported)(entity, directory)
     if wanted is CompactionType.MAJOR:
         return _major(entity, directory, file_format, policy)
-    inputs = minor_inputs(directory.deltas, policy.max_deltas)
+    inputs = minor_inputs(directory.deltas, policy.max_num_delta)
     obstacle = None if is_insert_only else needs_a_base(directory)
     if obstacle is None:
         nothing = nothing_for_a_minor(directory.deltas)

@@ -10,6 +10,7 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import Any
 
 from airflow_provider_acid.acid.directory import AcidDirectory
 from airflow_provider_acid.acid.hive import Hive
@@ -18,10 +19,10 @@ from airflow_provider_acid.plan.minor import needs_a_base, no_insert_only_minor
 from airflow_provider_acid.plan.plan import CompactionType
 
 DELTA_COUNT_PROPERTY = "compactorthreshold.hive.compactor.delta.num.threshold"
-"""Table property that overrides :attr:`Thresholds.delta_count`."""
+"""Table property that overrides :attr:`Thresholds.delta_num_threshold`."""
 
 DELTA_SIZE_RATIO_PROPERTY = "compactorthreshold.hive.compactor.delta.pct.threshold"
-"""Table property that overrides :attr:`Thresholds.delta_size_ratio`."""
+"""Table property that overrides :attr:`Thresholds.delta_pct_threshold`."""
 
 SMALL_DELTA_SHARE = 0.01
 """A delta with a smaller share of the base's bytes is small (``metastore.deltametrics.delta.pct.threshold``)."""
@@ -56,29 +57,28 @@ class TableKind(str, Enum):
 class Thresholds:
     """When a partition is due; the defaults are Hive's.
 
-    :param delta_count: more current directories than this (deltas and delete deltas together) are too many.
-    :param delta_size_ratio: bytes of deltas per byte of base, above which everything is rewritten.
-    :param aborted_transactions: more aborted transactions of the partition than this are too many.
-    :param aborted_age_seconds: an aborted transaction begun longer ago than this is too old (Hive 4); negative: never.
+    :param delta_num_threshold: more current directories than this (deltas and delete deltas together) are too many.
+    :param delta_pct_threshold: bytes of deltas per byte of base, above which everything is rewritten.
+    :param aborted_txn_threshold: more aborted transactions of the partition than this are too many.
+    :param aborted_txn_time_threshold: one begun more seconds ago is too old (Hive 4); negative: never.
     """
 
-    delta_count: int = 10
-    delta_size_ratio: float = 0.1
-    aborted_transactions: int = 1000
-    aborted_age_seconds: float = 43_200
+    delta_num_threshold: int = 10
+    delta_pct_threshold: float = 0.1
+    aborted_txn_threshold: int = 1000
+    aborted_txn_time_threshold: float = 43_200
 
     def for_table(self, table_parameters: Mapping[str, str]) -> Thresholds:
         """The thresholds with those that the table sets for itself.
 
         :raises ConfigurationError: a table property is no number.
         """
-        count = table_parameters.get(DELTA_COUNT_PROPERTY)
-        ratio = table_parameters.get(DELTA_SIZE_RATIO_PROPERTY)
-        return replace(
-            self,
-            delta_count=self.delta_count if count is None else int(_number(DELTA_COUNT_PROPERTY, count, whole=True)),
-            delta_size_ratio=self.delta_size_ratio if ratio is None else _number(DELTA_SIZE_RATIO_PROPERTY, ratio),
-        )
+        own: dict[str, Any] = {}
+        if (count := table_parameters.get(DELTA_COUNT_PROPERTY)) is not None:
+            own["delta_num_threshold"] = int(_number(DELTA_COUNT_PROPERTY, count, whole=True))
+        if (ratio := table_parameters.get(DELTA_SIZE_RATIO_PROPERTY)) is not None:
+            own["delta_pct_threshold"] = _number(DELTA_SIZE_RATIO_PROPERTY, ratio)
+        return replace(self, **own)
 
 
 @dataclass(frozen=True)
@@ -161,9 +161,9 @@ def demanded(decision: CompactionDecision, type: CompactionType) -> CompactionDe
 
 
 def _too_many_aborts(thresholds: Thresholds, aborted: AbortedFigures, hive: Hive) -> tuple[CompactionType, str] | None:
-    if aborted.count > thresholds.aborted_transactions:
-        return CompactionType.MAJOR, f"{aborted.count} aborted transactions > {thresholds.aborted_transactions}"
-    age, limit = aborted.oldest_age_seconds, thresholds.aborted_age_seconds
+    if aborted.count > thresholds.aborted_txn_threshold:
+        return CompactionType.MAJOR, f"{aborted.count} aborted transactions > {thresholds.aborted_txn_threshold}"
+    age, limit = aborted.oldest_age_seconds, thresholds.aborted_txn_time_threshold
     if hive.counts_age_of_aborts and aborted.count and age is not None and 0 <= limit < age:
         return CompactionType.MINOR, f"oldest aborted transaction is {age:.0f} s old > {limit:.0f} s"
     return None
@@ -180,13 +180,13 @@ def _by_size(
     has_base = base_bytes > 0 or delta_bytes == 0
     ratio_text = "no base"
     if has_base:
-        ratio, limit = _java_ratio(delta_bytes, base_bytes), _float32(thresholds.delta_size_ratio)
+        ratio, limit = _java_ratio(delta_bytes, base_bytes), _float32(thresholds.delta_pct_threshold)
         ratio_text = f"ratio {_compared(ratio, limit)}" if base_bytes else "no data"
         if ratio > limit:
             return CompactionType.MAJOR, ratio_text
         if hive.counts_obsolete_bases and delta_bytes == 0 and _has_obsolete_base(directory):
             return CompactionType.MAJOR, "an obsolete base waits to be cleaned"
-    count, limit_count = len(directory.deltas), thresholds.delta_count
+    count, limit_count = len(directory.deltas), thresholds.delta_num_threshold
     if count <= limit_count:
         return None, f"{count} deltas ≤ {limit_count}; {ratio_text}"
     reason = f"{count} deltas > {limit_count}; {ratio_text}"

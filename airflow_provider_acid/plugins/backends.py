@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from airflow_provider_acid.config import health_location
+from airflow_provider_acid.config import option
 from airflow_provider_acid.filesystem import Storage, Storages
 from airflow_provider_acid.health.reader import HealthReader
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
@@ -26,7 +26,7 @@ class Sources:
 
     def reader(self) -> HealthReader | None:
         """The reader of ``[hive_acid] health_location``; None where it is not set."""
-        location = health_location()
+        location = option("health_location")
         if not location:
             return None
         return self._readers.setdefault(location, HealthReader(lambda: _open(location)))

@@ -21,30 +21,30 @@ from airflow_provider_acid.compaction.evaluate.budget import RunBudget
 from airflow_provider_acid.compaction.evaluate.decision_report import RunShare
 from airflow_provider_acid.compaction.evaluate.initiator import Initiator
 from airflow_provider_acid.compaction.evaluate.selection import TableSelection
-from airflow_provider_acid.config import (
-    check_interval_seconds,
-    evaluation_settings,
-    fails_on_unmatched_patterns,
-    health_location,
-)
+from airflow_provider_acid.config import configured_settings, option
 from airflow_provider_acid.exceptions import ConfigurationError
 from airflow_provider_acid.health.recording import recording_evaluation
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
 from airflow_provider_acid.operators.permanent import failing_at_once
-from airflow_provider_acid.parameters import (
-    as_boolean,
-    as_integer,
-    as_names,
-    as_optional_integer,
-    as_optional_text,
-    as_time_window,
-)
+from airflow_provider_acid.option import Place, text_of
+from airflow_provider_acid.options import parameters_of
+from airflow_provider_acid.parameters import as_integer, as_optional_text, as_time_window
 from airflow_provider_acid.signals.stats import initiator_cycle
 from airflow_provider_acid.triggers.compaction import DuePartitionsTrigger
 from airflow_provider_acid.triggers.wait import TRIGGER_GRACE_SECONDS, WaitEvent, raise_if_failed
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
+
+
+QUESTION = (
+    "delta_num_threshold",
+    "delta_pct_threshold",
+    "candidates",
+    "override_no_auto_compaction",
+    "serve_foreign_requests",
+)
+"""What makes a partition due."""
 
 
 class AcidCompactionSensor(BaseSensorOperator):
@@ -54,55 +54,18 @@ class AcidCompactionSensor(BaseSensorOperator):
     partition, type, reason and request_id, made for ``AcidCompactionOperator.partial(…).expand(partitions=…)``; no
     more of them than Airflow maps over (``[core] max_map_length``).
 
-    The parameters up to ``skip_when_nothing_due`` are templated; numbers, truth values and lists may arrive as text.
+    Its parameters are options (docs/options.md), all templated; numbers, truth values and lists may arrive as text.
+    ``[hive_acid]`` has the defaults of thresholds, ``candidates``, ``serve_foreign_requests`` and
+    ``fail_on_unmatched_patterns``. Give operator and sensor the same ``time_window``, best by ``default_args``.
 
-    :param tables: patterns of tables, e.g. ``["sales.orders", "web.*"]``.
-    :param exclude: patterns of tables to leave out.
-    :param hive_acid_conn_id: the metastore's connection.
-    :param delta_num_threshold: deltas above which a partition is due; default: ``[hive_acid] delta_num_threshold``.
-    :param delta_pct_threshold: share of delta bytes above which it is due; default: ``[hive_acid]`` as well.
-    :param candidates: ``all``, or ``written`` to look only at partitions to which the metastore has writes on record
-        since they were last cleaned, for which its database must be configured; default: ``[hive_acid] candidates``.
-        What ``written`` passes over is compacted later: run ``all`` now and then (docs/performance.md).
-    :param override_no_auto_compaction: evaluate tables that are named without wildcards although
-        ``no_auto_compaction`` is set.
-    :param serve_foreign_requests: hand on requests made by users or Hive's Initiator; default: ``[hive_acid]``.
-    :param batch_partitions: partitions in one batch, that is in one Spark application.
-    :param max_partitions: most partitions returned by one poke, those first whose deltas cost readers most
-        (docs/read-cost.md).
-    :param max_bytes: most bytes that the compactions of these read together; None for no bound. The first is returned
-        although it has more.
-    :param time_window: hours in which partitions are returned, e.g. ``22:00-06:00``; None for all. Give the operator
-        the same.
-    :param time_zone: of ``time_window``, e.g. ``Europe/Berlin``.
-    :param decide_only: a dry run: log what is due and what is not, at any hour, and skip the task and what follows.
-    :param fail_on_unmatched_patterns: fail where a pattern matches no table, or an excluded one leaves none out,
-        instead of a warning; default: ``[hive_acid]``. A table that is named without wildcards must always exist.
-    :param skip_when_nothing_due: skip the task, and what follows, instead of waiting; also outside the time window.
+    :param tables: patterns, e.g. ``["sales.orders", "web.*"]``; a table that is named without wildcards must exist.
     :param mode: of waiting; unlike Airflow's default it occupies no worker between two looks.
-    :param poke_interval: time between two looks; default: ``[hive_acid] check_interval``.
+    :param poke_interval: time between two looks; default: ``[hive_acid] check_interval_seconds``.
     :param deferrable: wait in the triggerer, which evaluates there, instead of by ``mode``; ``timeout`` counts from the
         start of the try, and every wait lasts a whole ``poke_interval``.
     """
 
-    template_fields: Sequence[str] = (
-        "tables",
-        "exclude",
-        "hive_acid_conn_id",
-        "delta_num_threshold",
-        "delta_pct_threshold",
-        "candidates",
-        "override_no_auto_compaction",
-        "serve_foreign_requests",
-        "batch_partitions",
-        "max_partitions",
-        "max_bytes",
-        "time_window",
-        "time_zone",
-        "decide_only",
-        "fail_on_unmatched_patterns",
-        "skip_when_nothing_due",
-    )
+    template_fields: Sequence[str] = parameters_of(Place.SENSOR)
     template_fields_renderers: ClassVar[dict[str, str]] = {"tables": "json", "exclude": "json"}
     ui_color = "#fff3c4"
 
@@ -115,11 +78,11 @@ class AcidCompactionSensor(BaseSensorOperator):
         delta_num_threshold: int | str | None = None,
         delta_pct_threshold: float | str | None = None,
         candidates: Candidates | str | None = None,
-        override_no_auto_compaction: bool | str = False,
+        override_no_auto_compaction: bool | str | None = None,
         serve_foreign_requests: bool | str | None = None,
         batch_partitions: int | str = 50,
         max_partitions: int | str = 1000,
-        max_bytes: int | str | None = None,
+        max_gib: float | str | None = None,
         time_window: str | None = None,
         time_zone: str = "UTC",
         decide_only: bool | str = False,
@@ -130,7 +93,7 @@ class AcidCompactionSensor(BaseSensorOperator):
         deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
         **kwargs: Any,
     ) -> None:
-        poke_interval = check_interval_seconds() if poke_interval is None else poke_interval
+        poke_interval = option("check_interval_seconds") if poke_interval is None else poke_interval
         super().__init__(mode=mode, poke_interval=poke_interval, **kwargs)
         self.tables = tables
         self.exclude = exclude
@@ -142,7 +105,7 @@ class AcidCompactionSensor(BaseSensorOperator):
         self.serve_foreign_requests = serve_foreign_requests
         self.batch_partitions = batch_partitions
         self.max_partitions = max_partitions
-        self.max_bytes = max_bytes
+        self.max_gib = max_gib
         self.time_window = time_window
         self.time_zone = time_zone
         self.decide_only = decide_only
@@ -192,8 +155,8 @@ class AcidCompactionSensor(BaseSensorOperator):
         self.defer(
             trigger=DuePartitionsTrigger(
                 self.hive_acid_conn_id,
-                as_names("tables", self.tables),
-                as_names("exclude", self.exclude),
+                list(self._given("tables")),
+                list(self._given("exclude")),
                 self._question(),
                 deadline,
                 self.poke_interval,
@@ -205,16 +168,18 @@ class AcidCompactionSensor(BaseSensorOperator):
         )
 
     def _evaluate(self) -> PokeReturnValue:
-        selection = TableSelection.of(as_names("tables", self.tables), as_names("exclude", self.exclude))
-        size = self._number("batch_partitions")
+        selection = TableSelection.of(self._given("tables"), self._given("exclude"))
+        size = as_integer("batch_partitions", self.batch_partitions)
         # More batches than Airflow maps over would fail the task after all the work.
-        most = min(self._number("max_partitions"), size * conf.getint("core", "max_map_length", fallback=1024))
-        budget = RunBudget(most, as_optional_integer("max_bytes", self.max_bytes))
-        skip = as_boolean("skip_when_nothing_due", self.skip_when_nothing_due)
-        decide_only = as_boolean("decide_only", self.decide_only)
-        fail_on_unmatched = self._fails_on_unmatched_patterns()
+        most = min(
+            as_integer("max_partitions", self.max_partitions),
+            size * conf.getint("core", "max_map_length", fallback=1024),
+        )
+        budget = RunBudget.of(most, self._given("max_gib"))
+        skip, decide_only = self._given("skip_when_nothing_due"), self._given("decide_only")
+        fail_on_unmatched = self._given("fail_on_unmatched_patterns")
         hours = as_time_window("time_window", self.time_window, self.time_zone)
-        settings = evaluation_settings(**self._question())
+        settings = configured_settings(**self._question())
         closed = None if decide_only or hours is None else hours.why_closed(time.time())
         if closed is not None:
             return self._nothing(f"No compaction of {', '.join(selection.include)} begins now: {closed}", skip)
@@ -222,7 +187,7 @@ class AcidCompactionSensor(BaseSensorOperator):
         tags = {"conn_id": self.hive_acid_conn_id, "dag_id": self.dag_id}
         looks_at_all = settings.candidates is Candidates.ALL
         recording = recording_evaluation(
-            health_location(), self.hive_acid_conn_id, endpoint.storages, looks_at_all=looks_at_all
+            option("health_location"), self.hive_acid_conn_id, endpoint.storages, looks_at_all=looks_at_all
         )
         with initiator_cycle(tags) as measured, endpoint.open() as client, recording as observer:
             queue = endpoint.open_queue(client)
@@ -250,21 +215,9 @@ class AcidCompactionSensor(BaseSensorOperator):
         self.log.info("%s", reason)
         return PokeReturnValue(is_done=False)
 
-    def _fails_on_unmatched_patterns(self) -> bool:
-        if self.fail_on_unmatched_patterns is None:
-            return fails_on_unmatched_patterns()
-        return as_boolean("fail_on_unmatched_patterns", self.fail_on_unmatched_patterns)
-
-    def _number(self, name: str) -> int:
-        return as_integer(name, getattr(self, name))
+    def _given(self, name: str) -> Any:
+        return option(name, getattr(self, name))
 
     def _question(self) -> dict[str, Any]:
         """What makes a partition due, as plain values: for an evaluation here, and for those in the triggerer."""
-        candidates = self.candidates
-        return {
-            "delta_num_threshold": self.delta_num_threshold,
-            "delta_pct_threshold": self.delta_pct_threshold,
-            "candidates": candidates.value if isinstance(candidates, Candidates) else candidates,
-            "override_no_auto_compaction": self.override_no_auto_compaction,
-            "serve_foreign_requests": self.serve_foreign_requests,
-        }
+        return {name: text_of(value) for name in QUESTION if (value := getattr(self, name)) is not None}

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.hive import Hive
 from airflow_provider_acid.compaction.clean.cleaner import Cleaner, CleaningState
-from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.config import configured_settings
 from airflow_provider_acid.triggers.wait import MetastoreWait
 
@@ -19,7 +17,7 @@ class CleaningTrigger(MetastoreWait):
     :param partitions: objects with database, table and partition.
     :param deadline: absolute time in seconds since 1970.
     :param poll_seconds: time between two looks.
-    :param retention_seconds: how long obsolete directories are kept; None for ``[hive_acid] cleaner_retention_time``.
+    :param cleaner_retention_seconds: the option; None for that of ``[hive_acid]``.
     """
 
     def __init__(
@@ -28,11 +26,11 @@ class CleaningTrigger(MetastoreWait):
         partitions: list[dict[str, Any]],
         deadline: float,
         poll_seconds: float,
-        retention_seconds: float | None = None,
+        cleaner_retention_seconds: float | None = None,
     ) -> None:
         super().__init__(hive_acid_conn_id, deadline, poll_seconds)
         self.partitions = partitions
-        self.retention_seconds = retention_seconds
+        self.cleaner_retention_seconds = cleaner_retention_seconds
         self._checked: Hive | None = None
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
@@ -44,7 +42,7 @@ class CleaningTrigger(MetastoreWait):
                 "partitions": self.partitions,
                 "deadline": self.deadline,
                 "poll_seconds": self.poll_seconds,
-                "retention_seconds": self.retention_seconds,
+                "cleaner_retention_seconds": self.cleaner_retention_seconds,
             },
         )
 
@@ -53,7 +51,7 @@ class CleaningTrigger(MetastoreWait):
 
         On Hive 3.1 this also keeps the claims of the rows that wait from being taken back as forgotten.
         """
-        settings = cleaning_settings(self.retention_seconds)
+        settings = configured_settings(cleaner_retention_seconds=self.cleaner_retention_seconds)
         # One check is enough for a wait that does not fail: the operator, which deletes, makes its own.
         checked, self._checked = self._checked, None
         with self._endpoint.open() as client:
@@ -64,9 +62,3 @@ class CleaningTrigger(MetastoreWait):
         if any(cleaning.state is CleaningState.READY for cleaning in found):
             return []
         return [f"{cleaning.entity} {cleaning.message}" for cleaning in found]
-
-
-def cleaning_settings(retention_seconds: float | None) -> CompactionSettings:
-    """The configured settings, with another retention time where one is given."""
-    settings = configured_settings()
-    return settings if retention_seconds is None else replace(settings, retention_seconds=retention_seconds)

@@ -8,7 +8,7 @@ from typing import Any
 
 from airflow_provider_acid.compaction.evaluate.initiator import Initiator
 from airflow_provider_acid.compaction.evaluate.selection import TableSelection
-from airflow_provider_acid.config import evaluation_settings
+from airflow_provider_acid.config import configured_settings
 from airflow_provider_acid.parameters import as_time_window
 from airflow_provider_acid.triggers.wait import MetastoreWait
 
@@ -21,7 +21,7 @@ class DuePartitionsTrigger(MetastoreWait):
 
     :param tables: patterns of tables.
     :param exclude: patterns of tables to leave out.
-    :param question: what makes a partition due: arguments of :func:`~airflow_provider_acid.config.evaluation_settings`.
+    :param question: what makes a partition due: options by name.
     :param deadline: absolute time in seconds since 1970.
     :param poll_seconds: time between two looks.
     :param time_window: hours in which it may fire, and looks; None for all.
@@ -72,7 +72,7 @@ class DuePartitionsTrigger(MetastoreWait):
         if closed is not None:
             return [closed]
         selection = TableSelection.of(self.tables, self.exclude)
-        settings = replace(evaluation_settings(**self.question), storages=self._endpoint.storages)
+        settings = replace(configured_settings(**self.question), storages=self._endpoint.storages)
         with self._endpoint.open() as client:
             queue = self._endpoint.open_queue(client)
             evaluation = Initiator(client, queue, settings, self._endpoint.write_records).evaluate(selection)

@@ -176,7 +176,7 @@ def test_the_button_compacts_the_partition_and_the_page_says_who_keeps_it_from_b
             "table": TABLE,
             "partition": site.tables[TABLE].partitions[0],
             "type": "major",
-            "dry_run": False,
+            "decide_only": False,
             "hive_acid_conn_id": "hive_acid_default",
         }
         page.get_by_role("button", name="Close").click()

@@ -20,7 +20,7 @@ DAG = "acid_compact_table"
 TABLE = "acid_merge"
 
 
-def fill_in(page: Page, *, connection: str | None = None, dry_run: bool = False, kind: str | None = None) -> None:
+def fill_in(page: Page, *, connection: str | None = None, decide_only: bool = False, kind: str | None = None) -> None:
     """Fill the trigger form's sections in, and leave it open."""
     page.get_by_role("button", name="Trigger").first.click()
     form = page.get_by_role("dialog")
@@ -30,8 +30,8 @@ def fill_in(page: Page, *, connection: str | None = None, dry_run: bool = False,
     form.get_by_role("button", name="How").click()
     if connection is not None:
         form.locator("#element_hive_acid_conn_id").fill(connection)
-    if dry_run:
-        form.locator("label:has(input[name=element_dry_run])").click()
+    if decide_only:
+        form.locator("label:has(input[name=element_decide_only])").click()
     if kind is not None:
         form.get_by_role("combobox").click()
         page.get_by_role("option", name=kind, exact=True).click()
@@ -70,7 +70,7 @@ def test_a_dry_run_is_started_by_a_form_and_its_log_shows_the_decisions(
 ) -> None:
     page = page_of("admin", f"/dags/{DAG}", complains=True)
     before = sorted(site.tables[TABLE].location.rglob("*"))
-    fill_in(page, connection=CONNECTION, dry_run=True)
+    fill_in(page, connection=CONNECTION, decide_only=True)
     screenshot(page, "step-trigger")
     run = start(page)
     site.wait_for_run(DAG, run)

@@ -127,7 +127,7 @@ _UNDISTURBED: dict[object, list[str]] = {}
 
 def chain_for(state: TableState, kind: Kind = Kind.MAJOR) -> Chain:
     """The chain that compacts a table's partition."""
-    settings = CompactionSettings(publish_lock_wait_seconds=LOCK_WAIT_SECONDS, minor_pairs_on_hive_3=kind is Kind.MINOR)
+    settings = CompactionSettings(minor_lock_wait_seconds=LOCK_WAIT_SECONDS, minor_pairs_on_hive_3=kind is Kind.MINOR)
     return Chain.on(state.server, state.entity, settings=settings, type=kind.type)
 
 

@@ -182,7 +182,7 @@ class Site:
     client: AcidMetastoreClient
     database: str
     settings: CompactionSettings = field(
-        default_factory=lambda: CompactionSettings(thresholds=Thresholds(delta_count=1))
+        default_factory=lambda: CompactionSettings(thresholds=Thresholds(delta_num_threshold=1))
     )
     open_txns: set[int] = field(default_factory=set)
     hive_database: MetastoreDatabase | None = None
@@ -237,7 +237,7 @@ class Site:
     def clean_beside_readers(self) -> None:
         """Let the cleaner do without the EXCLUSIVE lock where it is not to be had at once."""
         self.settings = replace(
-            self.settings, cleaning_lock_wait_seconds=0.0, cleaning_lock_timeout_action=CleaningLockAction.DELETE
+            self.settings, cleaner_lock_wait_seconds=0.0, cleaner_lock_timeout_action=CleaningLockAction.DELETE
         )
 
     def end(self, txn: int, how: Callable[[int], None]) -> None:

@@ -107,7 +107,7 @@ def make_site(metastore: MetastoreServer, hive_database: MetastoreDatabase | Non
         site = Site(metastore, admin, client, database, hive_database=hive_database)
         if site.renames_publish:
             # The readers that a test holds stay; a first base need not wait long for them.
-            site.settings = replace(site.settings, publish_lock_wait_seconds=1.0)
+            site.settings = replace(site.settings, minor_lock_wait_seconds=1.0)
         try:
             yield site
         finally:

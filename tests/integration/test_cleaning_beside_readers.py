@@ -21,7 +21,7 @@ pytestmark = ON_BOTH_METASTORES
 
 def compacted_table(site: Site) -> AcidTable:
     """Three inserts, and the base that replaces them."""
-    site.settings = replace(site.settings, cleaning_lock_wait_seconds=2.0)
+    site.settings = replace(site.settings, cleaner_lock_wait_seconds=2.0)
     table = site.table()
     for value in range(3):
         table.insert(value)
@@ -36,7 +36,7 @@ def clean(site: Site, table: AcidTable) -> Cleaning:
 
 def test_beside_a_newer_reader_nothing_is_deleted_until_it_has_ended(site: Site) -> None:
     table = compacted_table(site)
-    site.settings = replace(site.settings, cleaning_lock_timeout_action=CleaningLockAction.WAIT)
+    site.settings = replace(site.settings, cleaner_lock_timeout_action=CleaningLockAction.WAIT)
     before = table.directories()
     reader = site.reader(table)
     cleaning = clean(site, table)

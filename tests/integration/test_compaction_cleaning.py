@@ -248,12 +248,12 @@ def test_c06_a_partition_dropped_while_ready_for_cleaning_leaves_the_others_to_b
 def test_c07_obsolete_directories_are_kept_for_the_retention_time(site: Site) -> None:
     table = inserts(site)
     compacted = site.compact(table.entity())
-    site.settings = replace(site.settings, retention_seconds=3600)
+    site.settings = replace(site.settings, cleaner_retention_seconds=3600)
     [kept] = site.clean(table.entity())
     assert kept.state is CleaningState.WAITING
     assert "s more (retention)" in kept.message
     assert len(table.visible()) == 4
-    site.settings = replace(site.settings, retention_seconds=0)
+    site.settings = replace(site.settings, cleaner_retention_seconds=0)
     [cleaned] = site.clean(table.entity())
     assert cleaned.state is CleaningState.CLEANED
     assert table.directories() == [compacted.targets[0]]

@@ -196,10 +196,10 @@ def test_directories_of_nothing_but_aborted_writes_are_due_when_they_are_too_man
     # The metastore's high-water mark stays at the first of aborted write ids that nothing follows.
     table.insert(7)
     assert site.evaluate().due == ()
-    site.settings = replace(site.settings, thresholds=Thresholds(aborted_transactions=2))
+    site.settings = replace(site.settings, thresholds=Thresholds(aborted_txn_threshold=2))
     [due] = site.evaluate().due
     assert due.reason == "major: 3 aborted transactions > 2"
-    site.settings = replace(site.settings, thresholds=Thresholds(aborted_age_seconds=0))
+    site.settings = replace(site.settings, thresholds=Thresholds(aborted_txn_time_threshold=0))
     [too_old] = site.evaluate().due
     assert "minor: oldest aborted transaction is " in too_old.reason
     outcome = site.compact(due)
@@ -230,14 +230,14 @@ def test_an_obsolete_base_that_nobody_cleaned_is_due(site: Site) -> None:
 
 def test_a_single_delta_is_not_due_because_nothing_could_be_merged(site: Site) -> None:
     inserts(site, count=1)
-    site.settings = replace(site.settings, thresholds=Thresholds(delta_count=0))
+    site.settings = replace(site.settings, thresholds=Thresholds(delta_num_threshold=0))
     found = site.evaluate()
     assert found.due == ()
     assert "a major compaction has nothing to merge" in found.skipped[0]
 
 
 def test_an_empty_table_and_a_partition_without_files_are_not_due(site: Site) -> None:
-    site.settings = replace(site.settings, thresholds=Thresholds(delta_count=0))
+    site.settings = replace(site.settings, thresholds=Thresholds(delta_num_threshold=0))
     site.table("empty")
     site.table("parts", partitions=["p=a"])
     found = site.evaluate()

@@ -96,7 +96,7 @@ def test_m_01_a_second_major_changes_nothing(site: Site, format: str) -> None:
 @pytest.mark.parametrize("format", FORMATS)
 def test_m_02_original_files_also_of_union_all_become_a_base(site: Site, format: str) -> None:
     """M-02 (named as Hive names a base of full-ACID originals: nothing in it has a write id)."""
-    site.settings = CompactionSettings(insert_only_originals=True)
+    site.settings = CompactionSettings(mm_allow_originals=True)
     table = InsertOnly(site, format)
     table.table.write().commit()
     originals = {"000000_0": [1], "000000_0_copy_1": [2, 3], "HIVE_UNION_SUBDIR_1/000000_0": [4, 5], "1/000001_0": [6]}
@@ -122,7 +122,7 @@ def test_m_03_converted_data_in_one_delta_is_not_compacted(site: Site) -> None:
 @pytest.mark.parametrize("format", ["ORC", "text"])
 def test_m_04_originals_and_deltas_become_a_base_and_a_minor_leaves_them(site: Site, format: str) -> None:
     """M-04"""
-    site.settings = CompactionSettings(insert_only_originals=True)
+    site.settings = CompactionSettings(mm_allow_originals=True)
     table = InsertOnly(site, format)
     (table.table.location / "000000_0").write_bytes(table.file([1, 2]))
     table.insert(3)
@@ -364,8 +364,8 @@ def test_a_minor_waits_for_readers_whose_snapshot_has_less_than_its_delta(site: 
     third.commit()
     settings = CompactionSettings(
         readers_honour_visibility=honour,
-        publish_lock_wait_seconds=0.3,
-        publish_lock_timeout_action=LockTimeoutAction.REFUSE,
+        minor_lock_wait_seconds=0.3,
+        minor_lock_timeout_action=LockTimeoutAction.REFUSE,
     )
     site.settings = settings
     outcome = compact(site, table.table.entity(), MINOR)

@@ -161,7 +161,7 @@ def test_a_served_minor_that_cannot_be_done_becomes_a_major_and_says_why(serving
     table.write().insert(1, 2).delete((1, 0)).commit()
     write = table.write().insert(3)
     write.commit()
-    serving.settings = replace(serving.settings, publish_lock=False)
+    serving.settings = replace(serving.settings, minor_publish_lock=False)
     request = ask(serving, table.entity(), MINOR)
     outcome = serving.compact(due(table.entity(), request))
     assert outcome.state is OutcomeState.COMPACTED
@@ -301,7 +301,7 @@ def test_c13_a_partition_that_waits_for_its_cleaner_is_not_compacted_twice(site:
 
 def test_a_minor_that_the_thresholds_ask_for_is_one_and_gives_their_reason(site: Site) -> None:
     table = inserts(site)
-    site.settings = replace(site.settings, thresholds=Thresholds(delta_count=1, delta_size_ratio=1e9))
+    site.settings = replace(site.settings, thresholds=Thresholds(delta_num_threshold=1, delta_pct_threshold=1e9))
     site.compact(table.entity())
     site.clean(table.entity())
     for value in (4, 5, 6):

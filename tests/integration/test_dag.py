@@ -237,7 +237,7 @@ def test_a_dry_run_prints_the_decisions_and_changes_nothing(
 ) -> None:
     before = everything(airflow, by_hand)
 
-    run = airflow.run_dag(dag_id, {**conf, "dry_run": True})
+    run = airflow.run_dag(dag_id, {**conf, "decide_only": True})
 
     assert (run.exit_code, run.state) == (0, "success"), run.output
     assert {task: dict(states) for task, states in run.states.items()} == {first: {"skipped": 1}, **SKIPPED}
@@ -250,7 +250,11 @@ def test_a_dry_run_prints_the_decisions_and_changes_nothing(
 
 def test_a_run_does_what_the_options_say(airflow: Airflow, by_hand: FixtureTable) -> None:
     run = airflow.run_dag(
-        "acid_compaction", {"dry_run": True}, tables="by_hand.acid_*, slaes.*", exclude="by_hand.x*", max_partitions="1"
+        "acid_compaction",
+        {"decide_only": True},
+        tables="by_hand.acid_*, slaes.*",
+        exclude="by_hand.x*",
+        max_partitions="1",
     )
     assert (run.exit_code, run.state) == (0, "success"), run.output
     assert "3 partitions looked at: 2 due" in run.output
@@ -331,7 +335,7 @@ def test_housekeeping_cleans_what_was_forgotten_and_removes_what_is_nobodys(
 
     run = airflow_of_site.run_dag(
         "acid_housekeeping",
-        {"tables": [f"{site.database}.*"], "forgotten_after_hours": 0, "cleaning_deadline_hours": 0},
+        {"tables": [f"{site.database}.*"], "forgotten_after_seconds": 0, "cleaning_deadline_seconds": 0},
     )
 
     assert (run.exit_code, run.state) == (0, "success"), run.output

@@ -116,12 +116,12 @@ def test_readers_that_began_after_the_publication_need_nothing_that_is_deleted(s
 def test_c07_obsolete_directories_are_kept_for_the_retention_time(site: Site) -> None:
     table = inserts(site)
     compact(site, table.entity())
-    site.settings = replace(site.settings, retention_seconds=3600)
+    site.settings = replace(site.settings, cleaner_retention_seconds=3600)
     kept = clean(site, table)
     assert kept.state is CleaningState.WAITING
     assert "s more (retention)" in kept.message
     assert len(visible(table)) == 4
-    site.settings = replace(site.settings, retention_seconds=0)
+    site.settings = replace(site.settings, cleaner_retention_seconds=0)
     assert clean(site, table).state is CleaningState.CLEANED
 
 

@@ -34,7 +34,7 @@ def state_of(finished: Finished) -> OutcomeState:
 
 
 def test_it_appears_when_the_older_readers_are_gone(site: Site) -> None:
-    site.settings = replace(site.settings, publish_lock_wait_seconds=60.0)
+    site.settings = replace(site.settings, minor_lock_wait_seconds=60.0)
     table = inserts(site)
     reader = site.reader(table)
     waiting = merged(site, table)
@@ -56,7 +56,7 @@ def test_who_began_after_the_snapshot_is_not_waited_for(site: Site) -> None:
 def test_it_does_not_wait_for_ever(site: Site) -> None:
     table = inserts(site)
     site.reader(table)
-    site.settings = replace(site.settings, publish_lock_wait_seconds=0.0)
+    site.settings = replace(site.settings, minor_lock_wait_seconds=0.0)
     waiting = merged(site, table)
     assert isinstance(waiting, AwaitsReaders)
     assert state_of(site.worker().resume(waiting)) is OutcomeState.COMPACTED

@@ -147,7 +147,7 @@ def test_at_the_deadline_the_task_is_skipped_and_nothing_is_deleted(site: Site) 
     compacted = compact(site, table.entity())
     before = table.fingerprint()
     operator = AcidCleanerOperator(
-        task_id="clean", partitions=[asdict(table.entity())], deferrable=False, deadline_seconds=0
+        task_id="clean", partitions=[asdict(table.entity())], deferrable=False, cleaning_deadline_seconds=0
     )
     with pytest.raises(AirflowSkipException, match=f"waits for lock {lock} of "):
         operator.execute({})

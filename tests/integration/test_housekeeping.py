@@ -45,7 +45,7 @@ def table(any_site: Site) -> AcidTable:
 
 
 def chain_for(table: AcidTable, type: CompactionType = CompactionType.MAJOR) -> Chain:
-    settings = replace(table.site.settings, minor_pairs_on_hive_3=True, publish_lock_wait_seconds=10)
+    settings = replace(table.site.settings, minor_pairs_on_hive_3=True, minor_lock_wait_seconds=10)
     return Chain.on(table.site.server, table.entity(), settings=settings, type=type)
 
 

@@ -36,7 +36,7 @@ def table(site: Site) -> AcidTable:
 
 def chain(table: AcidTable, lock_wait_seconds: float = LOCK_WAIT_SECONDS) -> Chain:
     server = table.site.server
-    settings = replace(table.site.settings, publish_lock_wait_seconds=lock_wait_seconds)
+    settings = replace(table.site.settings, minor_lock_wait_seconds=lock_wait_seconds)
     return Chain(server.host, server.port, table.entity(), "dag/run/task", settings, type=MINOR)
 
 
@@ -163,7 +163,7 @@ def test_who_died_while_taking_back_is_not_waited_for(table: AcidTable) -> None:
 
 
 def look_of_the_cleaner(table: AcidTable) -> str | None:
-    settings = replace(table.site.settings, publish_lock_wait_seconds=0.2)
+    settings = replace(table.site.settings, minor_lock_wait_seconds=0.2)
     return Recovery(table.site.client, table.site.queue, settings).withdraw_aborted(table.entity())
 
 
@@ -298,7 +298,7 @@ def test_the_cleaner_deletes_no_pair_of_an_aborted_transaction_one_by_one(table:
     site.admin.abort(dead.txn_id or 0)
     site.client.mark_failed(CompactionInfo.of_row(dead), "Hive took the claim back")
     reader = site.reader(table)
-    site.settings = replace(site.settings, publish_lock_wait_seconds=0.2)
+    site.settings = replace(site.settings, minor_lock_wait_seconds=0.2)
     [waiting] = site.clean(table.entity())
     assert waiting.state is CleaningState.WAITING
     assert "what an aborted compaction published is still there" in waiting.message

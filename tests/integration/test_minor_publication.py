@@ -210,7 +210,7 @@ def test_new_readers_need_not_wait_while_the_lock_is_not_even_asked_for(site: Si
 
 def test_new_readers_wait_behind_a_waiting_lock_until_it_is_withdrawn(site: Site) -> None:
     """The price that the option's text names, for the last seconds of the wait."""
-    site.settings = replace(site.settings, publish_lock_wait_seconds=LOCK_QUEUE_SECONDS)
+    site.settings = replace(site.settings, minor_lock_wait_seconds=LOCK_QUEUE_SECONDS)
     table = inserts_and_deletes(site)
     reader = site.reader(table)
     active = begin(site, table)
@@ -228,7 +228,7 @@ def test_new_readers_wait_behind_a_waiting_lock_until_it_is_withdrawn(site: Site
 def in_the_way(site: Site, table: AcidTable) -> int:
     """A reader; nobody waits for him for long."""
     reader = site.reader(table)
-    site.settings = replace(site.settings, publish_lock_wait_seconds=0.3)
+    site.settings = replace(site.settings, minor_lock_wait_seconds=0.3)
     return reader
 
 
@@ -257,7 +257,7 @@ def test_a_lock_that_is_not_granted_in_time_makes_a_major_with_the_reason(site: 
 def test_or_it_is_refused_with_the_lock_that_was_in_the_way_and_nothing_is_changed(site: Site) -> None:
     table = inserts_and_deletes(site)
     reader = in_the_way(site, table)
-    site.settings = replace(site.settings, publish_lock_timeout_action=LockTimeoutAction.REFUSE)
+    site.settings = replace(site.settings, minor_lock_timeout_action=LockTimeoutAction.REFUSE)
     before = table.fingerprint()
     outcome = site.compact(minor(table))
     assert outcome.state is OutcomeState.REFUSED
@@ -272,7 +272,7 @@ def test_or_it_is_refused_with_the_lock_that_was_in_the_way_and_nothing_is_chang
 
 def test_a_drop_that_waits_for_the_compaction_is_no_deadlock(site: Site) -> None:
     table = inserts_and_deletes(site)
-    site.settings = replace(site.settings, publish_lock_wait_seconds=0.3)
+    site.settings = replace(site.settings, minor_lock_wait_seconds=0.3)
     active = begin(site, table)
     (dropper,) = site.admin.open_transactions()
     site.open_txns.add(dropper)

@@ -61,7 +61,7 @@ def test_a_users_request_with_nothing_to_merge_is_no_failure(site: Site) -> None
 
 @pytest.fixture
 def impatient(site: Site) -> Site:
-    site.settings = replace(site.settings, publish_lock_wait_seconds=0.3, minor_pairs_on_hive_3=True)
+    site.settings = replace(site.settings, minor_lock_wait_seconds=0.3, minor_pairs_on_hive_3=True)
     return site
 
 

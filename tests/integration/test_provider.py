@@ -236,7 +236,7 @@ def test_the_cleaner_waits_in_the_triggerer_until_the_reader_is_gone(site: Site)
     assert outcome.state is OutcomeState.COMPACTED, outcome
     obsolete = table.directories()
     operator = AcidCleanerOperator(
-        task_id="clean", partitions=[partition(table)], deferrable=True, poll_seconds=0.1, deadline_seconds=600
+        task_id="clean", partitions=[partition(table)], deferrable=True, poll_seconds=0.1, cleaning_deadline_seconds=600
     )
     with pytest.raises(TaskDeferred) as deferred:
         operator.execute({})

@@ -21,7 +21,7 @@ from tests.harness.thrift_admin import ThriftAdmin
 from tests.integration.compaction_site import Site
 
 SETTINGS = CompactionSettings(
-    thresholds=Thresholds(delta_count=1),
+    thresholds=Thresholds(delta_num_threshold=1),
     minor_pairs_on_hive_3=True,  # Otherwise such minors are majors there, and Hive 3 would read no minor of both kinds.
 )
 

@@ -334,8 +334,8 @@ def test_of_two_that_compact_at_once_one_does(server: MetastoreServer, place: Re
 @pytest.mark.parametrize(
     ("changes", "state", "words"),
     [
-        ({"publish_lock_wait_seconds": 1.0}, OutcomeState.REFUSED, "the EXCLUSIVE lock was not granted within 1 s"),
-        ({"publish_lock": False}, OutcomeState.REFUSED, "and minor_publish_lock is off"),
+        ({"minor_lock_wait_seconds": 1.0}, OutcomeState.REFUSED, "the EXCLUSIVE lock was not granted within 1 s"),
+        ({"minor_publish_lock": False}, OutcomeState.REFUSED, "and minor_publish_lock is off"),
         ({"readers_honour_visibility": True}, OutcomeState.COMPACTED, ""),
     ],
     ids=["lock not granted", "lock not allowed", "no lock needed"],

@@ -167,14 +167,14 @@ class Cleaner:
     def _readers(self) -> Readers:
         return Readers(
             self._client,
-            self._settings.retention_seconds,
+            self._settings.cleaner_retention_seconds,
             locks_count=self._queue.hive.has_readers_without_transactions,
-            queue_seconds=self._settings.cleaning_lock_wait_seconds if self._insists_on_lock else None,
+            queue_seconds=self._settings.cleaner_lock_wait_seconds if self._insists_on_lock else None,
         )
 
     @property
     def _insists_on_lock(self) -> bool:
-        action = self._settings.cleaning_lock_timeout_action
+        action = self._settings.cleaner_lock_timeout_action
         if action is CleaningLockAction.BY_VERSION:
             return self._queue.hive.hides_deletions_from_readers
         return action is CleaningLockAction.WAIT

@@ -52,7 +52,7 @@ class Deleter:
         return waits
 
     def _take(self, entity: Entity, obsolete: Sequence[str], discard: Discard) -> str | None:
-        wait_seconds = self._settings.cleaning_lock_wait_seconds
+        wait_seconds = self._settings.cleaner_lock_wait_seconds
         transaction = CompactionTransaction(
             self._client,
             entity,

@@ -36,17 +36,17 @@ class ReadersClient(Protocol):
 class Readers:
     """Open transactions and locks of one moment.
 
-    :param retention_seconds: how long after its publication a compaction is not cleaned in any case.
+    :param cleaner_retention_seconds: how long after its publication a compaction is not cleaned in any case.
     :param locks_count: whether locks are looked at, too.
     :param queue_seconds: longest wait for the EXCLUSIVE lock under which is deleted; who has had a lock for longer than
         that is taken for somebody who stays. None where it is deleted without that lock, too.
     """
 
     def __init__(
-        self, client: ReadersClient, retention_seconds: float, *, locks_count: bool, queue_seconds: float | None
+        self, client: ReadersClient, cleaner_retention_seconds: float, *, locks_count: bool, queue_seconds: float | None
     ) -> None:
         self._client = client
-        self._retention_seconds = retention_seconds
+        self._retention_seconds = cleaner_retention_seconds
         self._locks_count = locks_count
         self._queue_seconds = queue_seconds
         looks = locks_count or queue_seconds is not None

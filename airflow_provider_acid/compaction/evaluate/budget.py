@@ -20,6 +20,11 @@ class RunBudget:
     partitions: int
     input_bytes: int | None = None
 
+    @classmethod
+    def of(cls, partitions: int, gib: float | None = None) -> RunBudget:
+        """The budget with bytes as people count them."""
+        return cls(partitions, None if gib is None else int(gib * 2**30))
+
     def __post_init__(self) -> None:
         for name, value in (("partitions", self.partitions), ("bytes", self.input_bytes)):
             if value is not None and value < 1:

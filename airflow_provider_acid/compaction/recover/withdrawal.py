@@ -135,7 +135,7 @@ class Withdrawal:
 
     def _remove_under_lock(self, txn_id: int) -> str | None:
         self._end_dead_lockers()
-        wait_seconds = self._settings.publish_lock_wait_seconds
+        wait_seconds = self._settings.minor_lock_wait_seconds
         transaction = CompactionTransaction(
             self._client,
             self._entity,

@@ -287,7 +287,7 @@ class CompactionBatch:
             raise SparkJobError(
                 str(active.entity),
                 f"was not merged within {self._worker_timeout_seconds:.0f} s",
-                "give the Spark application more cores, or raise [hive_acid] worker_timeout and Hive's own alike",
+                "give the application more cores, or raise [hive_acid] worker_timeout_seconds and Hive's own alike",
             )
 
     def _abandon_all(self, worker: Worker, message: str) -> None:

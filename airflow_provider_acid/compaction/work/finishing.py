@@ -53,7 +53,7 @@ class Finisher:
             with Supervised(active.entity):
                 verify_output(active.storage, active.plan, result)
                 self._on_step(Step.VERIFIED, active.entity)
-                deadline = time.monotonic() + self._settings.publish_lock_wait_seconds
+                deadline = time.monotonic() + self._settings.minor_lock_wait_seconds
                 if self._has_readers_without_a_base(active):
                     return AwaitsReaders(active, result, deadline)
                 self._fence(active)
@@ -223,13 +223,13 @@ class Finisher:
     def _end_of_waiting(self, waiting: AwaitsLock) -> Finished:
         """The lock was not granted in time: the attempt ends, which withdraws it and lets waiting readers go on."""
         active = waiting.active
-        seconds = self._settings.publish_lock_wait_seconds
+        seconds = self._settings.minor_lock_wait_seconds
         reason = f"the EXCLUSIVE lock was not granted within {seconds:g} s (held by {active.transaction.blockers()})"
         self._withdraw(active)
         shows_parts = publisher_on(active.storage).shows_parts(waiting.result)
         # A major of as many files would need the same lock.
         major_helps = active.plan.type is CompactionType.MINOR and not shows_parts
-        if major_helps and self._settings.publish_lock_timeout_action is LockTimeoutAction.MAJOR:
+        if major_helps and self._settings.minor_lock_timeout_action is LockTimeoutAction.MAJOR:
             message = f"{active.plan.reason}; done as a major, because {reason}"
             again: Finished = DuePartition(active.entity, CompactionType.MAJOR, message)
         else:

@@ -26,7 +26,7 @@ export function openCompact(row, context) {
       h("input", { type: "radio", name: "type", value, checked: value === "auto" }),
       h("span", null, h("b", null, title), h("small", { class: "quiet" }, hint)),
     ))),
-    h("label", { class: "choice" }, h("input", { type: "checkbox", name: "dry_run" }),
+    h("label", { class: "choice" }, h("input", { type: "checkbox", name: "decide_only" }),
       h("span", null, h("b", null, "Dry run"), h("small", { class: "quiet" }, "Only log what would be done"))),
     message,
     h("footer", null, close, start),
@@ -64,7 +64,7 @@ async function submit(row, context, { form, start, close, message }) {
     table: row.table,
     partition: row.partition || null,
     type: form.elements.type.value,
-    dry_run: form.elements.dry_run.checked,
+    decide_only: form.elements.decide_only.checked,
     hive_acid_conn_id: context.metastore,
   };
   try {

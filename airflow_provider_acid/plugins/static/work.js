@@ -26,7 +26,7 @@ export function isWaiting(request) {
 export async function startedRuns({ metastore, overview }) {
   try {
     const { dag_runs: runs } = await getUnfinishedRuns(overview.compact_dag_id);
-    const here = runs.filter(({ conf }) => conf && !conf.dry_run && conf.hive_acid_conn_id === metastore);
+    const here = runs.filter(({ conf }) => conf && !conf.decide_only && conf.hive_acid_conn_id === metastore);
     return new Map(here.map((run) => [nameIn(run.conf), run]));
   } catch {
     return new Map(); // Without them the page says what the queue does.

@@ -24,9 +24,9 @@ class Cleaner:
         beside = CleaningLockAction.DELETE if partition.kind.cleans_beside_readers else CleaningLockAction.BY_VERSION
         self._settings = CompactionSettings(
             storages=WatchedStorages(looks=partition.looks),
-            cleaning_lock_timeout_action=beside,
-            cleaning_lock_wait_seconds=0,
-            publish_lock_wait_seconds=0,
+            cleaner_lock_timeout_action=beside,
+            cleaner_lock_wait_seconds=0,
+            minor_lock_wait_seconds=0,
             readers_honour_visibility=False,
         )
         self.deleted = 0

@@ -159,7 +159,7 @@ class Compactor:
             CompactionPolicy(
                 stripe_copy=COPIED_STRIPES[self._attempts % len(COPIED_STRIPES)],
                 slice_bytes=SLICE_BYTES[self._attempts % len(SLICE_BYTES)],
-                max_deltas=partition.kind.max_deltas,
+                max_num_delta=partition.kind.max_deltas,
                 minor_publication=self._mixed(),
                 rewrite_single_delta=hive == HIVE_3,
             ),

@@ -26,9 +26,9 @@ from tests.harness.concurrency.sandman import Drowsiness
 from tests.harness.concurrency.stage import Actor, RunFailedError, Stage
 
 SETTINGS = CompactionSettings(
-    thresholds=Thresholds(delta_count=1),
-    publish_lock_wait_seconds=4.0,
-    cleaning_lock_wait_seconds=6.0,
+    thresholds=Thresholds(delta_num_threshold=1),
+    minor_lock_wait_seconds=4.0,
+    cleaner_lock_wait_seconds=6.0,
     slice_bytes=1,
 )
 _REST_SECONDS = (0.1, 0.6)

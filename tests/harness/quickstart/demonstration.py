@@ -126,7 +126,7 @@ def _look(stage: Stage) -> list[PartitionState]:
 
 
 def _run_dag(stage: Stage, display: Display) -> None:
-    conf = {"tables": [f"{DATABASE}.*"], "delta_num_threshold": DELTA_NUM_THRESHOLD, "cleaning_deadline_hours": 0.05}
+    conf = {"tables": [f"{DATABASE}.*"], "delta_num_threshold": DELTA_NUM_THRESHOLD, "cleaning_deadline_seconds": 0.05}
     display.say(f"airflow dags test {airflow_process.DAG_ID} -c '{json.dumps(conf)}'")
     watch = RunWatch(stage.tables, Path(stage.environment["HOME"], ".airflow_acid", "runs"))
     began = time.monotonic()
@@ -159,7 +159,7 @@ def _ask_metastore(stage: Stage) -> tuple[int, Evaluation]:
 
     :raises QuickstartError: a request did not succeed, or a partition is still due.
     """
-    settings = CompactionSettings(thresholds=Thresholds(delta_count=DELTA_NUM_THRESHOLD))
+    settings = CompactionSettings(thresholds=Thresholds(delta_num_threshold=DELTA_NUM_THRESHOLD))
     with _client(stage) as client:
         queue = ThriftCompactionQueue(client, HIVE_4)
         rows = queue.rows()

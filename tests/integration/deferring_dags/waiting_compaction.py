@@ -30,5 +30,9 @@ with DAG(
         return [outcome for batch in outcomes for outcome in batch]
 
     AcidCleanerOperator(
-        task_id="clean", partitions=compacted(compact.output), poll_seconds=1, deadline_seconds=600, deferrable=True
+        task_id="clean",
+        partitions=compacted(compact.output),
+        poll_seconds=1,
+        cleaning_deadline_seconds=600,
+        deferrable=True,
     )

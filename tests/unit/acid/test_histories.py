@@ -105,7 +105,7 @@ class History:
     def files(self) -> dict[str, int]:
         return {f"{name}/bucket_00000": 1 for name in self.held}
 
-    def compact(self, wanted: CompactionType, max_deltas: int, mixed: MinorPublication, committed: bool) -> None:
+    def compact(self, wanted: CompactionType, max_num_delta: int, mixed: MinorPublication, committed: bool) -> None:
         """A compaction by the real planner, published whole; where it dies before its commit, its output stays."""
         write_ids = compactor_list(self.table())
         txn_id = FIRST_COMPACTION + self.compactions + 1
@@ -118,7 +118,7 @@ class History:
             bucketed=False,
             table_parameters={},
         )
-        policy = CompactionPolicy(max_deltas, mixed)
+        policy = CompactionPolicy(max_num_delta, mixed)
         if choose(partition.entity, partition.directory, partition.format, wanted, policy).nothing:
             return
         plan = plan_compaction(partition, AttemptNames("a", "_a", txn_id), wanted, "", policy)

@@ -166,7 +166,7 @@ def test_a_reason_shows_as_many_digits_as_it_takes_to_see_the_difference(
         FileEntry("delta_0000002_0000002_0000/bucket_00000", delta_bytes),
     )
     directory = acid_directory(Listing(files, ("base_0000001", "delta_0000002_0000002_0000")), write_ids, None)
-    assert shown in decide(directory, Thresholds(delta_size_ratio=ratio), HIVE_4).reason
+    assert shown in decide(directory, Thresholds(delta_pct_threshold=ratio), HIVE_4).reason
 
 
 @pytest.mark.parametrize("type", CompactionType)

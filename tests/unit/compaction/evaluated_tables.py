@@ -231,7 +231,7 @@ class EvaluatedTables:
         self.client = FakeClient(warehouse, partitions, parameters or {})
         self.queue = FakeQueue(hive, rows)
         self.settings = CompactionSettings(
-            thresholds=Thresholds(delta_count=2),
+            thresholds=Thresholds(delta_num_threshold=2),
             candidates=Candidates.ALL if recorded is None else Candidates.WRITTEN,
             storages=storages,
         )

@@ -50,7 +50,7 @@ def test_directories_go_under_the_exclusive_lock_and_what_they_hold_after_it(sit
 
 def test_where_somebody_reads_all_the_time_nothing_is_deleted_and_the_row_waits(site: Site, lock: CleaningLock) -> None:
     site.settings = CompactionSettings(
-        cleaning_lock_wait_seconds=0.1, cleaning_lock_timeout_action=CleaningLockAction.WAIT
+        cleaner_lock_wait_seconds=0.1, cleaner_lock_timeout_action=CleaningLockAction.WAIT
     )
     lock.is_granted = False
     cleaning = site.clean()
@@ -72,7 +72,7 @@ def test_while_somebody_has_an_exclusive_lock_there_nothing_is_deleted(site: Sit
 def test_beside_who_has_read_for_long_it_deletes_while_the_lock_is_asked_for(
     site: Site, lock: CleaningLock, action: CleaningLockAction
 ) -> None:
-    site.settings = CompactionSettings(cleaning_lock_wait_seconds=0.1, cleaning_lock_timeout_action=action)
+    site.settings = CompactionSettings(cleaner_lock_wait_seconds=0.1, cleaner_lock_timeout_action=action)
     lock.is_granted = False
     assert site.clean().message == "3 deleted"
     assert lock.seen == [("asked", 3, 0), ("given back", 0, 3)]
@@ -81,7 +81,7 @@ def test_beside_who_has_read_for_long_it_deletes_while_the_lock_is_asked_for(
 
 def test_of_several_requests_of_a_partition_one_alone_waits_for_the_lock(site: Site, lock: CleaningLock) -> None:
     site.settings = CompactionSettings(
-        cleaning_lock_wait_seconds=0.1, cleaning_lock_timeout_action=CleaningLockAction.WAIT
+        cleaner_lock_wait_seconds=0.1, cleaner_lock_timeout_action=CleaningLockAction.WAIT
     )
     lock.is_granted = False
     site.queue.waiting = [site.row, replace(site.row, id=8)]
@@ -95,7 +95,7 @@ def test_of_several_requests_of_a_partition_one_alone_waits_for_the_lock(site: S
 def test_once_the_lock_is_lost_nothing_more_is_deleted(
     site: Site, lock: CleaningLock, action: CleaningLockAction
 ) -> None:
-    site.settings = CompactionSettings(cleaning_lock_timeout_action=action)
+    site.settings = CompactionSettings(cleaner_lock_timeout_action=action)
     lock.checks_until_lost = 1
     cleaning = site.clean()
     assert (cleaning.state, cleaning.message) == (CleaningState.WAITING, "is looked at again, for was aborted")

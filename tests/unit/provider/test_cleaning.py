@@ -131,7 +131,7 @@ def test_the_deadline_skips_the_task_and_names_who_blocks(monkeypatch: pytest.Mo
     with pytest.raises(
         AirflowSkipException, match=f"^d.t/p=1 {BLOCKER}; d.u {BLOCKER}. The time .* next run cleans it"
     ):
-        operator(deadline_seconds="25", poll_seconds=10).execute({})
+        operator(cleaning_deadline_seconds="25", poll_seconds=10).execute({})
     assert clock.naps == [10.0, 10.0, 5.0]
 
 
@@ -155,13 +155,13 @@ def defer(**parameters: Any) -> TaskDeferred:
 
 def test_the_wait_is_handed_to_the_triggerer_with_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     finds(monkeypatch, (CLEANED, WAITING))
-    deferred = defer(deadline_seconds="3600", poll_seconds="7", retention_seconds="5")
+    deferred = defer(cleaning_deadline_seconds="3600", poll_seconds="7", cleaner_retention_seconds="5")
     assert deferred.trigger.serialize()[1] == {
         "hive_acid_conn_id": "hive_acid_default",
         "partitions": [{"database": "d", "table": "u", "partition": None}],
         "deadline": NOW + 3600,
         "poll_seconds": 7.0,
-        "retention_seconds": 5.0,
+        "cleaner_retention_seconds": 5.0,
     }
     assert deferred.method_name == "execute_complete"
     assert deferred.timeout is not None
@@ -179,7 +179,7 @@ def test_everything_that_is_kept_while_deferred_is_plain_json(monkeypatch: pytes
 def test_after_the_wait_it_goes_on_with_the_same_deadline(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
     finds(monkeypatch, (CLEANED, WAITING), (WAITING,), (CLEANED,))
     task = operator(deferrable=True)
-    first = defer(deadline_seconds=3600)
+    first = defer(cleaning_deadline_seconds=3600)
     clock.seconds += 600
     assert first.kwargs is not None
     with pytest.raises(TaskDeferred) as again:
@@ -207,10 +207,10 @@ def test_an_error_of_the_trigger_fails_the_task(monkeypatch: pytest.MonkeyPatch)
     [
         ("partitions", "[{'database': 'd'}]"),
         ("partitions", [{"table": "t"}]),
-        ("deadline_seconds", "tomorrow"),
-        ("deadline_seconds", -1),
+        ("cleaning_deadline_seconds", "tomorrow"),
+        ("cleaning_deadline_seconds", -1),
         ("poll_seconds", "often"),
-        ("retention_seconds", "long"),
+        ("cleaner_retention_seconds", "long"),
     ],
 )
 def test_a_wrong_parameter_is_refused_by_name_before_anything_is_deleted(
@@ -232,17 +232,17 @@ def test_operator_and_trigger_keep_directories_equally_long(
     monkeypatch: pytest.MonkeyPatch, given: object, seconds: float
 ) -> None:
     finds(monkeypatch, (WAITING,))
-    trigger = defer(retention_seconds=given).trigger
+    trigger = defer(cleaner_retention_seconds=given).trigger
     assert isinstance(trigger, CleaningTrigger)
     trigger.look()
-    assert [settings.retention_seconds for settings in FakeCleaner.settings] == [seconds, seconds]
+    assert [settings.cleaner_retention_seconds for settings in FakeCleaner.settings] == [seconds, seconds]
 
 
 def test_the_configured_retention_holds_where_the_task_names_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AIRFLOW__HIVE_ACID__CLEANER_RETENTION_TIME", "90")
+    monkeypatch.setenv("AIRFLOW__HIVE_ACID__CLEANER_RETENTION_SECONDS", "90")
     finds(monkeypatch, ())
     operator().execute({})
-    assert FakeCleaner.settings[0].retention_seconds == 90.0
+    assert FakeCleaner.settings[0].cleaner_retention_seconds == 90.0
 
 
 def test_whether_it_defers_is_airflows_setting_unless_the_task_says() -> None:
@@ -262,7 +262,7 @@ def trigger(**changes: Any) -> CleaningTrigger:
 
 
 def test_a_trigger_is_made_again_from_what_it_says_of_itself() -> None:
-    path, arguments = trigger(retention_seconds=3.0).serialize()
+    path, arguments = trigger(cleaner_retention_seconds=3.0).serialize()
     assert path == f"{CleaningTrigger.__module__}.{CleaningTrigger.__qualname__}"
     assert set(arguments) == set(inspect.signature(CleaningTrigger.__init__).parameters) - {"self"}
     assert CleaningTrigger(**arguments).serialize() == (path, arguments)

@@ -128,10 +128,10 @@ def test_outcomes_are_small_and_plain(spark: FakeSpark) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "setting", "expected"),
     [
-        ("max_num_delta", "7", "max_deltas", 7),
-        ("minor_publish_lock", "false", "publish_lock", False),
-        ("minor_lock_wait_seconds", "7.5", "publish_lock_wait_seconds", 7.5),
-        ("minor_lock_timeout_action", "refuse", "publish_lock_timeout_action", LockTimeoutAction.REFUSE),
+        ("max_num_delta", "7", "max_num_delta", 7),
+        ("minor_publish_lock", "false", "minor_publish_lock", False),
+        ("minor_lock_wait_seconds", "7.5", "minor_lock_wait_seconds", 7.5),
+        ("minor_lock_timeout_action", "refuse", "minor_lock_timeout_action", LockTimeoutAction.REFUSE),
         ("readers_honour_visibility", "true", "readers_honour_visibility", True),
     ],
 )

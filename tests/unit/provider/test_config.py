@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from airflow.providers_manager import ProvidersManager
@@ -10,27 +12,26 @@ from airflow.providers_manager import ProvidersManager
 from airflow_provider_acid.acid.hive import HIVE_3, HIVE_4
 from airflow_provider_acid.compaction.candidates import Candidates
 from airflow_provider_acid.compaction.settings import CleaningLockAction, CompactionSettings, LockTimeoutAction
-from airflow_provider_acid.config import (
-    check_interval_seconds,
-    configured_settings,
-    fails_on_unmatched_patterns,
-    health_location,
-    job_queue,
-    sweep_options,
-    task_retries,
-)
+from airflow_provider_acid.config import configured_settings, option, schedule
 from airflow_provider_acid.exceptions import ConfigurationError
-from airflow_provider_acid.options import DEFAULTS, OPTIONS
+from airflow_provider_acid.operators.cleaner import AcidCleanerOperator
+from airflow_provider_acid.operators.compaction import AcidCompactionOperator
+from airflow_provider_acid.operators.housekeeping import AcidHousekeepingOperator
+from airflow_provider_acid.operators.table_plan import AcidTablePlanOperator
+from airflow_provider_acid.option import REQUIRED, Place
+from airflow_provider_acid.options import OPTIONS, parameters_of
 from airflow_provider_acid.plan.partition import MinorPublication
 from airflow_provider_acid.plan.plan import CopiedStripes
+from airflow_provider_acid.sensors.compaction import AcidCompactionSensor
+from tests.harness.options_table import DOCUMENT, options_table
 
 READ: dict[str, tuple[str, Callable[[], object], object]] = {
-    "delta_num_threshold": ("7", lambda: configured_settings().thresholds.delta_count, 7),
-    "delta_pct_threshold": ("0.7", lambda: configured_settings().thresholds.delta_size_ratio, 0.7),
-    "aborted_txn_threshold": ("7", lambda: configured_settings().thresholds.aborted_transactions, 7),
-    "aborted_txn_time_threshold": ("-1", lambda: configured_settings().thresholds.aborted_age_seconds, -1),
+    "delta_num_threshold": ("7", lambda: configured_settings().thresholds.delta_num_threshold, 7),
+    "delta_pct_threshold": ("0.7", lambda: configured_settings().thresholds.delta_pct_threshold, 0.7),
+    "aborted_txn_threshold": ("7", lambda: configured_settings().thresholds.aborted_txn_threshold, 7),
+    "aborted_txn_time_threshold": ("-1", lambda: configured_settings().thresholds.aborted_txn_time_threshold, -1),
     "candidates": ("written", lambda: configured_settings().candidates, Candidates.WRITTEN),
-    "check_interval": ("7.5", check_interval_seconds, 7.5),
+    "check_interval_seconds": ("7.5", lambda: option("check_interval_seconds"), 7.5),
     "exclusive_locations": (
         "s3a://a/*, /b",
         lambda: configured_settings().exclusive_locations,
@@ -40,25 +41,25 @@ READ: dict[str, tuple[str, Callable[[], object], object]] = {
     "stripe_copy": ("never", lambda: configured_settings().policy(HIVE_4).stripe_copy, CopiedStripes.NEVER),
     "small_stripe_share": ("0.25", lambda: configured_settings().policy(HIVE_4).small_stripe_share, 0.25),
     "slice_bytes": ("7", lambda: configured_settings().policy(HIVE_4).slice_bytes, 7),
-    "worker_timeout": ("7", lambda: configured_settings().worker_timeout_seconds, 7.0),
-    "cleaner_retention_time": ("7", lambda: configured_settings().retention_seconds, 7.0),
-    "cleaner_lock_wait_seconds": ("7", lambda: configured_settings().cleaning_lock_wait_seconds, 7.0),
+    "worker_timeout_seconds": ("7", lambda: configured_settings().worker_timeout_seconds, 7.0),
+    "cleaner_retention_seconds": ("7", lambda: configured_settings().cleaner_retention_seconds, 7.0),
+    "cleaner_lock_wait_seconds": ("7", lambda: configured_settings().cleaner_lock_wait_seconds, 7.0),
     "cleaner_lock_timeout_action": (
         "delete",
-        lambda: configured_settings().cleaning_lock_timeout_action,
+        lambda: configured_settings().cleaner_lock_timeout_action,
         CleaningLockAction.DELETE,
     ),
     "serve_foreign_requests": ("True", lambda: configured_settings().serve_foreign_requests, True),
-    "max_num_delta": ("7", lambda: configured_settings().policy(HIVE_4).max_deltas, 7),
+    "max_num_delta": ("7", lambda: configured_settings().policy(HIVE_4).max_num_delta, 7),
     "minor_publish_lock": (
         "False",
         lambda: configured_settings().policy(HIVE_4).minor_publication,
         MinorPublication.NEVER,
     ),
-    "minor_lock_wait_seconds": ("7", lambda: configured_settings().publish_lock_wait_seconds, 7.0),
+    "minor_lock_wait_seconds": ("7", lambda: configured_settings().minor_lock_wait_seconds, 7.0),
     "minor_lock_timeout_action": (
         "refuse",
-        lambda: configured_settings().publish_lock_timeout_action,
+        lambda: configured_settings().minor_lock_timeout_action,
         LockTimeoutAction.REFUSE,
     ),
     "readers_honour_visibility": (
@@ -66,30 +67,32 @@ READ: dict[str, tuple[str, Callable[[], object], object]] = {
         lambda: configured_settings().policy(HIVE_4).minor_publication,
         MinorPublication.LOCK_FREE,
     ),
-    "minor_pairs_on_hive_3": ("True", lambda: configured_settings().policy(HIVE_3).pairs_by_rename, True),
-    "mm_allow_originals": ("True", lambda: configured_settings().policy(HIVE_4).insert_only_originals, True),
-    "health_location": (" file:/health ", health_location, "file:/health"),
-    "job_queue": ("nightly", job_queue, "nightly"),
-    "task_retries": ("0", task_retries, 0),
-    "fail_on_unmatched_patterns": ("True", fails_on_unmatched_patterns, True),
-    "tables": ("a.*, b.c", lambda: sweep_options().tables, ("a.*", "b.c")),
-    "exclude": ("['a.x', 'a.y']", lambda: sweep_options().exclude, ("a.x", "a.y")),
-    "schedule": ("30 1 * * *", lambda: sweep_options().schedule, "30 1 * * *"),
-    "time_window": ("22:00-06:00", lambda: sweep_options().time_window, "22:00-06:00"),
-    "time_zone": ("Europe/Berlin", lambda: sweep_options().time_zone, "Europe/Berlin"),
-    "max_partitions": ("7", lambda: sweep_options().max_partitions, 7),
-    "max_gib": ("0.5", lambda: sweep_options().max_gib, 0.5),
-    "batch_partitions": ("7", lambda: sweep_options().batch_partitions, 7),
-    "cleaning_deadline_hours": ("0.5", lambda: sweep_options().cleaning_deadline_hours, 0.5),
+    "minor_pairs_on_hive_3": ("True", lambda: configured_settings().policy(HIVE_3).minor_pairs_on_hive_3, True),
+    "mm_allow_originals": ("True", lambda: configured_settings().policy(HIVE_4).mm_allow_originals, True),
+    "health_location": (" file:/health ", lambda: option("health_location"), "file:/health"),
+    "job_queue": ("nightly", lambda: option("job_queue"), "nightly"),
+    "task_retries": ("0", lambda: option("task_retries"), 0),
+    "fail_on_unmatched_patterns": ("True", lambda: option("fail_on_unmatched_patterns"), True),
+    "tables": ("a.*, b.c", lambda: option("tables"), ("a.*", "b.c")),
+    "exclude": ("['a.x', 'a.y']", lambda: option("exclude"), ("a.x", "a.y")),
+    "schedule": ("30 1 * * *", schedule, "30 1 * * *"),
+    "time_window": ("22:00-06:00", lambda: option("time_window"), "22:00-06:00"),
+    "time_zone": ("Europe/Berlin", lambda: option("time_zone"), "Europe/Berlin"),
+    "max_partitions": ("7", lambda: option("max_partitions"), 7),
+    "max_gib": ("0.5", lambda: option("max_gib"), 0.5),
+    "batch_partitions": ("7", lambda: option("batch_partitions"), 7),
+    "cleaning_deadline_seconds": ("0.5", lambda: option("cleaning_deadline_seconds"), 0.5),
 }
 """By option: another value, who reads it, and what comes of it."""
 
+CONFIGURED = [name for name, found in OPTIONS.items() if Place.CONFIG in found.places]
+
 
 def test_without_configuration_the_defaults_are_those_of_the_core(monkeypatch: pytest.MonkeyPatch) -> None:
-    for option in OPTIONS:
-        monkeypatch.delenv(f"AIRFLOW__HIVE_ACID__{option.name.upper()}", raising=False)
+    for name in OPTIONS:
+        monkeypatch.delenv(f"AIRFLOW__HIVE_ACID__{name.upper()}", raising=False)
     assert configured_settings() == CompactionSettings()
-    assert (check_interval_seconds(), job_queue(), task_retries()) == (300.0, None, 2)
+    assert {name: option(name) for name in CONFIGURED} == {name: OPTIONS[name].default for name in CONFIGURED}
 
 
 @pytest.mark.parametrize("name", READ)
@@ -117,7 +120,7 @@ def test_an_option_is_read_when_it_is_needed(name: str, monkeypatch: pytest.Monk
         ("delta_pct_threshold", "a tenth"),
         ("aborted_txn_threshold", "1.5"),
         ("serve_foreign_requests", "perhaps"),
-        ("worker_timeout", "-1"),
+        ("worker_timeout_seconds", "-1"),
     ],
 )
 def test_a_value_that_cannot_be_used_is_refused_by_its_options_name(
@@ -131,37 +134,75 @@ def test_a_value_that_cannot_be_used_is_refused_by_its_options_name(
 @pytest.mark.parametrize("name", ["", " ", "None"])
 def test_without_a_schedule_it_runs_only_by_hand(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW__HIVE_ACID__SCHEDULE", name)
-    assert sweep_options().schedule is None
+    assert schedule() is None
 
 
 def test_no_option_is_forgotten() -> None:
-    assert {option.name for option in OPTIONS} == READ.keys()
+    assert set(CONFIGURED) == READ.keys()
 
 
 def test_the_issues_defaults_are_hives() -> None:
-    assert {
-        option.name: option.default
-        for option in OPTIONS
-        if option.name
-        in {
-            "delta_num_threshold",
-            "delta_pct_threshold",
-            "aborted_txn_threshold",
-            "check_interval",
-            "max_num_delta",
-            "worker_timeout",
-        }
-    } == {
-        "delta_num_threshold": "10",
-        "delta_pct_threshold": "0.1",
-        "aborted_txn_threshold": "1000",
-        "check_interval": "300",
-        "max_num_delta": "500",
-        "worker_timeout": "86400",
+    assert {option.hive: option.default_text for option in OPTIONS.values() if option.hive} == {
+        "hive.compactor.delta.num.threshold": "10",
+        "hive.compactor.delta.pct.threshold": "0.1",
+        "hive.compactor.aborted.txn.threshold": "1000",
+        "hive.compactor.aborted.txn.time.threshold": "43200",
+        "hive.compactor.check.interval": "300",
+        "hive.compactor.max.num.delta": "500",
+        "hive.mm.allow.originals": "False",
+        "hive.compactor.worker.timeout": "86400",
+        "hive.compactor.cleaner.retention.time.seconds": "0",
+        "hive.compactor.job.queue": "",
     }
 
 
 def test_airflow_knows_the_section_and_its_defaults() -> None:
     manager = ProvidersManager()  # type: ignore[no-untyped-call]  # Airflow's has no type hints
     options = dict(manager.provider_configs)["airflow-provider-acid"]["hive_acid"]["options"]
-    assert {name: option["default"] for name, option in options.items()} == DEFAULTS
+    assert {name: option["default"] for name, option in options.items()} == {
+        name: OPTIONS[name].default_text for name in CONFIGURED
+    }
+
+
+@pytest.mark.parametrize("name", [name for name, option in OPTIONS.items() if option.default is not REQUIRED])
+def test_a_default_written_as_text_is_read_as_the_default(name: str) -> None:
+    assert OPTIONS[name].kind.parse(name, OPTIONS[name].default_text) == OPTIONS[name].default
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("worker_timeout", "write worker_timeout_seconds, or take it out"),
+        ("delta_num_treshold", "write delta_num_threshold, or take it out"),
+        ("colour", "take it out; docs/options.md has all"),
+        ("skip_when_nothing_due", "take it out; docs/options.md has all"),
+    ],
+)
+def test_a_name_that_is_no_option_is_refused_with_the_one_that_was_perhaps_meant(
+    name: str, remedy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(f"AIRFLOW__HIVE_ACID__{name.upper()}", "1")
+    with pytest.raises(ConfigurationError, match=rf"\[hive_acid\] {name}: is no option") as refused:
+        configured_settings()
+    assert refused.value.remedy == remedy
+
+
+@pytest.mark.parametrize(
+    ("place", "task"),
+    [
+        (Place.SENSOR, AcidCompactionSensor),
+        (Place.TABLE_PLAN, AcidTablePlanOperator),
+        (Place.COMPACTION, AcidCompactionOperator),
+        (Place.CLEANER, AcidCleanerOperator),
+        (Place.HOUSEKEEPING, AcidHousekeepingOperator),
+    ],
+)
+def test_every_option_of_a_task_is_a_parameter_and_templated(place: Place, task: Any) -> None:
+    names = set(parameters_of(place))
+    assert names <= set(inspect.signature(task.__init__).parameters)
+    assert names <= set(task.template_fields)
+
+
+def test_the_documents_have_the_table_of_options() -> None:
+    """``python -m tests.harness.options_table`` writes it anew."""
+    assert DOCUMENT.read_text().endswith(options_table() + "\n")

@@ -29,7 +29,7 @@ FROM_OPTIONS: dict[str, tuple[str, object]] = {
     "batch_partitions": ("20", 20),
     "minor_lock_wait_seconds": ("30", 30.0),
     "minor_lock_timeout_action": ("refuse", "refuse"),
-    "cleaning_deadline_hours": ("2", 2.0),
+    "cleaning_deadline_seconds": ("2", 2.0),
 }
 """By field of the form: a value of the option of that name, and what the form starts with then."""
 
@@ -53,7 +53,7 @@ def test_what_the_form_starts_with_and_scheduled_runs_do_comes_from_the_options(
     assert {name: found.params[name] for name in FROM_OPTIONS} == {
         name: expected for name, (_, expected) in FROM_OPTIONS.items()
     }
-    unchanged = {"dry_run": False, "override_no_auto_compaction": False, "hive_acid_conn_id": "hive_acid_default"}
+    unchanged = {"decide_only": False, "override_no_auto_compaction": False, "hive_acid_conn_id": "hive_acid_default"}
     assert dict(found.params) == {**{name: found.params[name] for name in FROM_OPTIONS}, **unchanged}
 
 
@@ -76,8 +76,8 @@ def test_without_a_schedule_the_dag_runs_only_by_hand(monkeypatch: pytest.Monkey
 
 
 def test_the_form_of_the_housekeeping_takes_its_timeout_from_the_option(monkeypatch: pytest.MonkeyPatch) -> None:
-    set_options(monkeypatch, worker_timeout="7200")
-    assert parsed(MODULE.with_name("housekeeping.py")).params["worker_timeout_hours"] == 2
+    set_options(monkeypatch, worker_timeout_seconds="7200")
+    assert parsed(MODULE.with_name("housekeeping.py")).params["worker_timeout_seconds"] == 7200
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_the_form_of_the_housekeeping_takes_its_timeout_from_the_option(monkeypa
         ("max_gib", "0"),
         ("batch_partitions", "many"),
         ("batch_partitions", "1001"),
-        ("cleaning_deadline_hours", "-1"),
+        ("cleaning_deadline_seconds", "-1"),
         ("fail_on_unmatched_patterns", "perhaps"),
         ("task_retries", "few"),
     ],
@@ -145,7 +145,7 @@ def test_the_documents_have_every_field_of_the_form(form: str) -> None:
 
 
 def test_the_documents_say_which_option_a_field_starts_with_and_what_it_is_by_default() -> None:
-    defaults = {option.name: option.default for option in OPTIONS}
+    defaults = {name: option.default_text for name, option in OPTIONS.items()}
     found = fields_documented("acid_compaction")
     assert {name for name, cells in found.items() if cells[2] == "yes"} == FROM_OPTIONS.keys()
     for name in FROM_OPTIONS:

@@ -123,10 +123,10 @@ def test_every_templated_field_is_an_attribute() -> None:
         ("tables", []),
         ("tables", "sales.*"),
         ("exclude", [1]),
-        ("worker_timeout_hours", -1),
-        ("forgotten_after_hours", "6"),
+        ("worker_timeout_seconds", -1),
+        ("forgotten_after_seconds", "6"),
         ("max_partitions", 0),
-        ("cleaning_deadline_hours", -1),
+        ("cleaning_deadline_seconds", -1),
         ("hive_acid_conn_id", ""),
     ],
 )
@@ -151,7 +151,7 @@ def test_every_setting_comes_from_the_form_in_hours() -> None:
         "forgotten_after_seconds": 21_600,
         "max_partitions": 1000,
     }
-    assert render(clean.deadline_seconds) == 1800.0
+    assert render(clean.cleaning_deadline_seconds) == 1800.0
 
 
 def test_the_cleaner_gets_the_forgotten_partitions() -> None:

@@ -15,7 +15,7 @@ from airflow_provider_acid.parameters import (
     as_integer,
     as_names,
     as_number,
-    as_optional_integer,
+    as_optional_number,
 )
 
 T = {"database": "d", "table": "t"}
@@ -127,7 +127,7 @@ HOSTILE: dict[str, object] = {
 }
 
 
-READERS = (as_names, as_due_partitions, as_entities, as_number, as_integer, as_optional_integer, as_boolean)
+READERS = (as_names, as_due_partitions, as_entities, as_number, as_integer, as_optional_number, as_boolean)
 
 
 # Entities have no request.

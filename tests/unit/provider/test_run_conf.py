@@ -39,19 +39,29 @@ def test_it_is_the_first_task_that_looks(task_id: str) -> None:
     [
         ("find_due_partitions", {"table": ["d.*"]}, "'table'", "write 'tables' for 'table'"),
         ("find_due_partitions", {"Tables": ["d.*"]}, "'Tables'", "write 'tables' for 'Tables'"),
-        ("find_due_partitions", {"tables": ["d.*"], "dryrun": True}, "'dryrun'", "write 'dry_run' for 'dryrun'"),
+        (
+            "find_due_partitions",
+            {"tables": ["d.*"], "decideonly": True},
+            "'decideonly'",
+            "write 'decide_only' for 'decideonly'",
+        ),
         (
             "find_due_partitions",
             {"max_gb": 1, "delta_num_treshold": 3},
             "'delta_num_treshold', 'max_gb'",
             "write 'delta_num_threshold' for 'delta_num_treshold'; write 'max_gib' for 'max_gb'",
         ),
-        ("keep_house", {"worker_timeout": 1}, "'worker_timeout'", "write 'worker_timeout_hours' for 'worker_timeout'"),
+        (
+            "keep_house",
+            {"worker_timeout": 1},
+            "'worker_timeout'",
+            "write 'worker_timeout_seconds' for 'worker_timeout'",
+        ),
         (
             "plan",
             {"q": 1},
             "'q'",
-            "use some of database, dry_run, hive_acid_conn_id, partition, table, type",
+            "use some of database, decide_only, hive_acid_conn_id, partition, table, type",
         ),
     ],
 )

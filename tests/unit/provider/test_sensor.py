@@ -130,10 +130,10 @@ def test_what_is_not_given_comes_from_the_configuration(monkeypatch: pytest.Monk
     monkeypatch.setenv("AIRFLOW__HIVE_ACID__SERVE_FOREIGN_REQUESTS", "True")
     monkeypatch.setenv("AIRFLOW__HIVE_ACID__CANDIDATES", "written")
     found = settings_for(monkeypatch)
-    assert (found.thresholds.delta_count, found.serve_foreign_requests) == (3, True)
+    assert (found.thresholds.delta_num_threshold, found.serve_foreign_requests) == (3, True)
     assert found.candidates is Candidates.WRITTEN
     found = settings_for(monkeypatch, delta_num_threshold=4, serve_foreign_requests=False, candidates="all")
-    assert (found.thresholds.delta_count, found.serve_foreign_requests) == (4, False)
+    assert (found.thresholds.delta_num_threshold, found.serve_foreign_requests) == (4, False)
     assert found.candidates is Candidates.ALL
 
 
@@ -165,7 +165,7 @@ def test_parameters_may_come_as_text_from_a_template(monkeypatch: pytest.MonkeyP
         serve_foreign_requests="true",
     )
     assert found.candidates is Candidates.WRITTEN
-    assert (found.thresholds.delta_count, found.thresholds.delta_size_ratio) == (0, 0.25)
+    assert (found.thresholds.delta_num_threshold, found.thresholds.delta_pct_threshold) == (0, 0.25)
     assert (found.override_no_auto_compaction, found.serve_foreign_requests) == (True, True)
     assert not settings_for(monkeypatch, override_no_auto_compaction="False").override_no_auto_compaction
 
@@ -183,8 +183,8 @@ def test_parameters_may_come_as_text_from_a_template(monkeypatch: pytest.MonkeyP
         ("serve_foreign_requests", "perhaps"),
         ("batch_partitions", 0),
         ("max_partitions", "all"),
-        ("max_bytes", 0),
-        ("max_bytes", "much"),
+        ("max_gib", 0),
+        ("max_gib", "much"),
         ("time_window", "at night"),
         ("decide_only", "perhaps"),
         ("fail_on_unmatched_patterns", "perhaps"),
@@ -208,7 +208,7 @@ def test_every_templated_field_is_kept_as_it_is_given(name: str) -> None:
 def test_it_frees_its_worker_and_looks_as_often_as_hive(monkeypatch: pytest.MonkeyPatch) -> None:
     sensor = AcidCompactionSensor(task_id="s", tables=["d.t"])
     assert (sensor.mode, sensor.poke_interval) == ("reschedule", 300.0)
-    monkeypatch.setenv("AIRFLOW__HIVE_ACID__CHECK_INTERVAL", "7")
+    monkeypatch.setenv("AIRFLOW__HIVE_ACID__CHECK_INTERVAL_SECONDS", "7")
     assert AcidCompactionSensor(task_id="s", tables=["d.t"]).poke_interval == 7.0
 
 
@@ -248,12 +248,14 @@ def test_what_was_found_is_told_with_its_reason(
 # --- budgets
 
 
-def weighed(**mib: int) -> Evaluation:
+def weighed(**gib: int) -> Evaluation:
     """Due partitions, worst first, whose compactions read so much."""
     decision = CompactionDecision(CompactionType.MAJOR, "12 deltas")
-    entities = [Entity("d", "t", f"p={name}") for name in mib]
-    figures = tuple(Evaluated(entity, decision, 0, size) for entity, size in zip(entities, mib.values(), strict=True))
-    return Evaluation(due(*(f"p={name}" for name in mib)), figures)
+    entities = [Entity("d", "t", f"p={name}") for name in gib]
+    figures = tuple(
+        Evaluated(entity, decision, 0, size * 2**30) for entity, size in zip(entities, gib.values(), strict=True)
+    )
+    return Evaluation(due(*(f"p={name}" for name in gib)), figures)
 
 
 @pytest.mark.parametrize(
@@ -263,7 +265,7 @@ def test_the_budget_of_bytes_ends_with_the_first_that_does_not_fit(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, most: Any, taken: str
 ) -> None:
     caplog.set_level(logging.INFO)
-    answer = poke(monkeypatch, weighed(a=20, b=10, c=1), max_bytes=most)
+    answer = poke(monkeypatch, weighed(a=20, b=10, c=1), max_gib=most)
     assert answer.xcom_value is not None
     assert [item["partition"] for item in answer.xcom_value[0]] == [f"p={name}" for name in taken]
     left = [line for line in caplog.messages if "left to the next run (budget): " in line]
@@ -321,12 +323,12 @@ def test_a_dry_run_shows_the_decisions_at_any_hour_and_skips_what_follows(
 TYPO = "table pattern 'slaes.*' matches no table"
 
 
-@pytest.mark.parametrize("dry_run", [False, True])
+@pytest.mark.parametrize("decide_only", [False, True])
 def test_a_pattern_that_matches_no_table_is_told_by_a_warning(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, dry_run: bool
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, decide_only: bool
 ) -> None:
     evaluation = Evaluation(due("p=1"), unmatched=(TYPO,))
-    if dry_run:
+    if decide_only:
         with pytest.raises(AirflowSkipException):
             poke(monkeypatch, evaluation, decide_only=True)
     else:
@@ -334,16 +336,16 @@ def test_a_pattern_that_matches_no_table_is_told_by_a_warning(
     assert messages(caplog, logging.WARNING) == [f"{TYPO}; correct it, or take it out"]
 
 
-@pytest.mark.parametrize("dry_run", [False, True])
+@pytest.mark.parametrize("decide_only", [False, True])
 @pytest.mark.parametrize(("parameter", "option"), [(True, "False"), ("True", "False"), (None, "True")])
 def test_or_fails_the_task_at_once_if_the_task_or_the_option_says_so(
-    monkeypatch: pytest.MonkeyPatch, parameter: Any, option: str, dry_run: bool
+    monkeypatch: pytest.MonkeyPatch, parameter: Any, option: str, decide_only: bool
 ) -> None:
     monkeypatch.setenv("AIRFLOW__HIVE_ACID__FAIL_ON_UNMATCHED_PATTERNS", option)
     evaluation = Evaluation(due("p=1"), unmatched=(TYPO,))
     monkeypatch.setattr(FakeInitiator, "evaluation", evaluation)
     sensor = AcidCompactionSensor(
-        task_id="s", tables=["d.*"], mode="poke", decide_only=dry_run, fail_on_unmatched_patterns=parameter
+        task_id="s", tables=["d.*"], mode="poke", decide_only=decide_only, fail_on_unmatched_patterns=parameter
     )
     with pytest.raises(AirflowFailException, match=f"^table selection: {re.escape(TYPO)}. Remedy: correct them"):
         sensor.execute({})

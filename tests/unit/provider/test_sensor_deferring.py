@@ -130,13 +130,7 @@ def test_the_wait_is_handed_to_the_triggerer(monkeypatch: pytest.MonkeyPatch) ->
         "hive_acid_conn_id": "hive_acid_default",
         "tables": ["d.*", "e.f"],
         "exclude": ["d.x"],
-        "question": {
-            "delta_num_threshold": "3",
-            "delta_pct_threshold": None,
-            "candidates": "all",
-            "override_no_auto_compaction": False,
-            "serve_foreign_requests": None,
-        },
+        "question": {"delta_num_threshold": "3", "candidates": "all"},
         "deadline": NOW + 100,
         "poll_seconds": 7.0,
         "time_window": "00:00-23:59",
@@ -168,7 +162,7 @@ def test_in_worker_and_triggerer_the_same_is_due(monkeypatch: pytest.MonkeyPatch
     trigger.look()
     in_worker, in_triggerer = FakeInitiator.asked
     assert in_worker == in_triggerer
-    assert in_worker[1].thresholds.delta_count == 3
+    assert in_worker[1].thresholds.delta_num_threshold == 3
     assert in_worker[1].serve_foreign_requests
 
 
