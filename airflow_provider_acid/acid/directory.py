@@ -68,11 +68,6 @@ class AcidDirectory:
         return tuple(delta for delta in self.deltas if delta.name.is_delete)
 
     @property
-    def uncompacted_aborts(self) -> bool:
-        """Whether a directory mixes aborted and other write ids; the aborted ones must stay known."""
-        return bool(self.partly_aborted)
-
-    @property
     def base_bytes(self) -> int:
         """Bytes of the base, or of the original files where there is none."""
         return self.base.size_bytes if self.base else sum(file.size_bytes for file in self.originals)

@@ -55,7 +55,7 @@ class TableWriteIds:
 
 @dataclass(frozen=True)
 class ValidWriteIdList:
-    """A snapshot of one table; made by :func:`reader_list`, :func:`compactor_list` and :func:`cleaner_list`.
+    """A snapshot of one table; made by :func:`compactor_list` and :func:`cleaner_list`.
 
     :param full_table_name: ``database.table``; None where the text form says ``null``.
     :param high_water_mark: nothing above it is seen.
@@ -127,17 +127,6 @@ class ValidWriteIdList:
                 f"write id list {text!r}", "names open write ids, which no compactor's list has", "use compactor_list"
             )
         return cls(None if name.lower() == "null" else name, high_water_mark, open_ids, aborted, min_open, view)
-
-
-def reader_list(write_ids: TableWriteIds) -> ValidWriteIdList:
-    """What a query sees."""
-    return ValidWriteIdList(
-        write_ids.full_table_name,
-        write_ids.high_water_mark,
-        tuple(sorted(write_ids.open)),
-        tuple(sorted(write_ids.aborted)),
-        _min_open(write_ids),
-    )
 
 
 def compactor_list(write_ids: TableWriteIds) -> ValidWriteIdList:

@@ -62,7 +62,6 @@ class Heartbeat:
                 "choose an interval of at most half the time-out",
             )
         self.txn_id = txn_id
-        self.beats = 0
         self._client = client
         self._interval_seconds = interval_seconds
         self._timeout_seconds = timeout_seconds
@@ -115,7 +114,6 @@ class Heartbeat:
             self._client.close()
             log.warning("Heartbeat of transaction %s failed, trying again: %s", self.txn_id, error)
             return True
-        self.beats += 1
         self._last_good = sent
         self._failure = None
         return True

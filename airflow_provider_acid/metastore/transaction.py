@@ -57,7 +57,6 @@ class CompactionTransaction:
         self._heartbeat: Heartbeat | None = None
         self._lock_id: int | None = None
         self._exclusive_lock_id: int | None = None
-        self._is_committed = False
         self._is_closed = False
 
     def __enter__(self) -> CompactionTransaction:
@@ -87,11 +86,6 @@ class CompactionTransaction:
         if self._lock_id is None:
             raise self._misused("holds no lock")
         return self._lock_id
-
-    @property
-    def is_committed(self) -> bool:
-        """Whether :meth:`commit` succeeded."""
-        return self._is_committed
 
     def start(self) -> CompactionTransaction:
         """Open the transaction, begin to beat, take the lock.
@@ -204,7 +198,6 @@ class CompactionTransaction:
             self._client.commit(self.txn_id)
         except MetastoreUnavailableError as lost_answer:
             self._commit_after(lost_answer)
-        self._is_committed = True
         self._is_closed = True
 
     def close(self) -> None:

@@ -109,11 +109,9 @@ class TableInfo:
     partition_keys: tuple[ColumnInfo, ...]
     parameters: Mapping[str, str]
     bucket_count: int
-    bucket_columns: tuple[str, ...]
     sort_columns: tuple[str, ...]
     table_type: str
     input_format: str
-    output_format: str
     owner: str
     write_id: int | None = None
     serde: SerdeInfo = SerdeInfo()

@@ -193,3 +193,6 @@ def test_show_compactions_says_succeeded_for_each_partition(
     assert {str(entity): rows[entity].state.value for entity in outcomes} == {
         str(entity): "succeeded" for entity in outcomes
     }
+    applications = {rows[entity].job_id for entity in outcomes}
+    assert len(applications) == 1, "one application merged them all"
+    assert str(applications.pop()).startswith("local-")

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 
-from airflow_provider_acid.acid.json_fields import decoded, integer
+from airflow_provider_acid.acid.json_fields import decoded, integer, text
 from airflow_provider_acid.acid.sealing import HEAD_BYTES, RunKey
 from airflow_provider_acid.compaction.run.run_place import RunPlace
 from airflow_provider_acid.compaction.supervision import Supervised
@@ -24,10 +25,13 @@ log = logging.getLogger(__name__)
 
 IDLE_TIMEOUT_SECONDS = 600.0
 
+_APPLICATION_ID = re.compile(r"[A-Za-z0-9_.-]{1,200}")
+
 
 class RunDirectory:
     """The operator's side of one run.
 
+    :ivar application_id: Spark's, as the application says it; None until a :meth:`poll` has found it.
     :param storages: opens the run's directory.
     :param place: where it is made, for nobody but this user.
     :param key: seals what is said here; a new one for each run, whose name the directory gets.
@@ -53,6 +57,7 @@ class RunDirectory:
         self._path = f"{place.path}/{key.run}"
         place.make(self._parent)
         self._parent.make_private(self._path)
+        self.application_id: str | None = None
         self.location = join(place.root, self._path)
         self._storage = storages.open(self.location)
         self._seen: set[str] = set()
@@ -94,6 +99,8 @@ class RunDirectory:
         results: dict[int, CompactionResult | AcidError] = {}
         bytes_done: dict[int, int] = {}
         for file in self._storage.list().files:
+            if file.path == exchange.APPLICATION_FILE and self.application_id is None:
+                self.application_id = self._application_id(file.path)
             named = exchange.parse_item_file(file.path)
             if named is None or file.path in self._seen:
                 continue
@@ -124,6 +131,15 @@ class RunDirectory:
         except AcidError as error:
             log.warning("A report of progress is passed over: %s", error)
             return 0
+
+    def _application_id(self, path: str) -> str | None:
+        """What the application says; None where it cannot be understood, for nothing depends on it."""
+        try:
+            id = text(decoded(self._storage.read(path), path), "id")
+        except AcidError as error:
+            log.warning("The application's id is not known: %s", error)
+            return None
+        return id if _APPLICATION_ID.fullmatch(id) else None
 
     def remove(self) -> None:
         """Remove the run's files; where the directory of all runs is not the user's own, it goes with the last."""

@@ -81,6 +81,7 @@ class CompactionBatch:
         self._active: dict[int, ActiveCompaction] = {}
         self._waiting: dict[int, Waiting] = {}
         self._handed_over: set[int] = set()
+        self._named: set[int] = set()
         self._skipped: set[int] = set()
         self._outcomes: dict[int, Outcome] = {}
         self._run: RunDirectory | None = None
@@ -234,6 +235,7 @@ class CompactionBatch:
             return
         self._beat()
         results, bytes_done = self._run.poll()
+        self._name_application(worker, self._run.application_id)
         for item, done in bytes_done.items():
             if item in self._active:
                 self._progress.advanced(self._active[item].entity, done)
@@ -248,6 +250,15 @@ class CompactionBatch:
                     worker.keep(active)
             except AcidError as error:
                 self._abandon(worker, item, str(error))
+
+    def _name_application(self, worker: Worker, application_id: str | None) -> None:
+        """Have SHOW COMPACTIONS name the Spark application of each partition in work."""
+        if application_id is None:
+            return
+        for item in self._active.keys() - self._named:
+            self._named.add(item)
+            active = self._active[item]
+            _guarded(active.entity, partial(worker.name_application, active, application_id))
 
     def _abandon(self, worker: Worker, item: int, message: str) -> None:
         self._end(item, _abandoned(worker, self._active.pop(item), message))

@@ -326,6 +326,13 @@ class Worker:
             return
         self._kept[active.claim.id] = now
 
+    def name_application(self, active: ActiveCompaction, application_id: str) -> None:
+        """Tell the queue which Spark application merges; whether it can be told matters to nobody's rows."""
+        try:
+            self._queue.set_job_id(active.claim, application_id)
+        except AcidError as error:
+            log.warning("%s: SHOW COMPACTIONS does not name its application: %s", active.entity, error)
+
     def abandon(self, active: ActiveCompaction, message: str) -> Outcome:
         """Give up an unpublished compaction; see :meth:`~.finishing.Finisher.abandon`."""
         return self._finisher.abandon(active, message)

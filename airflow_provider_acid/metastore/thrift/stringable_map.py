@@ -6,17 +6,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from airflow_provider_acid.exceptions import MetastoreError
 
 _UNIT = "utf-16-le"
 _UNIT_BYTES = 2
-
-
-def stringable_map_text(values: Mapping[str, str]) -> str:
-    """The text form of a map."""
-    return f"{len(values)}:" + "".join(_sized(key) + _sized(value) for key, value in values.items())
 
 
 def parse_stringable_map(text: str | None) -> dict[str, str]:
@@ -38,10 +31,6 @@ def parse_stringable_map(text: str | None) -> dict[str, str]:
             f"properties {text[:80]!r}", "are not in the form that Hive writes", "look at CQ_TBLPROPERTIES of the row"
         ) from error
     return values
-
-
-def _sized(text: str) -> str:
-    return f"{len(text.encode(_UNIT, 'surrogatepass')) // _UNIT_BYTES}:{text}"
 
 
 def _number(rest: bytes) -> tuple[int, bytes]:

@@ -334,10 +334,8 @@ class TableStorage(Struct):
         (1, "columns", list_of(struct_of(FieldSchema))),
         (2, "location", TEXT),
         (3, "input_format", TEXT),
-        (4, "output_format", TEXT),
         (6, "bucket_count", I32),
         (7, "serde", struct_of(SerDeInfo)),
-        (8, "bucket_columns", list_of(TEXT)),
         (9, "sort_columns", list_of(struct_of(Order))),
         (12, "stored_as_directories", BOOL),
     )

@@ -175,7 +175,7 @@ class ModelClient(AcidMetastoreClient):
     def get_table(self, database: str, name: str) -> TableInfo:
         """The one table."""
         location = str(table_folder(self._warehouse))
-        return TableInfo(database, name, location, (), (), {}, -1, (), (), "MANAGED_TABLE", "", "", "hive")
+        return TableInfo(database, name, location, (), (), {}, -1, (), "MANAGED_TABLE", "", "hive")
 
     def get_database(self, name: str) -> DatabaseInfo:
         """Its database."""

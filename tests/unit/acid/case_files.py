@@ -15,8 +15,8 @@ from airflow_provider_acid.acid.write_ids import (
     ValidWriteIdList,
     cleaner_list,
     compactor_list,
-    reader_list,
 )
+from tests.harness.reader_list import reader_list
 
 HERE = Path(__file__).parent
 

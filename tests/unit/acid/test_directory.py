@@ -30,7 +30,7 @@ def described(directory: AcidDirectory) -> dict[str, object]:
         "obsolete": list(directory.obsolete),
         "aborted": list(directory.aborted),
         "aborted_write_ids": sorted(directory.aborted_write_ids),
-        "uncompacted_aborts": directory.uncompacted_aborts,
+        "uncompacted_aborts": bool(directory.partly_aborted),
         "invisible": list(directory.invisible),
     }
     return {name: value for name, value in fields.items() if value}

@@ -20,12 +20,12 @@ from airflow_provider_acid.acid.write_ids import (
     ValidWriteIdList,
     cleaner_list,
     compactor_list,
-    reader_list,
 )
 from airflow_provider_acid.plan.obsolete import deletable, leftovers
 from airflow_provider_acid.plan.partition import AttemptNames, CompactionPolicy, MinorPublication, PartitionState
 from airflow_provider_acid.plan.plan import CompactionType, OutputKind
 from airflow_provider_acid.plan.planning import choose, plan_compaction
+from tests.harness.reader_list import reader_list
 from tests.unit.acid.case_files import listing_of
 
 FIRST_COMPACTION = 1000

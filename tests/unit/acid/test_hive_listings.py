@@ -21,13 +21,13 @@ from airflow_provider_acid.acid.write_ids import (
     ValidWriteIdList,
     cleaner_list,
     compactor_list,
-    reader_list,
 )
 from airflow_provider_acid.exceptions import RefusedError
 from airflow_provider_acid.plan.obsolete import deletable, highest_safe_write_id
 from airflow_provider_acid.plan.partition import AttemptNames, CompactionPolicy, PartitionState
 from airflow_provider_acid.plan.plan import CompactionPlan, CompactionType
 from airflow_provider_acid.plan.planning import nothing_for_a_major, plan_compaction
+from tests.harness.reader_list import reader_list
 from tests.unit.acid.case_files import listing_of, table_write_ids
 from tests.unit.acid.test_obsolete import without
 

@@ -13,9 +13,9 @@ from airflow_provider_acid.acid.write_ids import (
     cleaner_list,
     cleaner_txns,
     compactor_list,
-    reader_list,
 )
 from airflow_provider_acid.exceptions import ConfigurationError
+from tests.harness.reader_list import reader_list
 
 NONE, SOME, ALL = RangeResponse.NONE, RangeResponse.SOME, RangeResponse.ALL
 

@@ -55,6 +55,7 @@ class FakeWorker:
         self.looks_at_lock: dict[str, int] = {}
         self.locked: set[str] = set()
         self.crash: Exception | None = None
+        self.named: list[tuple[str, str]] = []
 
     def begin(self, due: DuePartition) -> ActiveCompaction | Outcome:
         if self.crash is not None and due.entity.table == "crash":
@@ -91,6 +92,9 @@ class FakeWorker:
 
     def keep(self, active: ActiveCompaction) -> None:
         pass
+
+    def name_application(self, active: ActiveCompaction, application_id: str) -> None:
+        self.named.append((active.entity.table, application_id))
 
     def abandon(self, active: ActiveCompaction, message: str) -> Outcome:
         self.ended.append(active.entity.table)
@@ -144,12 +148,15 @@ class Setting:
         return batch
 
     def wait_until_one_ended(self) -> None:
+        self.wait_until(lambda: bool(self.worker.ended))
+
+    def wait_until(self, happened: Callable[[], bool]) -> None:
         patience = threading.Event()
         for _ in range(int(PATIENCE_SECONDS / 0.01)):
-            if self.worker.ended:
+            if happened():
                 return
             patience.wait(0.01)
-        raise AssertionError("no partition ended")
+        raise AssertionError("it did not happen")
 
     def answer(self, run: RunDirectory, answer: Callable[[CompactionPlan], CompactionResult]) -> None:
         """Be the application until every item has a word on it."""

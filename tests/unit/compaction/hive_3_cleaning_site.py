@@ -59,7 +59,7 @@ class FakeClient(AcidMetastoreClient):
         if self.is_dropped:
             raise ObjectNotFoundError("table d.t", "does not exist", "none")
         return TableInfo(
-            database, name, str(self.location), (), (), self.parameters, -1, (), (), "MANAGED_TABLE", "", "", "hive"
+            database, name, str(self.location), (), (), self.parameters, -1, (), "MANAGED_TABLE", "", "hive"
         )
 
     def get_database(self, name: str) -> DatabaseInfo:

@@ -28,10 +28,8 @@ def managed_table(
         partition_keys=(ColumnInfo("p", "string"),) if partitioned else (),
         parameters=parameters,
         bucket_count=-1,
-        bucket_columns=(),
         sort_columns=(),
         table_type="MANAGED_TABLE",
         input_format=ORC_INPUT_FORMAT,
-        output_format="",
         owner="hive",
     )

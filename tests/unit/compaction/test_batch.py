@@ -258,3 +258,28 @@ def test_where_runs_may_not_lie_every_partition_is_refused_and_given_back(settin
     assert states(batch) == {"a": "refused", "b": "refused"}
     assert all("may be written to by others" in message for message in messages(batch).values())
     assert sorted(setting.worker.ended) == ["a", "b"]
+
+
+def test_the_queue_is_told_once_which_application_merges_a_partition(setting: Setting) -> None:
+    batch = setting.batch("a", "b", "c", max_active=2)
+    run = batch.wait_until_planned()
+    assert run is not None
+    job.RunDirectory(LocalStorage(run.location), run.key.secret).write_application("application_17_0001", None)
+    setting.wait_until(lambda: len(setting.worker.named) == 2)
+    setting.answer(run, result_of)
+    batch.application_ended()
+    batch.join()
+    named = [(table, "application_17_0001") for table in ("a", "b", "c")]
+    assert sorted(setting.worker.named) in (named, named[:2]), "c may have been merged between two looks"
+
+
+@pytest.mark.parametrize("said", [b"{", b'{"id": 7}', b'{"id": "a b"}', b'{"id": "' + b"x" * 201 + b'"}'])
+def test_what_is_no_applications_id_is_told_to_nobody(setting: Setting, said: bytes) -> None:
+    batch = setting.batch("a")
+    run = batch.wait_until_planned()
+    assert run is not None
+    LocalStorage(run.location).write_new("application.json", said)
+    setting.answer(run, result_of)
+    batch.application_ended()
+    assert states(batch) == {"a": "compacted"}
+    assert setting.worker.named == []

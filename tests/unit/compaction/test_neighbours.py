@@ -79,7 +79,7 @@ class Catalogue(AcidMetastoreClient):
 
 
 def table(location: str = USUAL, *, database: str = "d", name: str = "t") -> TableInfo:
-    return TableInfo(database, name, location, (), (), {}, -1, (), (), "MANAGED_TABLE", "", "", "hive")
+    return TableInfo(database, name, location, (), (), {}, -1, (), "MANAGED_TABLE", "", "hive")
 
 
 def partition(name: str, location: str) -> PartitionInfo:

@@ -61,7 +61,6 @@ def test_a_good_beat_renews_the_transaction() -> None:
         server.clock.now += 299
         heartbeat.check()
         assert heartbeat.beat()
-    assert heartbeat.beats == 5
 
 
 @pytest.mark.parametrize("error", [UNREACHABLE, FAILED])
@@ -149,7 +148,7 @@ def test_k12_stopping_cuts_off_the_running_beat_and_none_follows() -> None:
     assert server.is_asked.wait(PATIENCE_SECONDS)
     heartbeat.stop()
     assert not any(thread.name == "heartbeat-txn-7" for thread in threading.enumerate())
-    assert (server.beats, heartbeat.beats) == (1, 0)
+    assert server.beats == 1
     assert server.closed_by == "heartbeat-txn-7", "a client belongs to one thread"
 
 
@@ -159,5 +158,4 @@ def test_stopping_before_the_first_beat_and_twice_is_fine() -> None:
     heartbeat.start()
     heartbeat.stop()
     heartbeat.stop()
-    assert heartbeat.beats == 0
     assert server.closed == 1

@@ -13,8 +13,8 @@ from airflow_provider_acid.metastore.hive3.expected_row import as_expected
 from airflow_provider_acid.metastore.hive3.row_notes import Published, RowNotes
 from airflow_provider_acid.metastore.hive3.stored_rows import FIELDS, POOL_PROPERTY, StoredRow
 from airflow_provider_acid.metastore.queue import ClaimedCompaction
-from airflow_provider_acid.metastore.thrift.stringable_map import stringable_map_text
 from airflow_provider_acid.metastore.values import CompactionState
+from tests.harness.stringable_map_text import stringable_map_text
 
 PUBLISHED = Published(next_txn_id=0, newest_lock_id=4, at_ms=5)
 

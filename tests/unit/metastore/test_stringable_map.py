@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_acid.exceptions import MetastoreError
-from airflow_provider_acid.metastore.thrift.stringable_map import parse_stringable_map, stringable_map_text
+from airflow_provider_acid.metastore.thrift.stringable_map import parse_stringable_map
+from tests.harness.stringable_map_text import stringable_map_text
 
 CASES = [
     ({}, "0:"),

@@ -7,7 +7,7 @@ import pytest
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.metastore.values import CompactionRow, CompactionState, OpenTxns, TableInfo, TxnState
 
-TABLE = TableInfo("Sales", "Orders", "file:/w", (), (), {}, -1, (), (), "MANAGED_TABLE", "", "", "hive")
+TABLE = TableInfo("Sales", "Orders", "file:/w", (), (), {}, -1, (), "MANAGED_TABLE", "", "hive")
 
 
 @pytest.mark.parametrize(
