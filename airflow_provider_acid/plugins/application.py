@@ -7,7 +7,7 @@ from importlib.resources import files
 from fastapi import APIRouter, FastAPI, HTTPException, Response, status
 
 from airflow_provider_acid.plugins.access import REQUIRED
-from airflow_provider_acid.plugins.backends import Sources
+from airflow_provider_acid.plugins.backends import Backends
 from airflow_provider_acid.plugins.figures import router as figures
 
 _MEDIA_TYPES = {
@@ -24,11 +24,11 @@ _HEADERS = {
 }
 
 
-def make_application(sources: Sources | None = None) -> FastAPI:
+def make_application(backends: Backends | None = None) -> FastAPI:
     """The application, as it is mounted into Airflow's."""
     # Its description would be public.
     application = FastAPI(title="Hive ACID", docs_url=None, redoc_url=None, openapi_url=None, dependencies=REQUIRED)
-    application.state.sources = sources or Sources()
+    application.state.backends = backends or Backends()
     application.include_router(_pages())
     application.include_router(figures, prefix="/api")
     return application

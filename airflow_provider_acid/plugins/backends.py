@@ -18,7 +18,7 @@ QUEUE_TIMEOUT_SECONDS = 15.0
 """Longest wait for one answer of the metastore; people wait for the page."""
 
 
-class Sources:
+class Backends:
     """What is known of partitions, and the metastores behind Airflow's connections."""
 
     def __init__(self) -> None:

@@ -18,7 +18,7 @@ from airflow_provider_acid.health.metastore_view import cleaning_view, queue_vie
 from airflow_provider_acid.health.query import PartitionQuery, metastores_of, one_of, overview, page_of
 from airflow_provider_acid.health.reader import Health, HealthReader
 from airflow_provider_acid.plugins.access import COMPACT_DAG_ID
-from airflow_provider_acid.plugins.backends import DEFAULT_METASTORE, Sources
+from airflow_provider_acid.plugins.backends import DEFAULT_METASTORE, Backends
 
 log = logging.getLogger(__name__)
 
@@ -32,16 +32,16 @@ HTTP_422 = 422
 
 
 router = APIRouter()
-"""The routes; what they answer from is the application's ``state.sources``."""
+"""The routes; what they answer from is the application's ``state.backends``."""
 
 
-def _sources(request: Request) -> Sources:
-    sources: Sources = request.app.state.sources
-    return sources
+def _backends(request: Request) -> Backends:
+    backends: Backends = request.app.state.backends
+    return backends
 
 
-def _reader(sources: Annotated[Sources, Depends(_sources)]) -> HealthReader:
-    found = sources.reader()
+def _reader(backends: Annotated[Backends, Depends(_backends)]) -> HealthReader:
+    found = backends.reader()
     if found is None:
         raise _error(status.HTTP_409_CONFLICT, "not_configured", "[hive_acid] health_location is not set")
     return found
@@ -52,9 +52,9 @@ def _health(reader: Annotated[HealthReader, Depends(_reader)]) -> Health:
         return reader.health()
 
 
-def _known_metastore(sources: Annotated[Sources, Depends(_sources)], metastore: str = DEFAULT_METASTORE) -> str:
+def _known_metastore(backends: Annotated[Backends, Depends(_backends)], metastore: str = DEFAULT_METASTORE) -> str:
     """Nobody may have the server talk to any connection that Airflow has."""
-    reader = sources.reader()
+    reader = backends.reader()
     allowed = [DEFAULT_METASTORE] if reader is None else _metastores(_health(reader))
     if metastore not in allowed:
         raise _error(status.HTTP_404_NOT_FOUND, "unknown_metastore", f"nothing is known of {metastore!r}")
@@ -85,7 +85,7 @@ def _query(
 KnownHealth = Annotated[Health, Depends(_health)]
 KnownMetastore = Annotated[str, Depends(_known_metastore)]
 OneEntity = Annotated[Entity, Depends(_entity)]
-SourcesOfPage = Annotated[Sources, Depends(_sources)]
+BackendsOfPage = Annotated[Backends, Depends(_backends)]
 
 
 @router.get("/overview")
@@ -127,30 +127,30 @@ def get_history(known: KnownHealth, metastore: str = DEFAULT_METASTORE) -> JsonO
 
 
 @router.get("/queue")
-def get_queue(sources: SourcesOfPage, metastore: KnownMetastore) -> JsonObject:
+def get_queue(backends: BackendsOfPage, metastore: KnownMetastore) -> JsonObject:
     """The metastore's compaction queue at this moment."""
-    with _readable_errors("The metastore cannot be asked"), sources.metastore(metastore) as (_, queue):
+    with _readable_errors("The metastore cannot be asked"), backends.metastore(metastore) as (_, queue):
         return asdict(queue_view(queue))
 
 
 @router.get("/requests")
 def get_requests(
     known: KnownHealth,
-    sources: SourcesOfPage,
+    backends: BackendsOfPage,
     metastore: KnownMetastore,
     query: Annotated[PartitionQuery, Depends(_query)],
 ) -> JsonObject:
     """Which partitions of a page wait in the metastore's queue or are in work at this moment."""
     rows = page_of(known.partitions, query).rows
     entities = [_entity(str(row["database"]), str(row["table"]), str(row["partition"])) for row in rows]
-    with _readable_errors("The metastore cannot be asked"), sources.metastore(metastore) as (_, queue):
+    with _readable_errors("The metastore cannot be asked"), backends.metastore(metastore) as (_, queue):
         return {"requests": requests_of(queue, entities)}
 
 
 @router.get("/cleaning")
-def get_cleaning(sources: SourcesOfPage, metastore: KnownMetastore, entity: OneEntity) -> JsonObject:
+def get_cleaning(backends: BackendsOfPage, metastore: KnownMetastore, entity: OneEntity) -> JsonObject:
     """The requests of one partition, and who keeps it from being cleaned."""
-    with _readable_errors("The metastore cannot be asked"), sources.metastore(metastore) as (client, queue):
+    with _readable_errors("The metastore cannot be asked"), backends.metastore(metastore) as (client, queue):
         return asdict(cleaning_view(client, queue, entity))
 
 

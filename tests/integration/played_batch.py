@@ -15,7 +15,7 @@ from airflow_provider_acid.compaction.run.run_directory import RunDirectory
 from airflow_provider_acid.compaction.run.run_place import RunPlace, run_name
 from airflow_provider_acid.compaction.work.batch import CompactionBatch
 from airflow_provider_acid.compaction.work.worker import Worker
-from airflow_provider_acid.merge.app import run_directory as job
+from airflow_provider_acid.merge.app import driver_run as job
 from airflow_provider_acid.storages.local import LocalStorage
 from tests.harness.plain_job import run_plainly
 from tests.integration.compaction_site import Site, due
@@ -46,12 +46,12 @@ def play(
     run = batch.wait_until_planned()
     if run is not None:
         when_planned()
-        _be_the_application(job.RunDirectory(LocalStorage(run.location), run.key.secret))
+        _be_the_application(job.DriverRun(LocalStorage(run.location), run.key.secret))
     batch.application_ended()
     return {outcome.entity.partition or outcome.entity.table: outcome for outcome in batch.join()}
 
 
-def _be_the_application(application: job.RunDirectory) -> None:
+def _be_the_application(application: job.DriverRun) -> None:
     patience = threading.Event()
     items = application.batch().partitions
     for _ in range(int(PATIENCE_SECONDS / 0.05)):

@@ -19,7 +19,7 @@ from airflow_provider_acid.compaction.run.run_place import RunPlace
 from airflow_provider_acid.compaction.work.batch import CompactionBatch
 from airflow_provider_acid.compaction.work.worker import Worker
 from airflow_provider_acid.filesystem import Storages
-from airflow_provider_acid.merge.app import run_directory as job
+from airflow_provider_acid.merge.app import driver_run as job
 from airflow_provider_acid.metastore.queues import open_queue
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress
@@ -36,7 +36,7 @@ class Application:
     """Merges a partition when it is told to, and not before."""
 
     def __init__(self, run: RunDirectory) -> None:
-        self._run = job.RunDirectory(Storages().open(run.location), run.key.secret)
+        self._run = job.DriverRun(Storages().open(run.location), run.key.secret)
 
     def has_plan(self, item: int) -> bool:
         return item in self._run.look().plans

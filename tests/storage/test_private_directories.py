@@ -12,7 +12,7 @@ from airflow_provider_acid.compaction.run.run_directory import RunDirectory
 from airflow_provider_acid.compaction.run.run_place import RunPlace
 from airflow_provider_acid.exceptions import ConfigurationError, RefusedError
 from airflow_provider_acid.filesystem import Storages
-from airflow_provider_acid.merge.app import run_directory as job
+from airflow_provider_acid.merge.app import driver_run as job
 from airflow_provider_acid.storages.hdfs.options import HdfsOptions
 from airflow_provider_acid.storages.s3.options import S3Credentials, S3Options
 from tests.harness.hdfs_server import HdfsServer
@@ -46,8 +46,8 @@ def user(hdfs: HdfsServer) -> User:
     return User(hdfs)
 
 
-def driver_on(run: RunDirectory, storages: Storages) -> job.RunDirectory:
-    return job.RunDirectory(storages.open(run.location), run.key.secret)
+def driver_on(run: RunDirectory, storages: Storages) -> job.DriverRun:
+    return job.DriverRun(storages.open(run.location), run.key.secret)
 
 
 def test_on_hdfs_runs_lie_in_the_users_home_directory_for_nobody_else(user: User) -> None:

@@ -13,8 +13,8 @@ from typing import TypeVar
 
 from airflow_provider_acid.exceptions import ConfigurationError, RefusedError, StorageError, VerificationError
 from airflow_provider_acid.filesystem import Storages
+from airflow_provider_acid.merge.app.driver_run import TaskReports
 from airflow_provider_acid.merge.app.pyarrow_version import check_pyarrow
-from airflow_provider_acid.merge.app.run_directory import TaskReports
 from airflow_provider_acid.merge.buckets import begin_bucket
 from airflow_provider_acid.merge.files.answers import Merged, Part
 from airflow_provider_acid.merge.merge_rows import join_rows, write_part

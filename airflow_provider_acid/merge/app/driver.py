@@ -26,8 +26,8 @@ from airflow_provider_acid.exceptions import (
 )
 from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.merge.app.bucket_tasks import RunItem
+from airflow_provider_acid.merge.app.driver_run import Batch, DriverRun, RunGoneError, Seen
 from airflow_provider_acid.merge.app.partition_job import run_plan
-from airflow_provider_acid.merge.app.run_directory import Batch, RunDirectory, RunGoneError, Seen
 from airflow_provider_acid.plan.plan import CompactionPlan
 from airflow_provider_acid.plan.result import CompactionResult
 
@@ -60,7 +60,7 @@ class Driver:
         self._spark = spark
         self._storages = storages
         self._run_uri = run_uri
-        self._run = RunDirectory(storages.open(run_uri), secret)
+        self._run = DriverRun(storages.open(run_uri), secret)
         self._running: dict[int, _Running] = {}
         self._finished: set[int] = set()
         self._alive = -1

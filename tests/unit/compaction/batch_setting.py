@@ -20,7 +20,7 @@ from airflow_provider_acid.compaction.work.window_end import WindowEnd
 from airflow_provider_acid.compaction.work.worker import Worker
 from airflow_provider_acid.exceptions import OwnershipLostError
 from airflow_provider_acid.filesystem import Storages
-from airflow_provider_acid.merge.app import run_directory as job
+from airflow_provider_acid.merge.app import driver_run as job
 from airflow_provider_acid.plan.plan import CompactionPlan, CompactionType
 from airflow_provider_acid.plan.result import CompactionResult
 from airflow_provider_acid.storages.local import LocalStorage
@@ -160,7 +160,7 @@ class Setting:
 
     def answer(self, run: RunDirectory, answer: Callable[[CompactionPlan], CompactionResult]) -> None:
         """Be the application until every item has a word on it."""
-        application = job.RunDirectory(LocalStorage(run.location), run.key.secret)
+        application = job.DriverRun(LocalStorage(run.location), run.key.secret)
         items = application.batch().partitions
         done: set[int] = set()
         patience = threading.Event()

@@ -12,7 +12,7 @@ from airflow_provider_acid.compaction.active import ActiveCompaction
 from airflow_provider_acid.compaction.outcomes import Outcome, OutcomeState
 from airflow_provider_acid.compaction.work.batch import CompactionBatch
 from airflow_provider_acid.exceptions import MetastoreUnavailableError
-from airflow_provider_acid.merge.app import run_directory as job
+from airflow_provider_acid.merge.app import driver_run as job
 from airflow_provider_acid.storages.local import LocalStorage
 from tests.unit.compaction.batch_setting import PATIENCE_SECONDS, Setting, Transaction, messages, result_of
 
@@ -225,7 +225,7 @@ def test_a_result_that_cannot_be_understood_ends_its_partition_alone(setting: Se
     storage = LocalStorage(run.location)
     name = "0000.result.json"
     storage.write_new(name, run.key.sealed(name, b"[" * 200_000))
-    application = job.RunDirectory(storage, run.key.secret)
+    application = job.DriverRun(storage, run.key.secret)
     application.write_result(1, result_of(application.plan(1)))
     batch.application_ended()
     assert states(batch) == {"odd": "failed", "a": "compacted"}
@@ -264,7 +264,7 @@ def test_the_queue_is_told_once_which_application_merges_a_partition(setting: Se
     batch = setting.batch("a", "b", "c", max_active=2)
     run = batch.wait_until_planned()
     assert run is not None
-    job.RunDirectory(LocalStorage(run.location), run.key.secret).write_application("application_17_0001", None)
+    job.DriverRun(LocalStorage(run.location), run.key.secret).write_application("application_17_0001", None)
     setting.wait_until(lambda: len(setting.worker.named) == 2)
     setting.answer(run, result_of)
     batch.application_ended()

@@ -17,7 +17,7 @@ from airflow_provider_acid.compaction.run.run_directory import RunDirectory
 from airflow_provider_acid.compaction.run.run_place import RUNS_DIRECTORY, RunPlace
 from airflow_provider_acid.exceptions import StorageError
 from airflow_provider_acid.filesystem import Storages
-from airflow_provider_acid.merge.app import run_directory as job
+from airflow_provider_acid.merge.app import driver_run as job
 from airflow_provider_acid.plan.plan import FORMAT_VERSION
 from airflow_provider_acid.plan.result import CompactionResult
 from airflow_provider_acid.storages.local import LocalStorage
@@ -87,7 +87,7 @@ def test_a_run_is_removed_when_it_has_unfinished_plans_and_none_of_their_attempt
     for item, token in enumerate(plans):
         run.put_plan(item, replace(partition.plan(), attempt=token))
     for item in results:
-        job.RunDirectory(LocalStorage(run.location), run.key.secret).write_result(item, RESULT)
+        job.DriverRun(LocalStorage(run.location), run.key.secret).write_result(item, RESULT)
     dead_runs(lambda: alive.__contains__).remove(str(tmp_path), "")
     assert runs_of(tmp_path) == left
 

@@ -15,7 +15,7 @@ from airflow_provider_acid.compaction.run.run_directory import RunDirectory
 from airflow_provider_acid.compaction.run.run_place import RUNS_DIRECTORY, RunPlace
 from airflow_provider_acid.exceptions import ConfigurationError, NameTakenError
 from airflow_provider_acid.filesystem import Storages
-from airflow_provider_acid.merge.app import run_directory as job
+from airflow_provider_acid.merge.app import driver_run as job
 from airflow_provider_acid.plan.result import CompactionResult
 from airflow_provider_acid.storages.local import LocalStorage
 from tests.unit.compaction.copying_storage import CopyingStorage, CopyingStorages
@@ -40,12 +40,12 @@ def run(tmp_path: Path) -> RunDirectory:
 
 
 @pytest.fixture
-def application(run: RunDirectory) -> job.RunDirectory:
-    return job.RunDirectory(LocalStorage(run.location), run.key.secret)
+def application(run: RunDirectory) -> job.DriverRun:
+    return job.DriverRun(LocalStorage(run.location), run.key.secret)
 
 
 def test_the_application_reads_what_the_operator_wrote(
-    run: RunDirectory, application: job.RunDirectory, tmp_path: Path
+    run: RunDirectory, application: job.DriverRun, tmp_path: Path
 ) -> None:
     partition = Partition(tmp_path / "t")
     partition.write("delta_0000001_0000001", [insert(1, 0, 1)])
@@ -58,7 +58,7 @@ def test_the_application_reads_what_the_operator_wrote(
     assert application.plan(0) == partition.plan()
 
 
-def test_results_and_progress_come_once(run: RunDirectory, application: job.RunDirectory) -> None:
+def test_results_and_progress_come_once(run: RunDirectory, application: job.DriverRun) -> None:
     application.write_progress(1, 1, {"bytes_done": 10})
     application.write_progress(1, 2, {"bytes_done": 30})
     application.write_result(0, RESULT)
@@ -68,7 +68,7 @@ def test_results_and_progress_come_once(run: RunDirectory, application: job.RunD
     assert run.poll() == ({}, {1: 50})
 
 
-def test_signs_of_life_grow_and_old_ones_go(run: RunDirectory, application: job.RunDirectory) -> None:
+def test_signs_of_life_grow_and_old_ones_go(run: RunDirectory, application: job.DriverRun) -> None:
     for beats in range(1, 5):
         run.beat()
         assert application.look().alive == beats
@@ -91,7 +91,7 @@ def test_a_word_is_given_once(run: RunDirectory) -> None:
     ],
 )
 def test_a_result_that_cannot_be_understood_is_its_items_error_and_the_others_come(
-    run: RunDirectory, application: job.RunDirectory, content: bytes, reason: str
+    run: RunDirectory, application: job.DriverRun, content: bytes, reason: str
 ) -> None:
     name = "0000.result.json"
     (Path(run.location) / name).write_bytes(run.key.sealed(name, content))
@@ -140,14 +140,14 @@ def test_a_run_directory_is_hidden_and_never_taken_for_staging(run: RunDirectory
 
 @pytest.mark.parametrize("name", [f"0001.skip.{'0' * 64}", "0001.skip"])
 def test_a_skip_that_the_operator_did_not_make_is_passed_over(
-    run: RunDirectory, application: job.RunDirectory, name: str
+    run: RunDirectory, application: job.DriverRun, name: str
 ) -> None:
     (Path(run.location) / name).touch()
     run.put_skip(2)
     assert application.look().skips == {2}
 
 
-def test_a_skip_of_one_item_is_none_of_another(run: RunDirectory, application: job.RunDirectory) -> None:
+def test_a_skip_of_one_item_is_none_of_another(run: RunDirectory, application: job.DriverRun) -> None:
     run.put_skip(2)
     (skip,) = Path(run.location).glob("0002.skip.*")
     skip.rename(skip.with_name(skip.name.replace("0002", "0001")))

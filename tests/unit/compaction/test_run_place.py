@@ -12,7 +12,7 @@ from airflow_provider_acid.compaction.run.run_directory import RunDirectory
 from airflow_provider_acid.compaction.run.run_place import RunPlace, is_run_of, run_name
 from airflow_provider_acid.exceptions import RefusedError
 from airflow_provider_acid.filesystem import Storages
-from airflow_provider_acid.merge.app import run_directory as job
+from airflow_provider_acid.merge.app import driver_run as job
 from airflow_provider_acid.storages.local import LocalStorage
 
 METASTORE = "01234567-89ab-cdef-0123-456789abcdef"
@@ -84,7 +84,7 @@ def test_no_dead_run_is_removed_where_others_may_write(
 
 def test_the_application_looks_too(tmp_path: Path) -> None:
     run = run_at(RunPlace.in_directory(str(tmp_path)))
-    application = job.RunDirectory(LocalStorage(run.location), run.key.secret)
+    application = job.DriverRun(LocalStorage(run.location), run.key.secret)
     assert application.batch().partitions == 1
     Path(run.location).chmod(0o770)
     with pytest.raises(RefusedError, match="may be written to by others"):
@@ -95,7 +95,7 @@ def test_the_application_follows_no_link(tmp_path: Path) -> None:
     run = run_at(RunPlace.in_directory(str(tmp_path)))
     (tmp_path / "run1").symlink_to(run.location)
     with pytest.raises(RefusedError, match="is a symbolic link"):
-        job.RunDirectory(LocalStorage(str(tmp_path / "run1")), run.key.secret).batch()
+        job.DriverRun(LocalStorage(str(tmp_path / "run1")), run.key.secret).batch()
 
 
 def test_a_run_is_its_metastores() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from airflow_provider_acid.compaction.run.run_directory import IDLE_TIMEOUT_SECONDS, RunDirectory
 from airflow_provider_acid.compaction.work import batch as batch_module
-from airflow_provider_acid.merge.app import run_directory as job
+from airflow_provider_acid.merge.app import driver_run as job
 from airflow_provider_acid.storages.local import LocalStorage
 from tests.unit.compaction.batch_setting import PATIENCE_SECONDS, POLL_SECONDS, Setting, messages, result_of
 
@@ -76,7 +76,7 @@ def test_a_sign_of_life_goes_before_each_step_that_may_take_minutes(
     batch = setting.batch("a", "b", "c", "d", max_active=4)
     run = batch.wait_until_planned()
     assert run is not None
-    application = job.RunDirectory(LocalStorage(run.location), run.key.secret)
+    application = job.DriverRun(LocalStorage(run.location), run.key.secret)
     for item in range(3):
         application.write_result(item, result_of(application.plan(item)))
     answered.set()
@@ -130,7 +130,7 @@ def test_signs_of_life_come_while_a_partition_takes_long(setting: Setting) -> No
     batch = setting.batch("a")
     run = batch.wait_until_planned()
     assert run is not None
-    application = job.RunDirectory(LocalStorage(run.location), run.key.secret)
+    application = job.DriverRun(LocalStorage(run.location), run.key.secret)
     deadline = time.monotonic() + PATIENCE_SECONDS
     while application.look().alive < 10:
         assert time.monotonic() < deadline, "the application would take the operator for dead"

@@ -12,9 +12,9 @@ from pyspark.sql import SparkSession
 from airflow_provider_acid.exceptions import StorageError
 from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.merge.app.driver import EXIT_DONE, Driver
-from airflow_provider_acid.merge.app.run_directory import RunDirectory
+from airflow_provider_acid.merge.app.driver_run import DriverRun
 from tests.harness.run_files import SECRET, RunFiles
-from tests.unit.merge.test_run_directory import FakeSpark
+from tests.unit.merge.test_driver_run import FakeSpark
 
 
 @pytest.fixture
@@ -38,5 +38,5 @@ def test_an_application_that_cannot_say_so_works_on(run: Path, monkeypatch: pyte
     def fail(*_: Any) -> None:
         raise StorageError("application.json", "the store is full", "make room")
 
-    monkeypatch.setattr(RunDirectory, "write_application", fail)
+    monkeypatch.setattr(DriverRun, "write_application", fail)
     assert end_of(run) == EXIT_DONE

@@ -15,7 +15,7 @@ from airflow_provider_acid.plan.plan import OrcOptions
 from tests.harness.run_files import SECRET, RunFiles
 from tests.unit.merge.acid_files import Partition, delete, insert
 from tests.unit.merge.striped_files import write_in_stripes
-from tests.unit.merge.test_run_directory import SPARK, FakeSpark, FakeUdf, result, start
+from tests.unit.merge.test_driver_run import SPARK, FakeSpark, FakeUdf, result, start
 
 
 @pytest.fixture(autouse=True)

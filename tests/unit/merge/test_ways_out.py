@@ -17,14 +17,14 @@ from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.merge.app import driver as driver_module
 from airflow_provider_acid.merge.app.bucket_tasks import RunItem
 from airflow_provider_acid.merge.app.driver import EXIT_ABANDONED, EXIT_DONE, Driver
-from airflow_provider_acid.merge.app.run_directory import RunDirectory
+from airflow_provider_acid.merge.app.driver_run import DriverRun
 from airflow_provider_acid.plan.exchange import BATCH_FILE
 from airflow_provider_acid.plan.plan import CompactionPlan
 from airflow_provider_acid.plan.result import CompactionResult
 from airflow_provider_acid.storages.local import LocalStorage
 from tests.harness.run_files import SECRET, RunFiles
 from tests.unit.merge.acid_files import Partition, insert
-from tests.unit.merge.test_run_directory import FakeSpark
+from tests.unit.merge.test_driver_run import FakeSpark
 
 WAIT_SECONDS = 60
 UNREACHABLE = StorageError("the store", "does not answer", "try again")
@@ -128,7 +128,7 @@ def test_an_error_nobody_foresaw_ends_it_with_all_that_was_begun(
 
     def spoil(looks: int) -> None:
         assert merges.in_work.wait(WAIT_SECONDS)
-        monkeypatch.setattr(Driver if place.startswith("_") else RunDirectory, place, explode)
+        monkeypatch.setattr(Driver if place.startswith("_") else DriverRun, place, explode)
         (run / "0002.plan.json").write_bytes((run / "0000.plan.json").read_bytes())
 
     merges.between_looks = spoil
@@ -167,7 +167,7 @@ def test_a_spark_that_is_gone_or_hangs_does_not_keep_it(
     assert (spark.cancelled, merges.released.is_set()) == (1, False)
 
 
-@pytest.mark.parametrize(("owner", "call"), [(RunDirectory, "look"), (RunDirectory, "plan"), (LocalStorage, "list")])
+@pytest.mark.parametrize(("owner", "call"), [(DriverRun, "look"), (DriverRun, "plan"), (LocalStorage, "list")])
 def test_a_storage_that_does_not_answer_for_a_while_costs_nothing(
     run: Path, merges: Merges, monkeypatch: pytest.MonkeyPatch, owner: type, call: str
 ) -> None:
@@ -191,15 +191,15 @@ def test_a_result_that_cannot_be_written_is_written_later(
     run: Path, merges: Merges, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     refused: list[int] = []
-    write = RunDirectory.write_result
+    write = DriverRun.write_result
 
-    def fail_once(self: RunDirectory, item: int, result: CompactionResult) -> None:
+    def fail_once(self: DriverRun, item: int, result: CompactionResult) -> None:
         if not refused:
             refused.append(item)
             raise UNREACHABLE
         write(self, item, result)
 
-    monkeypatch.setattr(RunDirectory, "write_result", fail_once)
+    monkeypatch.setattr(DriverRun, "write_result", fail_once)
     merges.released.set()
     merges.between_looks = lambda looks: wait_for(merges)
     assert driver(run, CountingSpark()).run() == EXIT_DONE
@@ -216,7 +216,7 @@ def test_a_storage_that_stays_silent_is_an_operator_that_does(
 
     clock = iter(range(0, 10_000, 25))
     monkeypatch.setattr(time, "monotonic", lambda: float(next(clock)))
-    monkeypatch.setattr(RunDirectory, "look", fail)
+    monkeypatch.setattr(DriverRun, "look", fail)
     spark = CountingSpark()
     assert driver(run, spark).run() == EXIT_ABANDONED
     assert (merges.looks, merges.begun, spark.cancelled) == (2, [], 1)

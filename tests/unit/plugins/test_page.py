@@ -26,9 +26,9 @@ from airflow_provider_acid.health.history import TaskPlace
 from airflow_provider_acid.health.reader import HealthReader
 from airflow_provider_acid.health.recording import record_history, recording_evaluation
 from airflow_provider_acid.metastore.values import CompactionRow, CompactionState
-from airflow_provider_acid.plugins import backends as sources_module
+from airflow_provider_acid.plugins import backends as backends_module
 from airflow_provider_acid.plugins.application import make_application
-from airflow_provider_acid.plugins.backends import Sources
+from airflow_provider_acid.plugins.backends import Backends
 from airflow_provider_acid.plugins.page import URL_PREFIX, HiveAcidPlugin
 from tests.unit.compaction.evaluated_tables import EvaluatedTables, FakeQueue, FakeStorages, entity
 from tests.unit.health.test_history import records
@@ -54,7 +54,7 @@ def no_answer(conn_id: str) -> Iterator[None]:
     raise MetastoreUnavailableError(f"metastore of {conn_id}", "does not answer", "start it")
 
 
-class FakeQueueSources(Sources):
+class FakeQueueBackends(Backends):
     """Has no metastore."""
 
     @contextmanager
@@ -74,7 +74,7 @@ def client(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[TestClie
         site.evaluate()
     record_history(location, METASTORE, Storages(), TaskPlace(), lambda make: records())
     airflow = FastAPI()
-    airflow.mount(URL_PREFIX, make_application(FakeQueueSources()))
+    airflow.mount(URL_PREFIX, make_application(FakeQueueBackends()))
     with TestClient(airflow, base_url="http://airflow") as client:
         yield client
 
@@ -95,7 +95,7 @@ def test_nobody_sees_anything_without_the_right_to(client: TestClient, path: str
 
 
 def test_every_route_there_is_asks_for_these_rights(client: TestClient) -> None:
-    application = make_application(FakeQueueSources())
+    application = make_application(FakeQueueBackends())
     paths = {getattr(route, "path", "?") for route in application.routes}
     assert paths == {"/", "/static/{name}", *(f"/api/{name}" for name in API)}
 
@@ -176,7 +176,7 @@ def test_the_partitions_of_a_page_that_are_in_work_are_named_with_what_the_queue
     def metastore(self: object, conn_id: str) -> Iterator[Any]:
         yield None, FakeQueue(HIVE_4, rows)
 
-    monkeypatch.setattr(FakeQueueSources, "metastore", metastore)
+    monkeypatch.setattr(FakeQueueBackends, "metastore", metastore)
     asked: dict[str, Any] = {"table": "t", "sort": "partition", "descending": False, "limit": 5}
     found = get(client, "api/requests", **asked).json()["requests"]
     assert {request["partition"]: (request["id"], request["state"]) for request in found} == {
@@ -202,7 +202,7 @@ def test_without_a_location_it_is_said_what_to_set(client: TestClient, monkeypat
 
 def test_files_that_cannot_be_read_are_said_in_words(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW__HIVE_ACID__HEALTH_LOCATION", "ftp://somewhere/health")
-    monkeypatch.setattr(sources_module, "_open", Storages().open)
+    monkeypatch.setattr(backends_module, "_open", Storages().open)
     answer = get(client, "api/overview")
     assert (answer.status_code, answer.json()["detail"]["code"]) == (502, "unavailable")
 
@@ -215,7 +215,7 @@ def test_the_page_may_be_framed_by_airflow_only_and_loads_nothing_from_elsewhere
 
 
 def test_every_file_of_the_page_is_there(client: TestClient) -> None:
-    folder = Path(sources_module.__file__).with_name("static")
+    folder = Path(backends_module.__file__).with_name("static")
     for file in folder.iterdir():
         assert get(client, f"static/{file.name}").content == file.read_bytes()
     assert {file.suffix for file in folder.iterdir()} == {".css", ".html", ".js", ".svg"}
@@ -234,7 +234,7 @@ def test_the_page_is_in_the_navigation() -> None:
 
 
 def test_the_reader_is_made_once_for_each_location(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = Sources()
+    found = Backends()
     readers: Callable[[], HealthReader | None] = found.reader
     assert readers() is None
     monkeypatch.setenv("AIRFLOW__HIVE_ACID__HEALTH_LOCATION", "/a")

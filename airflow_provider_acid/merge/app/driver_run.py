@@ -78,7 +78,7 @@ class TaskReports:
             self._storage.write_new(name, content)
 
 
-class RunDirectory(TaskReports):
+class DriverRun(TaskReports):
     """Reads and writes the files of a run, for the driver.
 
     :param secret: of the run's key.

@@ -19,8 +19,8 @@ from airflow_provider_acid.merge.app import bucket_tasks, partition_job, spark_t
 from airflow_provider_acid.merge.app import driver as driver_module
 from airflow_provider_acid.merge.app.bucket_tasks import RunItem, begin_task
 from airflow_provider_acid.merge.app.driver import EXIT_ABANDONED, EXIT_DONE, Driver
+from airflow_provider_acid.merge.app.driver_run import DriverRun
 from airflow_provider_acid.merge.app.partition_job import run_plan
-from airflow_provider_acid.merge.app.run_directory import RunDirectory
 from airflow_provider_acid.plan.plan import (
     FORMAT_VERSION,
     BucketPlan,
@@ -183,7 +183,7 @@ def test_the_driver_stays_while_the_counter_moves(run: Path, monkeypatch: pytest
 def test_a_run_directory_of_another_release_is_refused(run: Path) -> None:
     RunFiles(run).put_batch(1, version=FORMAT_VERSION + 1)
     with pytest.raises(ConfigurationError, match=f"batch.json: has format version {FORMAT_VERSION + 1}"):
-        RunDirectory(LocalStorage(str(run)), SECRET).batch()
+        DriverRun(LocalStorage(str(run)), SECRET).batch()
 
 
 def test_an_empty_base_has_its_markers(run: Path, tmp_path: Path) -> None:
@@ -329,7 +329,7 @@ def test_a_bucket_is_as_far_as_its_slices_or_its_task_say(run: Path) -> None:
     start(run, 4)
     for kind in ("bucket.0.10", "slice.0.0.64", "slice.0.7.32", "slice.1.0.64", "bucket.2.50"):
         (run / f"0003.{kind}").touch()
-    seen = RunDirectory(LocalStorage(str(run)), SECRET).look()
+    seen = DriverRun(LocalStorage(str(run)), SECRET).look()
 
     def read_mebibytes(bucket: int, mebibytes: int) -> int:
         file = SourceFile("base_0000001/bucket", mebibytes << 20)
@@ -388,7 +388,7 @@ def test_executors_need_neither_airflow_nor_pyspark_nor_numpy(tmp_path: Path) ->
     code = (
         "import sys\n"
         "for name in ('airflow', 'pyspark', 'numpy', 'pandas', 'thrift'): sys.modules[name] = None\n"
-        "import airflow_provider_acid.merge.buckets, airflow_provider_acid.merge.app.run_directory\n"
+        "import airflow_provider_acid.merge.buckets, airflow_provider_acid.merge.app.driver_run\n"
         "print([name for name in sys.modules if name.startswith('airflow.')])\n"
     )
     environment = {"PYTHONPATH": ":".join(place for place in sys.path if place), "PATH": ""}
