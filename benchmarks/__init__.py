@@ -1,1 +1,1 @@
-"""What takes how long; see docs/performance.md."""
+"""What takes how long; see docs/measurements.md."""

@@ -1,6 +1,6 @@
 """Compacts the same tables by this project, by Hive 3.1.3's own compactor, and copies them; compares the times.
 
-See docs/performance.md. Everything is made in a temporary folder (TMPDIR) and removed.
+See docs/measurements.md. Everything is made in a temporary folder (TMPDIR) and removed.
 """
 
 from __future__ import annotations

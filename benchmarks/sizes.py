@@ -74,7 +74,7 @@ FULL = Sizes(
     simulated_partitions=(10_000, 100_000),
     read=replace(_TWENTY_MILLION, touched=0.1),
 )
-"""As docs/performance.md shows it; most of an hour, and 10 GB of disk."""
+"""As docs/measurements.md shows it; most of an hour, and 10 GB of disk."""
 
 QUICK = Sizes(
     merges=_keyed(_MILLION, _MILLION),

@@ -1,4 +1,4 @@
-"""What a task takes of memory does not grow with a stripe; docs/performance.md has the figures at full size."""
+"""What a task takes of memory does not grow with a stripe; docs/measurements.md has the figures at full size."""
 
 from __future__ import annotations
 

@@ -64,3 +64,12 @@ def test_a_module_fits_in_one_reading() -> None:
     modules = [path for path in committed_files() if path.suffix == ".py"]
     assert modules
     assert [str(path) for path in modules if len(path.read_text().splitlines()) > LONGEST_MODULE_LINES] == []
+
+
+def test_the_map_of_the_harness_names_each_of_its_parts() -> None:
+    harness = ROOT / "tests" / "harness"
+    parts = {path.relative_to(harness).parts[0] for path in committed_files() if harness in path.parents}
+    named = set(re.findall(r"^\| `([^`/]+)/?` \|", (harness / "README.md").read_text(), re.MULTILINE))
+    assert named == parts - {"README.md", "__init__.py"} - {
+        path for path in parts if path.endswith((".txt", ".sha256"))
+    }
