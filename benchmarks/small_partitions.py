@@ -13,7 +13,7 @@ import pyspark
 
 from airflow_provider_acid.acid.arguments import as_argument
 from airflow_provider_acid.acid.sealing import RunKey
-from airflow_provider_acid.compaction.run.key_file import write_key_file
+from airflow_provider_acid.compaction.run.application import write_key_file
 from airflow_provider_acid.compaction.run.run_directory import RunDirectory
 from airflow_provider_acid.compaction.run.run_place import RunPlace
 from airflow_provider_acid.exceptions import AcidError

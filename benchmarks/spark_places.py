@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 
-from airflow_provider_acid.compaction.run.package_archive import write_package_archive
+from airflow_provider_acid.compaction.run.application import write_package_archive
 from benchmarks.metering import tree_of
 from tests.harness.spark_cluster import SparkCluster
 from tests.harness.spark_homes import spark_home

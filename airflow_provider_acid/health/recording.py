@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,7 +13,6 @@ from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.evaluate.initiator import EvaluationObserver
 from airflow_provider_acid.compaction.evaluate.looking import Seen
 from airflow_provider_acid.filesystem import Storages
-from airflow_provider_acid.health.best_effort import try_within
 from airflow_provider_acid.health.files import now_ms
 from airflow_provider_acid.health.history import HistoryRecord, RecordMaker, TaskPlace
 from airflow_provider_acid.health.store import HealthStore
@@ -20,6 +20,7 @@ from airflow_provider_acid.plan.thresholds import CompactionDecision
 
 if TYPE_CHECKING:
     from airflow_provider_acid.health.recorder import EvaluationRecorder
+
 
 log = logging.getLogger(__name__)
 
@@ -115,3 +116,33 @@ class _Guarded:
         except Exception as error:  # whatever it is: an evaluation does not depend on it
             self.broken = True
             log.warning("the figures of partitions are not written for the page: %s", error)
+
+
+log = logging.getLogger(__name__)
+
+
+def try_within(
+    seconds: float, what: str, action: Callable[[], None], asked: str = "[hive_acid] health_location"
+) -> bool:
+    """Run an action in a thread and wait for it at most so long; whether it succeeded in that time.
+
+    :param what: for the warning where it does not, e.g. ``the history of compactions is not written``.
+    :param asked: who is waited for.
+    """
+    errors: list[Exception] = []
+
+    def attempt() -> None:
+        try:
+            action()
+        except Exception as error:  # whatever it is, the caller's work is done
+            errors.append(error)
+
+    thread = threading.Thread(target=attempt, name="health", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if thread.is_alive():
+        log.warning("%s: %s does not answer within %g s", what, asked, seconds)
+        return False
+    if errors:
+        log.warning("%s: %s", what, errors[0])
+    return not errors

@@ -22,8 +22,7 @@ from airflow_provider_acid.hooks.connection_form import (
     RELABELING,
     airflow_2_widgets,
 )
-from airflow_provider_acid.hooks.database_url import database_url
-from airflow_provider_acid.hooks.s3_key import s3_credentials
+from airflow_provider_acid.hooks.other_connections import database_url, s3_credentials
 from airflow_provider_acid.metastore.database.database import MetastoreDatabase
 from airflow_provider_acid.metastore.database.rights import missing_rights
 from airflow_provider_acid.metastore.database.written import WriteRecords

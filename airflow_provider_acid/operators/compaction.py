@@ -19,10 +19,12 @@ from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.sealing import RunKey
 from airflow_provider_acid.compaction.active import ActiveCompaction
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
-from airflow_provider_acid.compaction.run.application_watch import watch_application
-from airflow_provider_acid.compaction.run.deploy_mode import check_deploy_mode
-from airflow_provider_acid.compaction.run.key_file import write_key_file
-from airflow_provider_acid.compaction.run.package_archive import write_package_archive
+from airflow_provider_acid.compaction.run.application import (
+    check_deploy_mode,
+    watch_application,
+    write_key_file,
+    write_package_archive,
+)
 from airflow_provider_acid.compaction.run.run_directory import IDLE_TIMEOUT_SECONDS, RunDirectory
 from airflow_provider_acid.compaction.run.run_place import RunPlace, run_name
 from airflow_provider_acid.compaction.settings import CompactionSettings

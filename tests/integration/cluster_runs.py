@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_acid.compaction.clean.cleaner import CleaningState
-from airflow_provider_acid.compaction.run.package_archive import ARCHIVE_NAME
+from airflow_provider_acid.compaction.run.application import ARCHIVE_NAME
 from airflow_provider_acid.metastore.values import CompactionState
 from airflow_provider_acid.operators.compaction import AcidCompactionOperator
 from tests.harness.executor_faults import Fault, settings_of

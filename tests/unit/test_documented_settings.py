@@ -19,7 +19,7 @@ from sqlalchemy import create_engine
 
 from airflow_provider_acid.exceptions import ConfigurationError, StorageError
 from airflow_provider_acid.filesystem import Storages
-from airflow_provider_acid.hooks.database_url import database_url
+from airflow_provider_acid.hooks.other_connections import database_url
 from airflow_provider_acid.operators.compaction import AcidCompactionOperator
 from airflow_provider_acid.storages.hdfs.location import HDFS_SCHEMES
 from airflow_provider_acid.storages.s3.location import SCHEMES as S3_SCHEMES

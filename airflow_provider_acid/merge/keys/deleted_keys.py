@@ -16,7 +16,6 @@ import pyarrow.compute as pc
 
 from airflow_provider_acid.exceptions import UnsupportedTableError
 from airflow_provider_acid.merge.keys.acid_keys import Visibility, count, pairs_of, value_of
-from airflow_provider_acid.merge.keys.shared_dictionary import encoded, places_of, shared_values
 
 _NUMBER_BITS = 63
 
@@ -167,3 +166,26 @@ def _run(pieces: list[pa.Array[Any]]) -> pa.Array[Any]:
 
 def _ascends(numbers: pa.Array[Any]) -> bool:
     return count(pc.greater_equal(numbers[1:], numbers[:-1])) == max(len(numbers) - 1, 0)
+
+
+def encoded(numbers: pa.Array[Any]) -> Any:
+    """A piece of such a column, with a dictionary of its own."""
+    return pc.dictionary_encode(numbers)
+
+
+def shared_values(pieces: Iterable[Any]) -> pa.Array[Any]:
+    """The values of all pieces, ascending, each once.
+
+    :param pieces: as :func:`encoded` made them; one at least.
+    """
+    found: pa.Array[Any] = pc.unique(pa.concat_arrays([piece.dictionary for piece in pieces]))
+    return found.take(pc.sort_indices(found))
+
+
+def places_of(piece: Any, values: pa.Array[Any]) -> pa.Array[Any]:
+    """Of every row of a piece its value's place, in 32 bits; places are ordered as the values are.
+
+    :param values: as :func:`shared_values` made them.
+    """
+    places: pa.Array[Any] = pc.index_in(piece.dictionary, value_set=values)
+    return places.take(piece.indices)

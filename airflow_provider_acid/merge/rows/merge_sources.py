@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import datetime
+import io
+import re
+import zoneinfo
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from itertools import zip_longest
+
+import pyorc
 
 from airflow_provider_acid.exceptions import UnsupportedTableError
 from airflow_provider_acid.filesystem import Storage, join
 from airflow_provider_acid.merge.files.source_files import SourceReader, open_in_order
-from airflow_provider_acid.merge.orc.schema import TIMESTAMPS, Kind, OrcType
+from airflow_provider_acid.merge.orc.schema import TIMESTAMPS, Kind, OrcType, can_become
+from airflow_provider_acid.merge.orc.tail import read_tail
 from airflow_provider_acid.merge.rows.arrow_rows import UTC_NAMES, is_exact
-from airflow_provider_acid.merge.rows.column_changes import check_columns
-from airflow_provider_acid.merge.rows.time_zones import FIRST_COMMON_MILLISECOND, agrees_with_java
+from airflow_provider_acid.merge.rows.exact_rows import CONVERTERS
 from airflow_provider_acid.plan.plan import BucketPlan
 
 # 1582-10-15, the first day on which the hybrid and the proleptic Gregorian calendar agree
@@ -49,7 +56,7 @@ def look_at(storage: Storage, bucket: BucketPlan, schema: OrcType, for_hive_3: b
     """Read every source's tail before anything is written; refuse here what can be known here.
 
     :param schema: of the output.
-    :param for_hive_3: see :func:`~airflow_provider_acid.merge.rows.column_changes.check_columns`.
+    :param for_hive_3: see :func:`check_columns`.
     :raises CorruptFileError: a source is damaged, or is not the planned one.
     :raises UnsupportedTableError: the sources cannot be brought together exactly.
     """
@@ -122,3 +129,86 @@ def output_calendar(calendars: Iterable[int]) -> int:
     """
     found = set(calendars)
     return found.pop() if len(found) == 1 else _CALENDAR_PROLEPTIC
+
+
+# Names that Hive gave to columns before it wrote their own; ORC's readers then go by position (SchemaEvolution).
+_NO_NAME = re.compile(r"_col[0-9]+")
+
+
+def check_columns(name: str, row_type: OrcType, target: OrcType, for_hive_3: bool) -> None:
+    """Check that a file's columns can be brought to the table's, by position.
+
+    :param name: the file, for errors.
+    :param row_type: the file's columns.
+    :param target: the table's.
+    :param for_hive_3: whether Hive 3 is to read what it read before. It finds columns by their exact names, and reads
+        a float in a column that is double now by its shortest text; Hive 4 and Trino do neither.
+    :raises UnsupportedTableError: a column cannot, engines disagree on which it is, or the file has more columns than
+        the table.
+    """
+    if len(row_type.children) > len(target.children):
+        raise UnsupportedTableError(
+            name,
+            f"has {len(row_type.children)} columns, the table has {len(target.children)}",
+            "compact this partition with Hive",
+        )
+    if for_hive_3 and not all(map(_NO_NAME.fullmatch, row_type.names)):
+        _check_names(name, row_type, target)
+    for column, was, becomes in zip(target.names, row_type.children, target.children, strict=False):
+        if not can_become(was, becomes) or (for_hive_3 and _grows_a_float(was, becomes)):
+            raise UnsupportedTableError(
+                name,
+                f"has column {column} as {was}, the table has {becomes}, and this release cannot convert that exactly",
+                "compact this partition with Hive",
+            )
+
+
+def _grows_a_float(was: OrcType, becomes: OrcType) -> bool:
+    if (was.kind, becomes.kind) == (Kind.FLOAT, Kind.DOUBLE):
+        return True
+    return any(map(_grows_a_float, was.children, becomes.children))
+
+
+def _check_names(name: str, row_type: OrcType, target: OrcType) -> None:
+    for was, becomes in zip(row_type.names, target.names, strict=False):
+        if was != becomes:
+            raise UnsupportedTableError(
+                name,
+                f"has a column {was} where the table has {becomes}; Hive 3 finds columns by name and reads NULL where "
+                "none fits, other engines go by position, so that no merged file could be read as before by both",
+                "write the partition anew (INSERT OVERWRITE) with the columns as they are now, or rename them back",
+            )
+
+
+_YEAR_SECONDS = 31_556_952
+_FIRST_COMMON_SECOND = -2_208_988_800
+_DAY_MILLISECONDS = 86_400_000
+
+FIRST_COMMON_MILLISECOND = _FIRST_COMMON_SECOND * 1000 + _DAY_MILLISECONDS
+"""1900, and a day because some limits are those of local clocks."""
+
+# Far in the past, then every year in which there could be a rule.
+_MOMENTS = (-62_135_596_800, *range(_FIRST_COMMON_SECOND - 100 * _YEAR_SECONDS, _FIRST_COMMON_SECOND, _YEAR_SECONDS))
+
+
+@cache
+def agrees_with_java(name: str, zone: str) -> bool:
+    """Whether the limits that ORC's C++ library writes for moments before 1900 are those that Java would write.
+
+    :param name: of the file that counts in it, for errors.
+    :raises UnsupportedTableError: the zone is not known here.
+    """
+    try:
+        info = zoneinfo.ZoneInfo(zone)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise UnsupportedTableError(
+            name, f"counts timestamps in the zone {zone}, which is not known here", "compact this partition with Hive"
+        ) from error
+    present = datetime.datetime(2037, 1, 1, tzinfo=info)
+    standard = (present.utcoffset() or datetime.timedelta()) - (present.dst() or datetime.timedelta())
+    file = io.BytesIO()
+    kinds = ",".join(f"c{number}:timestamp" for number in range(len(_MOMENTS)))
+    with pyorc.Writer(file, f"struct<{kinds}>", timezone=info, converters=CONVERTERS) as writer:
+        writer.write(tuple((moment, 0) for moment in _MOMENTS))
+    limits = [column.minimum for column in read_tail(file, zone).statistics[1:]]
+    return limits == [(moment + int(standard.total_seconds())) * 1000 for moment in _MOMENTS]

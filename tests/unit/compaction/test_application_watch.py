@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_acid.compaction.run.application_watch import watch_application
+from airflow_provider_acid.compaction.run.application import watch_application
 from airflow_provider_acid.filesystem import Storages
 
 POLL_SECONDS = 0.01

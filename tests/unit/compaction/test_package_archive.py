@@ -6,7 +6,7 @@ import zipfile
 from pathlib import Path
 
 import airflow_provider_acid
-from airflow_provider_acid.compaction.run.package_archive import write_package_archive
+from airflow_provider_acid.compaction.run.application import write_package_archive
 
 PACKAGE = Path(airflow_provider_acid.__file__).parent
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_acid.compaction.run.deploy_mode import check_deploy_mode
+from airflow_provider_acid.compaction.run.application import check_deploy_mode
 from airflow_provider_acid.exceptions import ConfigurationError
 
 
