@@ -146,9 +146,7 @@ class AcidCleanerOperator(NamedByPartitions, UnwindsWhenKilled, BaseOperator):
         settings = replace(settings, storages=endpoint.storages)
         tags = {"conn_id": self.hive_acid_conn_id, "dag_id": self.dag_id}
         with cleaner_cycle(tags) as measured, endpoint.open() as client:
-            cleanings = Cleaner(
-                client, endpoint.open_queue(client), replace(settings, storages=endpoint.storages)
-            ).clean(entities)
+            cleanings = Cleaner(client, endpoint.open_queue(client), settings).clean(entities)
             measured(cleanings)
         for item in cleanings:
             self.log.info("%s: %s: %s", item.entity, item.state.value, item.message)
