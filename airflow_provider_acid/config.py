@@ -16,7 +16,7 @@ from airflow.providers.common.compat.sdk import conf
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.exceptions import ConfigurationError
 from airflow_provider_acid.option import SECTION, Place
-from airflow_provider_acid.options import OPTIONS
+from airflow_provider_acid.options import OPTIONS, parameters_of
 from airflow_provider_acid.plan.thresholds import Thresholds
 
 _OF_THRESHOLDS = {field.name for field in fields(Thresholds)}
@@ -51,9 +51,9 @@ def configured_settings(**given: object) -> CompactionSettings:
 
 def _check_names() -> None:
     """A name that is misspelt would change nothing, and nobody would know."""
+    known = parameters_of(Place.CONFIG)
     for name in conf.getsection(SECTION) or ():
-        if name not in OPTIONS or Place.CONFIG not in OPTIONS[name].places:
-            known = [option.name for option in OPTIONS.values() if Place.CONFIG in option.places]
+        if name not in known:
             nearest = get_close_matches(name, known, n=1)
             remedy = f"write {nearest[0]}, or take it out" if nearest else "take it out; docs/options.md has all"
             raise ConfigurationError(f"[{SECTION}] {name}", "is no option", remedy)

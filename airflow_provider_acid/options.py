@@ -394,6 +394,6 @@ OPTIONS = {option.name: option for option in _options()}
 """By name."""
 
 
-def parameters_of(task: Place) -> tuple[str, ...]:
-    """The options that are templated parameters of a task."""
-    return tuple(option.name for option in OPTIONS.values() if task in option.places)
+def parameters_of(place: Place) -> tuple[str, ...]:
+    """The options that may be set in a place; those of a task are its templated parameters."""
+    return tuple(option.name for option in OPTIONS.values() if place in option.places)

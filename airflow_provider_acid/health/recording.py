@@ -21,7 +21,6 @@ from airflow_provider_acid.plan.thresholds import CompactionDecision
 if TYPE_CHECKING:
     from airflow_provider_acid.health.recorder import EvaluationRecorder
 
-
 log = logging.getLogger(__name__)
 
 PARTITIONS_SECONDS = 60.0
@@ -116,9 +115,6 @@ class _Guarded:
         except Exception as error:  # whatever it is: an evaluation does not depend on it
             self.broken = True
             log.warning("the figures of partitions are not written for the page: %s", error)
-
-
-log = logging.getLogger(__name__)
 
 
 def try_within(

@@ -17,7 +17,13 @@ from airflow_provider_acid.exceptions import ConfigurationError
 from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.plan import exchange
 
+log = logging.getLogger(__name__)
+
 KEY_FILE = "airflow_acid_run.key"
+ROOT_MODULES = ("__init__.py", "exceptions.py", "filesystem.py")
+ROOMS = ("acid", "plan", "storages", "merge")
+ARCHIVE_NAME = "airflow_provider_acid_spark.zip"
+POLL_SECONDS = 2.0
 
 
 def write_key_file(directory: Path, key: RunKey) -> Path:
@@ -30,11 +36,6 @@ def write_key_file(directory: Path, key: RunKey) -> Path:
     with os.fdopen(descriptor, "wb") as file:
         file.write(key.secret)
     return path
-
-
-ROOT_MODULES = ("__init__.py", "exceptions.py", "filesystem.py")
-ROOMS = ("acid", "plan", "storages", "merge")
-ARCHIVE_NAME = "airflow_provider_acid_spark.zip"
 
 
 def write_package_archive(directory: Path) -> Path:
@@ -69,11 +70,6 @@ def check_deploy_mode(master: str, deploy_mode: str | None) -> None:
         raise ConfigurationError(
             f"deploy mode 'cluster' on {master}", "is not possible: there is no cluster", "use deploy mode 'client'"
         )
-
-
-log = logging.getLogger(__name__)
-
-POLL_SECONDS = 2.0
 
 
 @contextmanager

@@ -31,12 +31,12 @@ _APPLICATION_ID = re.compile(r"[A-Za-z0-9_.-]{1,200}")
 class RunDirectory:
     """The operator's side of one run.
 
-    :ivar application_id: Spark's, as the application says it; None until a :meth:`poll` has found it.
     :param storages: opens the run's directory.
     :param place: where it is made, for nobody but this user.
     :param key: seals what is said here; a new one for each run, whose name the directory gets.
     :param items: number of partitions in the run.
     :param idle_timeout_seconds: the application ends itself after this long without a sign of life.
+    :ivar application_id: Spark's, as the application says it; None until a :meth:`poll` has found it.
     :raises RefusedError: others may write to the place, or it is somebody else's.
     :raises ConfigurationError: it cannot be made.
     """
@@ -99,10 +99,13 @@ class RunDirectory:
         results: dict[int, CompactionResult | AcidError] = {}
         bytes_done: dict[int, int] = {}
         for file in self._storage.list().files:
-            if file.path == exchange.APPLICATION_FILE and self.application_id is None:
+            if file.path in self._seen:
+                continue
+            if file.path == exchange.APPLICATION_FILE:
+                self._seen.add(file.path)
                 self.application_id = self._application_id(file.path)
             named = exchange.parse_item_file(file.path)
-            if named is None or file.path in self._seen:
+            if named is None:
                 continue
             self._seen.add(file.path)
             index, kind = named

@@ -182,7 +182,6 @@ def _check_names(name: str, row_type: OrcType, target: OrcType) -> None:
 
 _YEAR_SECONDS = 31_556_952
 _FIRST_COMMON_SECOND = -2_208_988_800
-_DAY_MILLISECONDS = 86_400_000
 
 FIRST_COMMON_MILLISECOND = _FIRST_COMMON_SECOND * 1000 + _DAY_MILLISECONDS
 """1900, and a day because some limits are those of local clocks."""

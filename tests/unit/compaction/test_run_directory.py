@@ -152,3 +152,11 @@ def test_a_skip_of_one_item_is_none_of_another(run: RunDirectory, application: j
     (skip,) = Path(run.location).glob("0002.skip.*")
     skip.rename(skip.with_name(skip.name.replace("0002", "0001")))
     assert application.look().skips == frozenset()
+
+
+def test_what_the_application_says_of_itself_is_read_once(run: RunDirectory, caplog: pytest.LogCaptureFixture) -> None:
+    LocalStorage(run.location).write_new("application.json", b"{")
+    for _ in range(3):
+        run.poll()
+    assert run.application_id is None
+    assert [line for line in caplog.messages if "application's id" in line] == caplog.messages[:1]
