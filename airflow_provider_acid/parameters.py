@@ -7,8 +7,10 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
+from functools import partial
 from typing import TypeVar
 
+from airflow_provider_acid.acid import json_fields as fields
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.json_fields import JsonObject
 from airflow_provider_acid.compaction.evaluate.time_window import TimeWindow
@@ -81,7 +83,7 @@ def as_entities(name: str, value: object) -> list[Entity]:
 
     :raises ConfigurationError: the value is no list of such objects.
     """
-    return _parsed(name, value, Entity.from_json)
+    return _parsed(name, value, partial(fields.read_as, Entity))
 
 
 def _parsed(name: str, value: object, parse: Callable[[JsonObject], T]) -> list[T]:

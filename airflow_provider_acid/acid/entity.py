@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from airflow_provider_acid.acid import json_fields as fields
-from airflow_provider_acid.acid.json_fields import JsonObject
-
 
 @dataclass(frozen=True, order=True)
 class Entity:
@@ -25,14 +22,6 @@ class Entity:
     def __post_init__(self) -> None:
         object.__setattr__(self, "database", self.database.lower())
         object.__setattr__(self, "table", self.table.lower())
-
-    @classmethod
-    def from_json(cls, data: JsonObject) -> Entity:
-        """The entity whose three names are fields of ``data``; ``partition`` may be missing.
-
-        :raises ConfigurationError: a name is missing or no text.
-        """
-        return cls(fields.text(data, "database"), fields.text(data, "table"), fields.optional_text(data, "partition"))
 
     @property
     def full_table_name(self) -> str:

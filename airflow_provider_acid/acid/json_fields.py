@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields, is_dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, TypeVar
+from functools import cache
+from types import NoneType
+from typing import TYPE_CHECKING, TypeVar, get_args, get_origin, get_type_hints
 
 from airflow_provider_acid.exceptions import ConfigurationError
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-T = TypeVar("T")
+    D = TypeVar("D", bound=DataclassInstance)
+
 W = TypeVar("W", bound=Enum)
 
 JsonObject = Mapping[str, object]
@@ -108,11 +111,6 @@ def integer(data: JsonObject, name: str) -> int:
     return value
 
 
-def optional_integer(data: JsonObject, name: str) -> int | None:
-    """The integer at ``name``; None where it is null or missing."""
-    return None if data.get(name) is None else integer(data, name)
-
-
 def number(data: JsonObject, name: str) -> float:
     """The number at ``name``, as a float."""
     value = data.get(name)
@@ -129,29 +127,47 @@ def boolean(data: JsonObject, name: str) -> bool:
     return value
 
 
-def integers(data: JsonObject, name: str) -> tuple[int, ...]:
-    """The list of integers at ``name``."""
-    return tuple(integer({name: item}, name) for item in _list(data, name))
-
-
 def texts(data: JsonObject, name: str) -> tuple[str, ...]:
     """The list of strings at ``name``."""
     return tuple(text({name: item}, name) for item in _list(data, name))
 
 
-def child(data: JsonObject, name: str) -> JsonObject:
-    """The object at ``name``."""
-    return as_object(data.get(name), name)
+def read_as(dataclass: type[D], data: JsonObject) -> D:
+    """A frozen dataclass from its fields in JSON, as ``dataclasses.asdict`` makes them; other fields are passed over.
+
+    Its fields may be text, integers, numbers, truth values, enumerations of words, tuples of one kind, and dataclasses;
+    what may be None may be missing.
+
+    :raises ConfigurationError: a field is missing, or of another kind.
+    """
+    return dataclass(**{name: read(data, name) for name, read in _readers(dataclass).items()})
 
 
-def optional_child(data: JsonObject, name: str, decode: Callable[[JsonObject], T]) -> T | None:
-    """The object at ``name``, decoded; None where it is null or missing."""
-    return None if data.get(name) is None else decode(child(data, name))
+@cache
+def _readers(dataclass: type[DataclassInstance]) -> Mapping[str, Callable[[JsonObject, str], object]]:
+    """What reads each of its fields: made once, for a plan has thousands of some."""
+    kinds = get_type_hints(dataclass)
+    return {field.name: _reader(kinds[field.name]) for field in fields(dataclass)}
 
 
-def children(data: JsonObject, name: str, decode: Callable[[JsonObject], T]) -> tuple[T, ...]:
-    """The list of objects at ``name``, each decoded."""
-    return tuple(decode(as_object(item, name)) for item in _list(data, name))
+_PLAIN: Mapping[object, Callable[[JsonObject, str], object]] = {str: text, int: integer, float: number, bool: boolean}
+
+
+def _reader(kind: object) -> Callable[[JsonObject, str], object]:
+    if kind in _PLAIN:
+        return _PLAIN[kind]
+    parts = get_args(kind)
+    if NoneType in parts:
+        (known,) = (_reader(part) for part in parts if part is not NoneType)
+        return lambda data, name: None if data.get(name) is None else known(data, name)
+    if get_origin(kind) is tuple:
+        item = _reader(parts[0])
+        return lambda data, name: tuple(item({name: value}, name) for value in _list(data, name))
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return lambda data, name: word(data, name, kind)
+    if isinstance(kind, type) and is_dataclass(kind):
+        return lambda data, name: read_as(kind, as_object(data.get(name), name))
+    raise TypeError(f"no JSON is read as {kind}")
 
 
 def as_object(value: object, name: str) -> JsonObject:

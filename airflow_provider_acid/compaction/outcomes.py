@@ -36,14 +36,14 @@ class DuePartition:
 
         :raises ConfigurationError: the object is no due partition.
         """
-        request_id = None if data.get("request_id") is None else fields.integer(data, "request_id")
         kind = (fields.optional_text(data, "type") or CompactionType.MAJOR.value).lower()
         if kind not in {known.value for known in CompactionType}:
             raise ConfigurationError(
                 f"type {kind!r} of a partition", "is no type of compaction", "write major or minor"
             )
         reason = fields.optional_text(data, "reason") or "asked for"
-        return cls(Entity.from_json(data), CompactionType(kind), reason, request_id)
+        given = {**data, "entity": data, "type": kind, "reason": reason}
+        return fields.read_as(cls, given)
 
 
 class OutcomeState(str, Enum):

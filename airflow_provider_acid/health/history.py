@@ -11,7 +11,6 @@ from enum import Enum
 
 from airflow_provider_acid.acid import json_fields as fields
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.json_fields import JsonObject
 from airflow_provider_acid.compaction.clean.cleaner import Cleaning
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome
 from airflow_provider_acid.exceptions import ConfigurationError
@@ -67,36 +66,6 @@ class HistoryRecord:
     bytes_after: int = 0
     rows: int = 0
     deleted: int = 0
-
-    @classmethod
-    def from_json(cls, data: JsonObject) -> HistoryRecord:
-        """Decode one record.
-
-        :raises ConfigurationError: the object is none.
-        """
-        task = fields.child(data, "task")
-        return cls(
-            id=fields.text(data, "id"),
-            metastore=fields.text(data, "metastore"),
-            entity=Entity.from_json(fields.child(data, "entity")),
-            ended_ms=fields.integer(data, "ended_ms"),
-            kind=fields.word(data, "kind", RecordKind),
-            type=fields.optional_text(data, "type"),
-            state=fields.text(data, "state"),
-            message=fields.text(data, "message"),
-            request_id=fields.optional_integer(data, "request_id"),
-            task=TaskPlace(
-                fields.text(task, "dag_id"),
-                fields.text(task, "run_id"),
-                fields.text(task, "task_id"),
-                fields.integer(task, "map_index"),
-            ),
-            seconds=None if data.get("seconds") is None else fields.number(data, "seconds"),
-            bytes_before=fields.integer(data, "bytes_before"),
-            bytes_after=fields.integer(data, "bytes_after"),
-            rows=fields.integer(data, "rows"),
-            deleted=fields.integer(data, "deleted"),
-        )
 
 
 @dataclass(frozen=True)
@@ -170,7 +139,7 @@ def from_lines(data: bytes, path: str) -> list[HistoryRecord]:
     records, passed_over = [], 0
     for line in io.BytesIO(data):
         try:
-            records.append(HistoryRecord.from_json(fields.decoded(line, "record")))
+            records.append(fields.read_as(HistoryRecord, fields.decoded(line, "record")))
         except ConfigurationError:
             passed_over += 1
     if passed_over:

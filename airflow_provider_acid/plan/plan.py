@@ -11,7 +11,6 @@ from enum import Enum
 
 from airflow_provider_acid.acid import json_fields as fields
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.json_fields import JsonObject
 from airflow_provider_acid.acid.names import BaseName, parse_directory_name
 from airflow_provider_acid.plan.exchange import OUTPUTS_DIRECTORY
 
@@ -73,11 +72,6 @@ class Column:
     name: str
     type: str
 
-    @classmethod
-    def from_json(cls, data: JsonObject) -> Column:
-        """Decode one column."""
-        return cls(fields.text(data, "name"), fields.text(data, "type"))
-
 
 @dataclass(frozen=True)
 class SyntheticIds:
@@ -89,11 +83,6 @@ class SyntheticIds:
 
     write_id: int
     bucket_property: int
-
-    @classmethod
-    def from_json(cls, data: JsonObject) -> SyntheticIds:
-        """Decode the ids."""
-        return cls(fields.integer(data, "write_id"), fields.integer(data, "bucket_property"))
 
 
 @dataclass(frozen=True)
@@ -117,16 +106,6 @@ class SourceFile:
     def name(self) -> str:
         """The last part of the path."""
         return self.path.rpartition("/")[2]
-
-    @classmethod
-    def from_json(cls, data: JsonObject) -> SourceFile:
-        """Decode one file."""
-        return cls(
-            fields.text(data, "path"),
-            fields.integer(data, "size_bytes"),
-            fields.optional_integer(data, "committed_bytes"),
-            fields.optional_child(data, "synthetic", SyntheticIds.from_json),
-        )
 
 
 @dataclass(frozen=True)
@@ -152,16 +131,6 @@ class BucketPlan:
         """Bytes of all files this bucket reads."""
         return sum(file.size_bytes for file in self.rows + self.deletes)
 
-    @classmethod
-    def from_json(cls, data: JsonObject) -> BucketPlan:
-        """Decode one bucket."""
-        return cls(
-            fields.word(data, "output", OutputKind),
-            fields.integer(data, "bucket"),
-            fields.children(data, "rows", SourceFile.from_json),
-            fields.children(data, "deletes", SourceFile.from_json),
-        )
-
 
 @dataclass(frozen=True)
 class OutputDirectory:
@@ -172,11 +141,6 @@ class OutputDirectory:
 
     kind: OutputKind
     target: str
-
-    @classmethod
-    def from_json(cls, data: JsonObject) -> OutputDirectory:
-        """Decode one directory."""
-        return cls(fields.word(data, "kind", OutputKind), fields.text(data, "target"))
 
 
 @dataclass(frozen=True)
@@ -203,21 +167,6 @@ class OrcOptions:
     def small_stripe_bytes(self) -> int:
         """Stripes below this size are rewritten together with their neighbours."""
         return int(self.small_stripe_share * self.stripe_bytes) if self.stripe_copy is CopiedStripes.AUTO else 0
-
-    @classmethod
-    def from_json(cls, data: JsonObject) -> OrcOptions:
-        """Decode the options; a plan of a release that knew no copies or no slices is carried out without them."""
-        copies = "stripe_copy" in data
-        return cls(
-            fields.text(data, "compression"),
-            fields.integer(data, "compression_block_bytes"),
-            fields.integer(data, "stripe_bytes"),
-            fields.integer(data, "row_index_stride"),
-            fields.texts(data, "bloom_filter_columns"),
-            fields.word(data, "stripe_copy", CopiedStripes) if copies else CopiedStripes.NEVER,
-            fields.number(data, "small_stripe_share") if copies else cls.small_stripe_share,
-            fields.integer(data, "slice_bytes") if "slice_bytes" in data else 0,
-        )
 
 
 @dataclass(frozen=True)
@@ -322,22 +271,4 @@ class CompactionPlan:
 
         :raises ConfigurationError: the document is not a plan of this version.
         """
-        data = fields.versioned(document, "compaction plan", FORMAT_VERSION)
-        return cls(
-            attempt=fields.text(data, "attempt"),
-            entity=Entity.from_json(fields.child(data, "entity")),
-            type=fields.word(data, "type", CompactionType),
-            reason=fields.text(data, "reason"),
-            location=fields.text(data, "location"),
-            staging=fields.text(data, "staging"),
-            format=fields.word(data, "format", FileFormat),
-            outputs=fields.children(data, "outputs", OutputDirectory.from_json),
-            columns=fields.children(data, "columns", Column.from_json),
-            high_water_mark=fields.integer(data, "high_water_mark"),
-            aborted_write_ids=fields.integers(data, "aborted_write_ids"),
-            directories=fields.texts(data, "directories"),
-            side_files=fields.children(data, "side_files", SourceFile.from_json),
-            bucketed=fields.boolean(data, "bucketed"),
-            orc=OrcOptions.from_json(fields.child(data, "orc")),
-            buckets=fields.children(data, "buckets", BucketPlan.from_json),
-        )
+        return fields.read_as(cls, fields.versioned(document, "compaction plan", FORMAT_VERSION))

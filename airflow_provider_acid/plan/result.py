@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from airflow_provider_acid.acid import json_fields as fields
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.json_fields import JsonObject
 from airflow_provider_acid.plan.plan import FORMAT_VERSION, CompactionPlan, OutputKind
 
 
@@ -40,18 +39,6 @@ class OutputFile:
     rows_repeated: int
     rows_out: int
     attempt: str | None = None
-
-    @classmethod
-    def from_json(cls, data: JsonObject) -> OutputFile:
-        """Decode one file."""
-        counts = ("size_bytes", "stripes", "rows_in", "rows_aborted", "rows_deleted", "rows_repeated", "rows_out")
-        return cls(
-            fields.word(data, "output", OutputKind),
-            fields.integer(data, "bucket"),
-            fields.optional_text(data, "name"),
-            **{name: fields.integer(data, name) for name in counts},
-            attempt=fields.optional_text(data, "attempt"),
-        )
 
 
 @dataclass(frozen=True)
@@ -92,12 +79,4 @@ class CompactionResult:
 
         :raises ConfigurationError: the document is not a result of this version.
         """
-        data = fields.versioned(document, "compaction result", FORMAT_VERSION)
-        return cls(
-            attempt=fields.text(data, "attempt"),
-            plan_digest=fields.text(data, "plan_digest"),
-            entity=Entity.from_json(fields.child(data, "entity")),
-            error=fields.optional_text(data, "error"),
-            files=fields.children(data, "files", OutputFile.from_json),
-            seconds=fields.number(data, "seconds"),
-        )
+        return fields.read_as(cls, fields.versioned(document, "compaction result", FORMAT_VERSION))

@@ -6,6 +6,7 @@ from typing import Any
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.hive import Hive
+from airflow_provider_acid.acid.json_fields import read_as
 from airflow_provider_acid.compaction.clean.cleaner import Cleaner, CleaningState
 from airflow_provider_acid.config import configured_settings
 from airflow_provider_acid.triggers.wait import MetastoreWait
@@ -57,7 +58,7 @@ class CleaningTrigger(MetastoreWait):
         with self._endpoint.open() as client:
             checked = checked or self._endpoint.check(client)
             cleaner = Cleaner(client, self._endpoint.open_queue(client, checked), settings)
-            found = cleaner.look([Entity.from_json(item) for item in self.partitions])
+            found = cleaner.look([read_as(Entity, item) for item in self.partitions])
         self._checked = checked
         if any(cleaning.state is CleaningState.READY for cleaning in found):
             return []

@@ -55,14 +55,7 @@ class PublicationJournal:
 
         :raises ConfigurationError: the document is not a journal of this version.
         """
-        data = fields.versioned(document, "publication journal", FORMAT_VERSION)
-        journal = cls(
-            targets=fields.texts(data, "targets"),
-            transaction=fields.integer(data, "transaction"),
-            lock=fields.optional_integer(data, "lock"),
-            # Missing where a release wrote it that knew renames only.
-            files=fields.texts({"files": [], **data}, "files"),
-        )
+        journal = fields.read_as(cls, fields.versioned(document, "publication journal", FORMAT_VERSION))
         odd = [*filterfalse(_is_target, journal.targets), *filterfalse(journal._is_own, journal.files)]
         if odd:
             reason = f"names {odd[0]!r}, which no compaction of its partition publishes"

@@ -10,19 +10,23 @@ import logging
 from collections.abc import Collection
 from typing import Protocol
 
+from airflow_provider_acid.acid.names import DeltaName, parse_directory_name
 from airflow_provider_acid.compaction.outcomes import Outcome, OutcomeState
+from airflow_provider_acid.compaction.publish.journal import read_journal
 from airflow_provider_acid.compaction.publish.publisher import publisher_on
 from airflow_provider_acid.compaction.publish.staging import staging_tokens
 from airflow_provider_acid.compaction.recover.attempts import Attempts, pool_of_txn, worker_id
-from airflow_provider_acid.compaction.recover.half_pairs import take_back_half
 from airflow_provider_acid.compaction.recover.recovered_partition import DIED, RecoveredPartition, busy, end_row
 from airflow_provider_acid.compaction.recover.withdrawal import Withdrawal
 from airflow_provider_acid.compaction.settings import CompactionSettings
-from airflow_provider_acid.exceptions import OwnershipLostError
+from airflow_provider_acid.exceptions import OwnershipLostError, StorageError
+from airflow_provider_acid.filesystem import Storage
 from airflow_provider_acid.metastore.pools import RequestPool
 from airflow_provider_acid.metastore.queue import CompactionQueue
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.values import CompactionRow, CompactionState, TxnState
+from airflow_provider_acid.plan.exchange import OUTPUTS_DIRECTORY
+from airflow_provider_acid.plan.plan import OutputKind
 
 log = logging.getLogger(__name__)
 
@@ -220,3 +224,33 @@ def kept_until(row: CompactionRow, txn_id: int | None, waits: str) -> Outcome:
 def _is_dead(attempts: Attempts, txn_id: int, owner: str | None) -> bool:
     txn = attempts.transactions[txn_id]
     return pool_of_txn(txn) is not None and not attempts.is_alive(txn, owner)
+
+
+def take_back_half(storage: Storage, staging: str) -> None:
+    """Undo the first of two renames if the second did not follow; a whole pair stays.
+
+    The output is complete again after it, and of use to the next attempt. Where somebody else has taken the directory
+    over meanwhile, nothing is done, for that one does it.
+
+    :param staging: name of a dead attempt's staging directory, taken over by the caller.
+    :raises StorageError: it cannot be undone.
+    """
+    journal = read_journal(storage, staging)
+    if journal is None:
+        return
+    staged = {target: f"{staging}/{OUTPUTS_DIRECTORY}/{_kind(target).value}" for target in journal.targets}
+    renamed = [target for target, path in staged.items() if not storage.exists(path)]
+    if len(renamed) == len(staged):
+        return
+    for target in renamed:
+        log.info("%s: taking back %s, whose other half is missing", storage.location, target)
+        try:
+            storage.publish(target, staged[target])
+        except StorageError:
+            if storage.exists(staging) and storage.exists(target):
+                raise
+
+
+def _kind(target: str) -> OutputKind:
+    name = parse_directory_name(target)
+    return OutputKind.DELETES if isinstance(name, DeltaName) and name.is_delete else OutputKind.ROWS

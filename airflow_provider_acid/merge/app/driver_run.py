@@ -98,8 +98,8 @@ class DriverRun(TaskReports):
         """
         self._check_there()
         self._storage.check_private("")
-        data = fields.versioned(self._opened(exchange.BATCH_FILE), self._uri(exchange.BATCH_FILE), FORMAT_VERSION)
-        return Batch(fields.integer(data, "partitions"), fields.number(data, "idle_timeout_seconds"))
+        document = self._opened(exchange.BATCH_FILE)
+        return fields.read_as(Batch, fields.versioned(document, self._uri(exchange.BATCH_FILE), FORMAT_VERSION))
 
     def write_application(self, id: str, ui_url: str | None) -> None:
         """Tell where the application can be watched.

@@ -16,7 +16,6 @@ from airflow_provider_acid.acid.names import BaseName, DeltaName, parse_director
 from airflow_provider_acid.exceptions import AcidError, CorruptFileError, UnsupportedTableError
 from airflow_provider_acid.filesystem import Storage, join
 from airflow_provider_acid.merge.files.file_copy import check_size
-from airflow_provider_acid.merge.files.file_prefix import FilePrefix
 from airflow_provider_acid.merge.keys.acid_keys import DAMAGED, INSERT
 from airflow_provider_acid.merge.orc.schema import (
     ACID_COLUMNS,
@@ -312,3 +311,39 @@ def open_in_order(storage: Storage, sources: Sequence[SourceFile]) -> Generator[
         with open_source(storage, source, next_row_id) as reader:
             yield source, reader
             next_row_id += reader.tail.rows if reader else 0
+
+
+class FilePrefix(io.RawIOBase):
+    """A reader of the first ``length_bytes`` of a seekable file."""
+
+    def __init__(self, file: BinaryIO, length_bytes: int) -> None:
+        super().__init__()
+        self._file = file
+        self._length_bytes = length_bytes
+        self._position = 0
+
+    def readable(self) -> bool:
+        """Always."""
+        return True
+
+    def seekable(self) -> bool:
+        """Always."""
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Move within the prefix."""
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._length_bytes}[whence]
+        self._position = max(start + offset, 0)
+        return self._position
+
+    def tell(self) -> int:
+        """The position."""
+        return self._position
+
+    def read(self, size: int = -1) -> bytes:
+        """Up to ``size`` bytes, fewer only at the end of the prefix or the file."""
+        left = max(self._length_bytes - self._position, 0)
+        self._file.seek(self._position)
+        data = self._file.read(left if size is None or size < 0 else min(size, left))
+        self._position += len(data)
+        return data

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
-from airflow_provider_acid.acid.json_fields import decoded
+from airflow_provider_acid.acid.json_fields import decoded, read_as
 from airflow_provider_acid.exceptions import ConfigurationError
 
 NOTES_BYTES = 2048
@@ -54,17 +53,11 @@ class RowNotes:
         """The notes in a column; empty ones where it holds nothing, or nothing of ours."""
         try:
             data = decoded(stored or b"", "notes")
+            if data.get(FORMAT) == FORMAT_NUMBER:
+                return read_as(cls, {"is_refused": False, **data})
         except ConfigurationError:
-            return cls()
-        if data.get(FORMAT) != FORMAT_NUMBER:
-            return cls()
-        return cls(
-            pool=_text(data, "pool"),
-            txn_id=_number(data, "txn_id"),
-            published=_published(data.get("published")),
-            message=_text(data, "message"),
-            is_refused=data.get("refused") is True,
-        )
+            pass
+        return cls()
 
     def stored(self) -> bytes:
         """The notes for the column; a message that is too long is cut."""
@@ -84,34 +77,6 @@ class RowNotes:
         return replace(self, message=(self.message or "")[:length] + CUT)._json()
 
     def _json(self) -> bytes:
-        data: dict[str, object] = {FORMAT: FORMAT_NUMBER}
-        for key, value in (("pool", self.pool), ("txn_id", self.txn_id)):
-            if value is not None:
-                data[key] = value
-        if self.published is not None:
-            data["published"] = dict(vars(self.published))
-        if self.is_refused:
-            data["refused"] = True
-        if self.message is not None:
-            data["message"] = self.message
+        noted = {name: value for name, value in asdict(self).items() if value is not None and value is not False}
+        data = {FORMAT: FORMAT_NUMBER, **noted}
         return json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
-
-
-def _published(data: object) -> Published | None:
-    if not isinstance(data, dict):
-        return None
-    numbers = [_number(data, name) for name in ("next_txn_id", "newest_lock_id", "at_ms")]
-    next_txn_id, newest_lock_id, at_ms = numbers
-    if next_txn_id is None or newest_lock_id is None or at_ms is None:
-        return None
-    return Published(next_txn_id, newest_lock_id, at_ms)
-
-
-def _text(data: Mapping[str, object], key: str) -> str | None:
-    value = data.get(key)
-    return value if isinstance(value, str) else None
-
-
-def _number(data: Mapping[str, object], key: str) -> int | None:
-    value = data.get(key)
-    return value if isinstance(value, int) and not isinstance(value, bool) else None

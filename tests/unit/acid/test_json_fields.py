@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import asdict, dataclass
 
 import pytest
 
@@ -13,7 +14,7 @@ from airflow_provider_acid.compaction.publish.journal import PublicationJournal
 from airflow_provider_acid.exceptions import AcidError, ConfigurationError
 from airflow_provider_acid.health.history import from_lines
 from airflow_provider_acid.metastore.hive3.row_notes import RowNotes
-from airflow_provider_acid.plan.plan import CompactionPlan
+from airflow_provider_acid.plan.plan import CompactionPlan, SyntheticIds
 from airflow_provider_acid.plan.result import CompactionResult
 
 HOSTILE = {
@@ -100,3 +101,42 @@ def test_values_that_nothing_can_be_done_with_are_refused(
 def test_a_number_that_is_too_large_for_a_float_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="a finite number"):
         fields.number(fields.decoded(json.dumps({"a": 1}).replace("1", "1e400"), "it"), "a")
+
+
+@dataclass(frozen=True)
+class Point:
+    x: int
+    names: tuple[str, ...]
+    inner: SyntheticIds | None = None
+
+
+def test_a_dataclass_is_read_as_it_was_written_and_what_may_be_none_may_be_missing() -> None:
+    for point in (Point(1, ("a",), SyntheticIds(2, 3)), Point(1, ())):
+        assert fields.read_as(Point, asdict(point)) == point
+    assert fields.read_as(Point, {"x": 1, "names": [], "others": 7}) == Point(1, ())
+
+
+@pytest.mark.parametrize(
+    ("data", "named"),
+    [
+        ({"names": []}, "'x': expected an integer"),
+        ({"x": True, "names": []}, "'x': expected an integer"),
+        ({"x": 1}, "'names': expected a list"),
+        ({"x": 1, "names": "ab"}, "'names': expected a list"),
+        ({"x": 1, "names": [1]}, "'names': expected a string"),
+        ({"x": 1, "names": [], "inner": []}, "'inner': expected an object"),
+        ({"x": 1, "names": [], "inner": {"write_id": 1}}, "'bucket_property': expected an integer"),
+    ],
+)
+def test_a_field_of_another_kind_or_none_is_refused_by_name(data: fields.JsonObject, named: str) -> None:
+    with pytest.raises(ConfigurationError, match=named):
+        fields.read_as(Point, data)
+
+
+def test_a_dataclass_with_fields_that_json_has_no_words_for_is_an_error_of_its_author() -> None:
+    @dataclass(frozen=True)
+    class Odd:
+        at: complex
+
+    with pytest.raises(TypeError, match="complex"):
+        fields.read_as(Odd, {"at": 1})

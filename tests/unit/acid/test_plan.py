@@ -177,20 +177,6 @@ def test_what_is_no_whole_document_is_refused(document: str) -> None:
         CompactionResult.from_json(document)
 
 
-def test_a_plan_of_a_release_that_copied_no_stripes_is_carried_out_without_copies() -> None:
-    document = json.loads(PLAN.to_json())
-    for name in ("stripe_copy", "small_stripe_share", "slice_bytes"):
-        del document["orc"][name]
-    older = CompactionPlan.from_json(json.dumps(document))
-    assert older == replace(PLAN, orc=replace(PLAN.orc, stripe_copy=CopiedStripes.NEVER, slice_bytes=0))
-
-
-def test_a_plan_of_a_release_that_cut_no_buckets_is_carried_out_without_slices() -> None:
-    document = json.loads(PLAN.to_json())
-    del document["orc"]["slice_bytes"]
-    assert CompactionPlan.from_json(json.dumps(document)) == replace(PLAN, orc=replace(PLAN.orc, slice_bytes=0))
-
-
 @pytest.mark.parametrize(("copies", "small_bytes"), [("auto", 250), ("always", 0), ("never", 0)])
 def test_only_auto_knows_small_stripes(copies: str, small_bytes: int) -> None:
     options = OrcOptions(stripe_bytes=1000, stripe_copy=CopiedStripes(copies), small_stripe_share=0.25)

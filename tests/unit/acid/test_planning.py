@@ -9,7 +9,6 @@ from airflow_provider_acid import exceptions
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.hive import HIVE_3, HIVE_4
 from airflow_provider_acid.exceptions import ConfigurationError, UnsupportedTableError
-from airflow_provider_acid.plan.orc_options import orc_options
 from airflow_provider_acid.plan.partition import AttemptNames, CompactionPolicy, MinorPublication, PartitionState
 from airflow_provider_acid.plan.plan import (
     Column,
@@ -19,7 +18,7 @@ from airflow_provider_acid.plan.plan import (
     OrcOptions,
     OutputKind,
 )
-from airflow_provider_acid.plan.planning import nothing_for_a_major, plan_compaction
+from airflow_provider_acid.plan.planning import nothing_for_a_major, orc_options, plan_compaction
 from airflow_provider_acid.plan.thresholds import Thresholds, decide
 from tests.unit.acid.case_files import Case, case_directory, case_write_ids, cases
 

@@ -9,7 +9,7 @@ import pytest
 
 from airflow_provider_acid.compaction.publish.journal import read_journal
 from airflow_provider_acid.compaction.publish.replaced import read_replaced
-from airflow_provider_acid.compaction.recover.half_pairs import take_back_half
+from airflow_provider_acid.compaction.recover.dead_results import take_back_half
 from airflow_provider_acid.plan.plan import FORMAT_VERSION
 from airflow_provider_acid.storages.local import LocalStorage
 

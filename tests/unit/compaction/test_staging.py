@@ -15,7 +15,7 @@ from airflow_provider_acid.compaction.publish.staging import (
     staging_name,
     staging_tokens,
 )
-from airflow_provider_acid.compaction.recover.half_pairs import take_back_half
+from airflow_provider_acid.compaction.recover.dead_results import take_back_half
 from airflow_provider_acid.plan.exchange import JOURNAL_FILE, OUTPUTS_DIRECTORY
 from airflow_provider_acid.storages.local import LocalStorage
 from tests.harness.plain_job import run_plainly

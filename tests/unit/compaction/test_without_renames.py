@@ -289,9 +289,9 @@ def test_half_is_what_lacks_one_of_the_journals_files(files: tuple[str, ...], is
     assert PublicationJournal.from_json(journal.to_json()) == journal
 
 
-def test_a_journal_of_renames_is_read_as_before() -> None:
+def test_a_journal_of_renames_names_no_files() -> None:
     journal = PublicationJournal(("base_1", "delta_1_1"), 7, 8)
-    assert PublicationJournal.from_json(journal.to_json().replace('"files": [], ', "")) == journal
+    assert PublicationJournal.from_json(journal.to_json()) == journal
     assert [
         journal.is_half(Listing((), names)) for names in ((), ("base_1",), ("delta_1_1",), ("base_1", "delta_1_1"))
     ] == [

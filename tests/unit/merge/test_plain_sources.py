@@ -11,7 +11,7 @@ import pytest
 
 from airflow_provider_acid.exceptions import CorruptFileError, UnsupportedTableError
 from airflow_provider_acid.merge import merge_rows
-from airflow_provider_acid.merge.files.file_prefix import FilePrefix
+from airflow_provider_acid.merge.files.source_files import FilePrefix
 from airflow_provider_acid.merge.orc.tail import read_tail
 from airflow_provider_acid.merge.rows import merge_sources
 from airflow_provider_acid.plan.plan import SourceFile, SyntheticIds
