@@ -36,6 +36,7 @@ from tests.harness.current_rows import snapshot_now
 from tests.harness.metastore_server import MetastoreServer
 from tests.harness.plain_job import run_plainly
 from tests.harness.thrift_admin import FULL_ACID, TableDefinition, ThriftAdmin
+from tests.harness.withdrawal import withdraw
 from tests.unit.merge.acid_files import Event, delete, insert
 
 ON_BOTH_METASTORES = pytest.mark.parametrize("site", ["hive_4", "hive_3"], indirect=True)
@@ -250,7 +251,7 @@ class Site:
         if waiting and self.renames_publish:
             self.server.server_database.query("DELETE FROM COMPACTION_QUEUE WHERE cq_state = 'i'")
         elif waiting:
-            self.client.abort_compactions(waiting)
+            withdraw(self.client, waiting)
 
     def close(self) -> None:
         for txn in list(self.open_txns):

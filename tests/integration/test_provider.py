@@ -33,6 +33,7 @@ from airflow_provider_acid.plan.plan import CompactionType
 from airflow_provider_acid.sensors.compaction import AcidCompactionSensor
 from airflow_provider_acid.triggers.cleaner import CleaningTrigger
 from tests.harness.spark_submits import reap
+from tests.harness.withdrawal import withdraw
 from tests.integration.compaction_site import AcidTable, Site
 
 START_SECONDS = 60
@@ -134,7 +135,7 @@ def test_a_request_of_a_user_is_reported_or_handed_on(
     assert answer.xcom_value is not None
     ((item,),) = answer.xcom_value
     assert item["request_id"] == request
-    site.client.abort_compactions([request])
+    withdraw(site.client, [request])
 
 
 # --- a task that is ended while Spark runs

@@ -81,8 +81,6 @@ def test_the_recorded_replies_are_those_of_real_metastores(site: Site, monkeypat
     with suppress(AcidError):
         client.set_hadoop_job_id(asked.id, "job")
     with suppress(AcidError):
-        client.abort_compactions([asked.id])
-    with suppress(AcidError):
         client.find_next_compaction("worker", None, "1")
     (row,) = client.compactions(id=asked.id)
     with suppress(AcidError):

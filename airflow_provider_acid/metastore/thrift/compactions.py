@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from airflow_provider_acid.acid.entity import Entity
@@ -180,12 +180,6 @@ class CompactionCalls(MetastoreConnection):
                 "leave the row ready for cleaning",
             )
         self._send(methods.MARK_CLEANED, info)
-
-    def abort_compactions(self, compaction_ids: Sequence[int]) -> dict[int, str]:
-        """Withdraw requests that are still initiated; the server's message per id."""
-        request = structs.AbortCompactionRequest(compaction_ids=list(compaction_ids))
-        answer = self._invoke("compaction requests", methods.ABORT_COMPACTIONS, request, repeatable=False)
-        return {id: f"{item.status}: {item.message}" for id, item in answer.aborted.items()}
 
     def _send(self, method: Method, info: CompactionInfo, *arguments: object) -> None:
         subject = f"compaction {info.id} of {info.entity}"

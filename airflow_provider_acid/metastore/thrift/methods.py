@@ -70,9 +70,6 @@ MARK_COMPACTED = Method("mark_compacted", _COMPACTION, None, _META)
 MARK_FAILED = Method("mark_failed", _COMPACTION, None, _META)
 MARK_REFUSED = Method("mark_refused", _COMPACTION, None, _META)
 MARK_CLEANED = Method("mark_cleaned", _COMPACTION, None, _META)
-ABORT_COMPACTIONS = Method(
-    "abort_Compactions", (struct_of(structs.AbortCompactionRequest),), struct_of(structs.AbortCompactResponse)
-)
 
 GET_VERSION = Method("getVersion", (), TEXT)
 GET_CONFIG_VALUE = Method("get_config_value", (TEXT, TEXT), TEXT, (ttypes.ConfigValSecurityException,))

@@ -16,7 +16,6 @@ from airflow_provider_acid.metastore.thrift.wire import (
     TEXT_MAP,
     Struct,
     list_of,
-    map_of_i64_to,
     spec,
     struct_of,
 )
@@ -273,26 +272,6 @@ class OptionalCompactionInfoStruct(Struct):
     """``info`` is unset when there is no work."""
 
     thrift_spec = spec((1, "info", struct_of(CompactionInfoStruct)))
-
-
-class AbortCompactionRequest(Struct):
-    """Only rows still initiated are aborted."""
-
-    thrift_spec = spec((1, "compaction_ids", list_of(I64)), (2, "type", TEXT), (3, "pool", TEXT))
-
-
-class AbortCompactionResponseElement(Struct):
-    """What happened to one row."""
-
-    thrift_spec = spec((1, "compaction_id", I64), (2, "status", TEXT), (3, "message", TEXT))
-    required = ("compaction_id",)
-
-
-class AbortCompactResponse(Struct):
-    """The outcome per row id."""
-
-    thrift_spec = spec((1, "aborted", map_of_i64_to(struct_of(AbortCompactionResponseElement))))
-    required = ("aborted",)
 
 
 class FieldSchema(Struct):

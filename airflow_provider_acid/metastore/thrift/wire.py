@@ -45,11 +45,6 @@ def struct_of(struct: type[TBase]) -> FieldType:
     return TType.STRUCT, [struct, struct.thrift_spec]
 
 
-def map_of_i64_to(item: FieldType) -> FieldType:
-    """A map with 64-bit keys."""
-    return TType.MAP, (TType.I64, None, *item, False)
-
-
 def spec(*fields: tuple[int, str, FieldType]) -> Spec:
     """A ``thrift_spec``, indexed by field number, from ``(number, name, type)``."""
     by_number = {number: (number, type[0], name, type[1], None) for number, name, type in fields}

@@ -24,7 +24,6 @@ _NAMES = structs.GetValidWriteIdsRequest(full_table_names=["d.t"], valid_txn_lis
 _INFO = CompactionInfo(1, _ENTITY, "major")
 
 CALLS: dict[str, Callable[[AcidMetastoreClient], object]] = {
-    "abort_Compactions": lambda client: client.abort_compactions([1]),
     "abort_txn": lambda client: client.abort(1),
     "check_lock": lambda client: client.check_lock(1, 1),
     "commit_txn": lambda client: client.commit(1),

@@ -19,6 +19,7 @@ from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress
 from airflow_provider_acid.metastore.values import CompactionRow, CompactionState
 from airflow_provider_acid.plan.plan import CompactionType
 from tests.harness.metastore_server import MetastoreServer
+from tests.harness.withdrawal import withdraw
 from tests.integration.compaction_queue.rows import WORKER, the_row
 
 INITIATED = CompactionState.INITIATED
@@ -45,7 +46,7 @@ def client(hive_4_metastore_on_postgres: MetastoreServer) -> Iterator[AcidMetast
     with AcidMetastoreClient([MetastoreAddress(server.host, server.port)], user="tester") as client:
         waiting = [row.id for row in client.compactions(state=INITIATED)]
         if waiting:
-            client.abort_compactions(waiting)
+            withdraw(client, waiting)
         yield client
 
 

@@ -28,20 +28,6 @@ def test_the_server_itself_answers_a_second_failure_with_an_error(
         client.mark_failed(claim.info, "twice")
 
 
-def test_requests_still_initiated_can_be_withdrawn_and_no_others(
-    client: AcidMetastoreClient, queue: CompactionQueue, claim: ClaimedCompaction
-) -> None:
-    other = replace(claim.entity, partition="ds=2")
-    made = queue.enqueue(other, CompactionType.MAJOR, "withdrawn")
-    assert isinstance(made, Enqueued)
-    answers = client.abort_compactions([made.id, claim.id, 999_999])
-    assert answers[made.id].startswith("Success")
-    assert answers[claim.id].startswith("Error")
-    assert answers[999_999].startswith("Error")
-    assert the_row(queue, made.id).state is CompactionState.ABORTED
-    assert the_row(queue, claim.id).state is CompactionState.WORKING
-
-
 @pytest.mark.parametrize("highest_write_id", [None, 0])
 def test_the_client_does_not_send_mark_cleaned_without_a_bound_either(
     client: AcidMetastoreClient, queue: CompactionQueue, ready: CompactionRow, highest_write_id: int | None

@@ -89,7 +89,6 @@ SENT_ONCE = {
     "lock_shared_read": lambda client: client.lock_shared_read(1, ENTITY),
     "compact": lambda client: client.compact(ENTITY, CompactionType.MAJOR),
     "find_next_compaction": lambda client: client.find_next_compaction("worker", None, "1"),
-    "abort_compactions": lambda client: client.abort_compactions([1]),
 }
 
 
