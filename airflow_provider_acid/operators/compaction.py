@@ -54,6 +54,8 @@ if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
 
 DEFAULT_MAX_ACTIVE_PARTITIONS = 4
+MAX_SMALL_PARTITIONS = 64
+"""As many small partitions are in work at the same time unless ``max_active_partitions`` says otherwise."""
 DEFAULT_CONF = {"spark.log.level": "WARN", "spark.yarn.maxAppAttempts": "1"}
 """What Spark is told unless ``conf`` says otherwise.
 
@@ -82,7 +84,8 @@ class AcidCompactionOperator(NamedByPartitions, SparkSubmitOperator):
     :param hive_acid_conn_id: the metastore's connection. (templated)
     :param conn_id: the Spark connection.
     :param max_active_partitions: partitions in work at the same time; default 4, or twice the task slots that
-        ``num_executors`` and ``executor_cores`` or ``total_executor_cores`` ask for. (templated)
+        ``num_executors`` and ``executor_cores`` or ``total_executor_cores`` ask for; by default up to 64 while
+        what is being merged is less than 1 GiB in all. (templated)
     :param run_directory: URI of a directory that Airflow and the Spark driver reach, for plans and results; default:
         in the user's home directory on the first table's store (of S3, in the bucket). (templated)
     :param idle_timeout_seconds: the application ends itself after so long without a sign of life of this task.
@@ -274,6 +277,7 @@ class AcidCompactionOperator(NamedByPartitions, SparkSubmitOperator):
             open_worker,
             make_run_directory,
             max_active=self._max_active(),
+            max_small=MAX_SMALL_PARTITIONS if self.max_active_partitions is None else 0,
             worker_timeout_seconds=settings.worker_timeout_seconds,
             window_end=None if hours is None else WindowEnd.of(hours),
         )

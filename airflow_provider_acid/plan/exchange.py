@@ -43,6 +43,23 @@ REPLACED_FILE = "replaced.json"
 
 BATCH_FILE = "batch.json"
 
+LEAST_PAUSE_SECONDS = 0.05
+
+
+def pause_seconds(last_seconds: float, most_seconds: float, look_seconds: float, *, news: bool) -> float:
+    """How long either side waits for its next look into the run directory.
+
+    Short after something happened, twice as long each time that nothing does; and never shorter than a look takes,
+    which grows with the run, so that looking is at most half of what a side does.
+
+    :param last_seconds: how long it waited last.
+    :param most_seconds: the longest pause.
+    :param look_seconds: what the last look took.
+    :param news: whether that one found something.
+    """
+    return min(max(LEAST_PAUSE_SECONDS if news else 2 * last_seconds, LEAST_PAUSE_SECONDS, look_seconds), most_seconds)
+
+
 APPLICATION_FILE = "application.json"
 """In a run directory: what the application says of itself; nothing depends on it."""
 

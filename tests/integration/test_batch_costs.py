@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +33,10 @@ PAST = 20
 
 
 class Costs:
-    """Counts what the queue answers, and which files are read."""
+    """Counts calls of the metastore, what the queue answers, and which files are read."""
 
     def __init__(self) -> None:
+        self.calls: Counter[str] = Counter()
         self.answers: list[int] = []
         self.read: list[str] = []
 
@@ -50,6 +52,7 @@ def costs(monkeypatch: pytest.MonkeyPatch) -> Costs:
     invoke, rows, read = MetastoreConnection._invoke, stored_rows, LocalStorage.read
 
     def counting_invoke(self: MetastoreConnection, subject: str, method: Method, *others: Any, **more: Any) -> Any:
+        counted.calls[method.name] += 1
         answer = invoke(self, subject, method, *others, **more)
         if method is methods.SHOW_COMPACT:
             counted.answers.append(len(answer.compactions))
@@ -99,6 +102,27 @@ def test_a_batch_looks_for_dead_runs_once_and_reads_no_plan_of_its_own(site: Sit
         "0002.plan.json",
     ]
     assert {outcome.state for outcome in found.values()} == {OutcomeState.COMPACTED}
+
+
+def test_a_partition_that_nobody_was_at_work_on_costs_23_calls_and_no_transaction_but_its_own(
+    site: Site, costs: Costs
+) -> None:
+    def calls_of(partitions: int) -> Counter[str]:
+        names = [f"p={number}" for number in range(partitions)]
+        table = site.table(f"t{partitions}", partitions=names)
+        for name in names:
+            for value in range(2):
+                table.insert(value, partition=name)
+        costs.calls.clear()
+        found = play(site, [table.entity(name) for name in names])
+        assert {outcome.state for outcome in found.values()} == {OutcomeState.COMPACTED}
+        return Counter(costs.calls)
+
+    two, six = calls_of(2), calls_of(6)
+    four = six - two
+    assert four["open_txns"] == 4
+    assert four["get_config_value"] == 0
+    assert four.total() <= 4 * 23, four
 
 
 @ON_BOTH_METASTORES

@@ -132,9 +132,9 @@ class CommittedResults:
         ids are forgotten its transaction counts as committed.
         """
         tokens = staging_tokens(partition.storage.list())
-        attempts = partition.attempts
-        if tokens:
-            attempts = Attempts.look(self._client, self._settings.transaction_timeout_seconds)
+        if not tokens:
+            return
+        attempts = Attempts.look(self._client, self._settings.transaction_timeout_seconds)
         for token in tokens:
             txn = attempts.transaction_of(token)
             if txn is not None and txn.id in aborted:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.outcomes import Outcome, OutcomeState
@@ -28,15 +29,21 @@ EndRow = Callable[[CompactionRow, str], None]
 class RecoveredPartition:
     """One partition at the moment of a recovery.
 
+    :param look: who is alive; asked at most once, when something was found that somebody may be at work on.
     :param own: the asking attempt; of a cleaner, which is none, a name that nobody else has.
     :param owner: the asking task, whose former tries are dead; None where nobody's are known to be.
     """
 
     entity: Entity
     storage: Storage
-    attempts: Attempts
+    look: Callable[[], Attempts]
     own: RequestPool
     owner: str | None
+
+    @cached_property
+    def attempts(self) -> Attempts:
+        """Who was alive when this was first asked."""
+        return self.look()
 
 
 def busy(row: CompactionRow, reason: str) -> Outcome:

@@ -69,10 +69,11 @@ class Recovery:
             attempt, for whoever adopts it first; or None.
         :raises OwnershipLostError: the metastore contradicts itself; nothing was changed.
         """
-        # The rows first: whoever claimed one of them had opened its transaction before, or is about to.
+        # The rows first, then who is alive: whoever claimed one of them had opened its transaction before, or is about
+        # to.
         rows = self._queue.rows(entity=facts.entity)
         partition = RecoveredPartition(
-            facts.entity, self._settings.storages.open(facts.location), self._look(), own, own.owner
+            facts.entity, self._settings.storages.open(facts.location), self._look, own, own.owner
         )
         for row in rows:
             outcome = self._recover_row(partition, row)
@@ -115,7 +116,8 @@ class Recovery:
         tokens = staging_tokens(listing)
         if not tokens:
             return tuple(removed)
-        partition = RecoveredPartition(entity, storage, self._look(), nobodys_pool(entity), None)
+        attempts = self._look()
+        partition = RecoveredPartition(entity, storage, lambda: attempts, nobodys_pool(entity), None)
         in_the_queue = _tokens(self._queue.rows(entity=entity))
         staging = publisher_on(storage)
         for token in tokens:
@@ -253,7 +255,7 @@ class Recovery:
             storage = self._settings.storages.open(load_facts(self._client, entity).location)
         except ObjectNotFoundError:
             return None
-        return RecoveredPartition(entity, storage, attempts, nobodys_pool(entity), None)
+        return RecoveredPartition(entity, storage, lambda: attempts, nobodys_pool(entity), None)
 
 
 def _who_works(attempts: Attempts, row: CompactionRow, owner: str | None) -> Outcome | None:

@@ -27,6 +27,7 @@ from airflow_provider_acid.compaction.work.progress import Progress
 from airflow_provider_acid.compaction.work.window_end import WindowEnd
 from airflow_provider_acid.compaction.work.worker import Worker
 from airflow_provider_acid.exceptions import AcidError, SparkJobError, UnexpectedError
+from airflow_provider_acid.plan import exchange
 from airflow_provider_acid.plan.plan import CompactionType
 from airflow_provider_acid.plan.result import CompactionResult
 
@@ -36,6 +37,12 @@ T = TypeVar("T")
 
 BEATS_IN_IDLE_TIMEOUT = 100
 """What takes long may begin one interval after the last sign of life; that must be next to nothing of the time-out."""
+
+SMALL_BYTES = 1 << 30
+"""What a batch may have in work before it begins no more partitions than its task slots need."""
+
+BEGINNING_SECONDS = 0.25
+"""So long small partitions are begun before a look at what was merged meanwhile; or as long as such a look takes."""
 
 WorkerFactory = Callable[[], AbstractContextManager[Worker]]
 """Opens a worker (and its metastore connection) in the thread that calls it."""
@@ -50,11 +57,13 @@ class CompactionBatch:
     Each has two numbers in the run directory: its place in the list, and a spare one for the major compaction that
     takes the place of a minor whose lock was not granted.
 
-    :param max_active: how many partitions may be claimed and in a transaction at the same time.
+    :param max_active: how many partitions may be claimed and in a transaction at the same time, whatever their size.
+    :param max_small: as many may be while what is being merged is less than :data:`SMALL_BYTES` in all.
     :param worker_timeout_seconds: a partition that takes longer is abandoned, before the metastore takes its claim
         back (``hive.compactor.worker.timeout``).
-    :param poll_seconds: time between two looks at the run directory, and the least between two signs of life; a sign
-        comes sooner where this is more than a hundredth of the application's idle time-out.
+    :param poll_seconds: longest time between two looks at the run directory, shortest between two looks at one lock,
+        and between two signs of life; a sign comes sooner where this is more than a hundredth of the application's
+        idle time-out.
     :param window_end: partitions that are not begun when it is over are left out; None for no such limit. What is in
         work by then is finished.
     """
@@ -66,6 +75,7 @@ class CompactionBatch:
         make_run_directory: RunDirectoryFactory,
         *,
         max_active: int,
+        max_small: int = 0,
         worker_timeout_seconds: float = 86_400.0,
         poll_seconds: float = 1.0,
         window_end: WindowEnd | None = None,
@@ -75,6 +85,7 @@ class CompactionBatch:
         self._open_worker = open_worker
         self._make_run_directory = make_run_directory
         self._max_active = max_active
+        self._max_small = max_small
         self._worker_timeout_seconds = worker_timeout_seconds
         self._poll_seconds = poll_seconds
         self._window_end = window_end
@@ -86,6 +97,9 @@ class CompactionBatch:
         self._outcomes: dict[int, Outcome] = {}
         self._run: RunDirectory | None = None
         self._last_beat_monotonic = -math.inf
+        self._last_resume_monotonic = -math.inf
+        self._look_seconds = 0.0
+        self._pause_seconds = exchange.LEAST_PAUSE_SECONDS
         self._progress = Progress(len(items))
         self._planned = threading.Event()
         self._application_ended = threading.Event()
@@ -141,22 +155,33 @@ class CompactionBatch:
 
     def _run_all(self, worker: Worker) -> None:
         while not self._stopped.is_set():
+            before, ended_before = self._in_transaction, len(self._outcomes)
             self._begin_next(worker)
             if not self._active and not self._waiting and not self._pending:
                 return
-            ended = self._application_ended.is_set()
+            # Whoever stops says that first.
+            ended = self._application_ended.is_set() and not self._stopped.is_set()
             self._collect(worker)
             self._resume_waiting(worker)
             if ended:
                 self._abandon_active(worker, "the Spark application ended without a result for this partition")
                 self._leave_pending("the Spark application ended before this partition was begun")
             # What only waits for a lock needs the application no more.
-            (self._stopped if ended else self._application_ended).wait(self._poll_seconds)
+            news = (before, ended_before) != (self._in_transaction, len(self._outcomes))
+            self._pause_seconds = exchange.pause_seconds(
+                self._pause_seconds, self._poll_seconds, self._look_seconds, news=news
+            )
+            if not self._has_work:
+                (self._stopped if ended else self._application_ended).wait(self._pause_seconds)
         self._abandon_all(worker, "the task was stopped")
         self._leave_pending("the task was stopped before this partition was begun")
 
     def _begin_next(self, worker: Worker) -> None:
-        while self._pending and self._in_transaction < self._max_active and not self._stopped.is_set():
+        until = time.monotonic() + max(BEGINNING_SECONDS, self._look_seconds)
+        while self._has_work and not self._stopped.is_set():
+            # Not all small ones at once: what is merged meanwhile is to be published.
+            if self._in_transaction >= self._max_active and time.monotonic() >= until:
+                break
             self._beat()
             item, due = self._pending.popleft()
             late = self._too_late(due)
@@ -175,6 +200,17 @@ class CompactionBatch:
         if self._window_end is None or not self._window_end.is_over:
             return None
         return Outcome(due.entity, OutcomeState.SKIPPED, f"left to the next run: {self._window_end.why_over}")
+
+    @property
+    def _has_work(self) -> bool:
+        """Whether the next partition may be begun now."""
+        in_transaction = self._in_transaction
+        if not self._pending:
+            return False
+        if in_transaction < self._max_active:
+            return True
+        merging_bytes = sum(active.plan.input_bytes for active in self._active.values())
+        return in_transaction < self._max_small and merging_bytes < SMALL_BYTES
 
     @property
     def _in_transaction(self) -> int:
@@ -231,10 +267,13 @@ class CompactionBatch:
             self._run.put_skip(item)
 
     def _collect(self, worker: Worker) -> None:
+        """Take what the application has said."""
         if self._run is None:
             return
         self._beat()
+        begun = time.monotonic()
         results, bytes_done = self._run.poll()
+        self._look_seconds = time.monotonic() - begun
         self._name_application(worker, self._run.application_id)
         for item, done in bytes_done.items():
             if item in self._active:
@@ -287,6 +326,11 @@ class CompactionBatch:
             self._last_beat_monotonic = now
 
     def _resume_waiting(self, worker: Worker) -> None:
+        # Each look is a call to the metastore.
+        now = time.monotonic()
+        if now - self._last_resume_monotonic < self._poll_seconds:
+            return
+        self._last_resume_monotonic = now
         for item in list(self._waiting):
             self._beat()
             waiting = self._waiting.pop(item)

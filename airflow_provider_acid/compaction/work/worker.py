@@ -173,7 +173,6 @@ class Worker:
     def _prepare(
         self, due: DuePartition, claim: ClaimedCompaction, pool: RequestPool, finished: FinishedOutput | None
     ) -> ActiveCompaction | Outcome:
-        self._checked_facts(due.entity)
         transaction = self._transactions(due.entity, str(pool))
         transaction.start()
         try:

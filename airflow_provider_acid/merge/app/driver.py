@@ -11,7 +11,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -28,11 +28,13 @@ from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.merge.app.bucket_tasks import RunItem
 from airflow_provider_acid.merge.app.driver_run import Batch, DriverRun, RunGoneError, Seen
 from airflow_provider_acid.merge.app.partition_job import run_plan
+from airflow_provider_acid.plan import exchange
 from airflow_provider_acid.plan.plan import CompactionPlan
 from airflow_provider_acid.plan.result import CompactionResult
 
-_POLL_SECONDS = 0.5
-_MAX_CONCURRENT_PLANS = 16
+_MOST_PAUSE_SECONDS = 0.5
+_MAX_CONCURRENT_PLANS = 512
+"""Threads, each of which waits for the Spark jobs of a plan; the operator bounds how many plans there are."""
 _LAST_CALL_SECONDS = 30.0
 
 EXIT_DONE = 0
@@ -65,6 +67,7 @@ class Driver:
         self._finished: set[int] = set()
         self._alive = -1
         self._last_sign_seconds = 0.0
+        self._pause_seconds = exchange.LEAST_PAUSE_SECONDS
 
     def run(self) -> int:
         """Work until all items are finished or nobody waits for them; what was begun and is not done is cancelled.
@@ -93,25 +96,38 @@ class Driver:
             while not self._go_on(pool, batch):
                 if time.monotonic() - self._last_sign_seconds > batch.idle_timeout_seconds:
                     return False
-                time.sleep(_POLL_SECONDS)
+                self._wait()
             return True
         finally:
             # Plans in work are not waited for, because they may hang; what they ask of Spark fails from now on.
             pool.shutdown(wait=False, cancel_futures=True)
             bounded(lambda: self._spark.sparkContext.cancelAllJobs())
 
+    def _wait(self) -> None:
+        """Until a plan is done, at most until the next look is due."""
+        futures = [running.future for running in self._running.values()]
+        if futures:
+            wait(futures, self._pause_seconds, FIRST_COMPLETED)
+        else:
+            time.sleep(self._pause_seconds)
+
     def _go_on(self, pool: ThreadPoolExecutor, batch: Batch) -> bool:
         """Look, report and begin once; whether all is finished.
 
         What the storage refuses is tried again. Only a look after which all went well is a sign of life.
         """
+        before, begun_seconds = (len(self._running), len(self._finished)), time.perf_counter()
         try:
             seen = self._run.look()
+            look_seconds = time.perf_counter() - begun_seconds
             self._report(seen)
             self._start_new(pool, seen)
         except StorageError as error:
+            self._pause_seconds = _MOST_PAUSE_SECONDS
             _say(f"tries again: {error}")
             return False
+        news = before != (len(self._running), len(self._finished))
+        self._pause_seconds = exchange.pause_seconds(self._pause_seconds, _MOST_PAUSE_SECONDS, look_seconds, news=news)
         if seen.alive != self._alive:
             self._alive, self._last_sign_seconds = seen.alive, time.monotonic()
         return len(self._finished | seen.skips | seen.results) >= batch.partitions and not self._running

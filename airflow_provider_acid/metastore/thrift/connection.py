@@ -90,6 +90,8 @@ class MetastoreConnection:
         self._owner: int | None = None
         self._interrupted = False
         self._calls = 0
+        self._config: dict[str, str] = {}
+        """What the server that is connected said of its settings; forgotten with the connection."""
 
     def __enter__(self: Self) -> Self:
         return self
@@ -113,6 +115,7 @@ class MetastoreConnection:
         if self._transport is not None:
             self._transport.close()
             self._transport = None
+        self._config.clear()
 
     def interrupt(self) -> None:
         """End the call that the owning thread is waiting for, and refuse all further ones; for any thread."""

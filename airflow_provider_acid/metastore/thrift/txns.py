@@ -273,9 +273,11 @@ class TransactionCalls(MetastoreConnection):
         return int(answer.txn_ids[0])
 
     def config_value(self, name: str) -> str:
-        """A setting of the server; empty where it is not set and has no default."""
-        value = self._invoke(f"setting {name}", methods.GET_CONFIG_VALUE, name, "", repeatable=True)
-        return str(value)
+        """A setting of the server, asked once; empty where it is not set and has no default."""
+        if name not in self._config:
+            value = self._invoke(f"setting {name}", methods.GET_CONFIG_VALUE, name, "", repeatable=True)
+            self._config[name] = str(value)
+        return self._config[name]
 
 
 def _host(agent_info: str) -> str:

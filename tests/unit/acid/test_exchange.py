@@ -45,3 +45,22 @@ def test_signs_of_life_and_bucket_reports_are_read_as_they_were_named() -> None:
     assert exchange.parse_skip_kind(exchange.RESULT) is None
     assert exchange.parse_bucket_kind(exchange.bucket_kind(3, 40)) == (3, 40)
     assert exchange.parse_bucket_kind(exchange.PLAN) is None
+
+
+@pytest.mark.parametrize(
+    ("last", "look", "news", "expected"),
+    [
+        (0.05, 0.0, True, 0.05),
+        (0.4, 0.0, True, 0.05),
+        (0.05, 0.0, False, 0.1),
+        (0.4, 0.0, False, 0.8),
+        (0.8, 0.0, False, 1.0),
+        (0.05, 0.3, True, 0.3),
+        (0.05, 7.0, True, 1.0),
+        (0.0, 0.0, False, 0.05),
+    ],
+)
+def test_looks_follow_each_other_soon_after_news_and_seldom_after_none(
+    last: float, look: float, news: bool, expected: float
+) -> None:
+    assert exchange.pause_seconds(last, 1.0, look, news=news) == expected

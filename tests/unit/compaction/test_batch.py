@@ -10,6 +10,7 @@ import pytest
 
 from airflow_provider_acid.compaction.active import ActiveCompaction
 from airflow_provider_acid.compaction.outcomes import Outcome, OutcomeState
+from airflow_provider_acid.compaction.work import batch as batch_module
 from airflow_provider_acid.compaction.work.batch import CompactionBatch
 from airflow_provider_acid.exceptions import MetastoreUnavailableError
 from airflow_provider_acid.merge.app import driver_run as job
@@ -35,6 +36,21 @@ def test_one_failure_leaves_the_others_alone_and_no_more_than_allowed_are_open(s
     assert states(batch) == {"a": "compacted", "b": "compacted", "c": "failed", "d": "compacted", "e": "compacted"}
     assert setting.worker.most_active == 2
     assert list(setting.path.glob("_acid_runs*")) == []
+
+
+@pytest.mark.parametrize(("small_bytes", "most"), [(1 << 30, 5), (1, 2)])
+def test_more_partitions_are_in_work_while_they_are_small(
+    setting: Setting, monkeypatch: pytest.MonkeyPatch, small_bytes: int, most: int
+) -> None:
+    monkeypatch.setattr(batch_module, "SMALL_BYTES", small_bytes)
+    batch = setting.batch(*"abcdefgh", max_active=2, max_small=5)
+    run = batch.wait_until_planned()
+    assert run is not None
+    setting.wait_until(lambda: setting.worker.most_active >= most)
+    setting.answer(run, result_of)
+    batch.application_ended()
+    assert states(batch) == dict.fromkeys("abcdefgh", "compacted")
+    assert setting.worker.most_active == most
 
 
 def test_no_application_is_needed_where_nothing_is_to_be_merged(setting: Setting) -> None:

@@ -73,7 +73,10 @@ def begin(
     monkeypatch.setattr(Neighbours, "check", lambda *_: None)
     monkeypatch.setattr(Recovery, "recover", lambda *_: None)
     nothing: Any = None
-    worker = Worker(nothing, cast(Any, queue), nothing, CompactionSettings(), identity="test", host="here")
+    transaction: Any = SimpleNamespace(start=lambda: None, close=lambda: None)
+    worker = Worker(
+        nothing, cast(Any, queue), lambda *_: transaction, CompactionSettings(), identity="test", host="here"
+    )
     begun = worker.begin(DuePartition(ENTITY, CompactionType.MAJOR, "12 deltas", request_id))
     assert isinstance(begun, Outcome)
     return begun

@@ -55,7 +55,7 @@ class Merges:
         assert self.released.wait(WAIT_SECONDS)
         return CompactionResult(plan.attempt, plan.digest, plan.entity, None, (), 0.0)
 
-    def sleep(self, seconds: float) -> None:
+    def wait(self, driver: Driver) -> None:
         self.looks += 1
         self.between_looks(self.looks)
 
@@ -64,7 +64,7 @@ class Merges:
 def merges(monkeypatch: pytest.MonkeyPatch) -> Iterator[Merges]:
     made = Merges()
     monkeypatch.setattr(driver_module, "run_plan", made.run_plan)
-    monkeypatch.setattr(time, "sleep", made.sleep)
+    monkeypatch.setattr(Driver, "_wait", lambda driver: made.wait(driver))
     yield made
     made.released.set()
 

@@ -49,8 +49,10 @@ class FakeBatch:
     needs_application = True
     made: list[FakeBatch] = []
 
-    def __init__(self, items: Sequence[DuePartition], *_: object, max_active: int, **__: object) -> None:
-        self.items, self.max_active = items, max_active
+    def __init__(
+        self, items: Sequence[DuePartition], *_: object, max_active: int, max_small: int, **__: object
+    ) -> None:
+        self.items, self.max_active, self.max_small = items, max_active, max_small
         self.told: list[str] = []
         self.made.append(self)
 
@@ -369,6 +371,7 @@ def test_a_batch_that_is_stopped_starts_no_application() -> None:
 def test_so_many_partitions_are_in_work_at_once(spark: FakeSpark, parameters: dict[str, Any], most: int) -> None:
     operator(**parameters).execute({})
     assert FakeBatch.made[0].max_active == most
+    assert FakeBatch.made[0].max_small == (0 if "max_active_partitions" in parameters else 64)
 
 
 @pytest.mark.parametrize(
