@@ -22,6 +22,7 @@ from benchmarks.project_side import ProjectSide, project_side
 from benchmarks.reading import measure_reading
 from benchmarks.report import as_json, as_picture, as_text
 from benchmarks.sizes import FULL, QUICK, TINY, Sizes
+from benchmarks.small_chain import measure_small_chain
 from benchmarks.small_partitions import measure_small_partitions
 from benchmarks.spark_places import SparkPlace, cluster_place
 from tests.harness.metastore_server import MetastoreServer
@@ -95,20 +96,27 @@ class Bench:
             found += measure_simulated_evaluation(partitions, self._sizes.rounds.measured, self.say)
         return found
 
+    def small_chain(self) -> Findings:
+        """The keys of ``chain_small``."""
+        self.say("chain: starting Hive 4's metastore")
+        with self._servers.metastore(self._folder / "chain") as server:
+            return measure_small_chain(server, self.spark, self._folder / "chained", self._sizes.chain, self.say)
+
     def reading(self) -> Findings:
         """``read_vs_hive_result``."""
         return measure_reading(self.hive, self.project, self._sizes.read, self._folder, self._sizes.rounds, self.say)
 
     def run(self, keys: Sequence[str]) -> Findings:
         """All works that the keys ask for."""
-        works: list[tuple[str, Callable[[], Findings]]] = [
-            ("evaluate_vs_listing", self.evaluation),
-            ("hive_vs_small100", self.small_partitions),
-            ("read_vs_hive_result", self.reading),
+        works: list[tuple[Sequence[str], Callable[[], Findings]]] = [
+            (["evaluate_vs_listing"], self.evaluation),
+            (["hive_vs_small100"], self.small_partitions),
+            (["chain_small_per_second", "chain_small_cpu_ms", "chain_small_growth"], self.small_chain),
+            (["read_vs_hive_result"], self.reading),
         ]
         found = self.merges(keys)
-        for key, work in works:
-            if key in keys:
+        for ones, work in works:
+            if set(ones) & set(keys):
                 found += work()
         if "project" in vars(self):
             note = f"starting the Spark session took {self.project.start_seconds:.1f} s, which no merge's time includes"

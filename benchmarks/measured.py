@@ -28,7 +28,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Ratio:
-    """One key of the results: a ratio of two sides in the same round.
+    """One key of the results: a ratio of two sides in the same round, or a figure of one.
 
     :param goal: what it is to reach.
     :param at_least: whether more is better; else less is.
@@ -76,9 +76,18 @@ MEANINGS = {
     "hive_vs_major100": ("Hive's job ÷ major, deletes in every stripe", 2.0, True),
     "hive_vs_small100": ("Hive's compactor, one worker ÷ one application, small partitions", 10.0, True),
     "evaluate_vs_listing": ("evaluation ÷ (listing + fetching partitions)", 1.3, False),
+    "chain_small_per_second": ("small partitions a second, from claim to commit", 20.0, True),
+    "chain_small_cpu_ms": ("processor time of one, ms, the metastore's and its database's included", 80.0, False),
+    "chain_small_growth": ("rate of five times as many ÷ rate", 0.9, True),
     "read_vs_hive_result": ("Hive reading our major's result ÷ reading its own", 1.0, False),
 }
 """By key: what the ratio means, its goal, and whether more is better."""
+
+
+def figure(key: str, value: float) -> Ratio:
+    """A key's figure that is no ratio of two sides, measured once."""
+    meaning, goal, at_least = MEANINGS[key]
+    return Ratio(key, meaning, goal, at_least, (value,), (value,))
 
 
 def ratio(key: str, one: Measured, other: Measured, factor: float = 1.0) -> Ratio:

@@ -19,6 +19,7 @@ class Sizes:
     """The works of one run.
 
     :param partitions: how many to evaluate with a real metastore.
+    :param chain: how many small ones to compact with one, and five times as many.
     :param read: the table whose result Hive reads.
     """
 
@@ -27,6 +28,7 @@ class Sizes:
     small: SmallPartitions
     partitions: int
     simulated_partitions: tuple[int, ...]
+    chain: tuple[int, int]
     read: Shape
 
 
@@ -72,6 +74,7 @@ FULL = Sizes(
     small=SmallPartitions(100, by_hive=10),
     partitions=10_000,
     simulated_partitions=(10_000, 100_000),
+    chain=(2000, 10_000),
     read=replace(_TWENTY_MILLION, touched=0.1),
 )
 """As docs/measurements.md shows it; most of an hour, and 10 GB of disk."""
@@ -82,6 +85,7 @@ QUICK = Sizes(
     small=SmallPartitions(100, by_hive=2),
     partitions=2000,
     simulated_partitions=(10_000,),
+    chain=(100, 500),
     read=replace(_MILLION, touched=0.1),
 )
 """A few minutes."""
@@ -94,6 +98,7 @@ TINY = Sizes(
     small=SmallPartitions(2, by_hive=1, hive_poll_ms=20),
     partitions=50,
     simulated_partitions=(100,),
+    chain=(2, 10),
     read=replace(_TINY_TABLE, touched=0.1),
 )
 """To see that everything works."""

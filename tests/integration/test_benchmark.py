@@ -30,6 +30,8 @@ SIDES = {
     "fetching + listing",
     "by_hive",
     "by_project",
+    "metastore",
+    "database",
 }
 
 
@@ -85,6 +87,15 @@ def test_an_evaluation_makes_few_calls_and_lists_each_partition_once(
     (evaluated,) = [one for one in measured if one["work"] == "50 partitions" and one["side"] == side]
     assert evaluated["list_calls"] == partitions
     assert evaluated["metastore_calls"] <= math.ceil(partitions / 1000) + 10
+
+
+def test_a_chain_of_five_times_as_many_partitions_makes_no_more_calls_for_each(finished: Finished) -> None:
+    measured = finished.found["measured"]
+    two, ten = (
+        next(one for one in measured if one["work"] == f"chain, {count} small partitions" and one["side"] == "project")
+        for count in (2, 10)
+    )
+    assert ten["metastore_calls"] - two["metastore_calls"] <= 8 * 23
 
 
 def test_a_table_is_printed_and_a_plot_drawn(finished: Finished) -> None:

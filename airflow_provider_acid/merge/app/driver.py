@@ -105,7 +105,8 @@ class Driver:
 
     def _wait(self) -> None:
         """Until a plan is done, at most until the next look is due."""
-        futures = [running.future for running in self._running.values()]
+        # One that is done already could not be told, and is tried again after a pause.
+        futures = [running.future for running in self._running.values() if not running.future.done()]
         if futures:
             wait(futures, self._pause_seconds, FIRST_COMPLETED)
         else:

@@ -222,6 +222,28 @@ def test_a_storage_that_stays_silent_is_an_operator_that_does(
     assert (merges.looks, merges.begun, spark.cancelled) == (2, [], 1)
 
 
+def test_a_result_that_cannot_be_told_is_tried_again_after_a_pause_and_not_at_once(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A plan that is done would else end each wait for a plan at once."""
+    pauses: list[float] = []
+    tries = 0
+
+    def write_result(self: DriverRun, item: int, result: CompactionResult, write: Any = DriverRun.write_result) -> None:
+        nonlocal tries
+        tries += 1
+        if tries < 4:
+            raise UNREACHABLE
+        write(self, item, result)
+
+    monkeypatch.setattr(time, "sleep", pauses.append)
+    monkeypatch.setattr(DriverRun, "write_result", write_result)
+    monkeypatch.setattr(driver_module, "run_plan", lambda spark, plan, item: CompactionResult.failed(plan, "no", 0.0))
+    RunFiles(run).put_batch(1)
+    assert driver(run, CountingSpark()).run() == EXIT_DONE
+    assert pauses.count(0.5) >= 3
+
+
 def wait_for(merges: Merges) -> None:
     assert merges.in_work.wait(WAIT_SECONDS)
 

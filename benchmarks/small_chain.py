@@ -1,0 +1,172 @@
+"""The whole chain of many small partitions: claimed, merged by one Spark application and published, on a metastore."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyspark
+
+from airflow_provider_acid.acid.arguments import as_argument
+from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.sealing import RunKey
+from airflow_provider_acid.compaction.active import ActiveCompaction
+from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
+from airflow_provider_acid.compaction.run.application import write_key_file
+from airflow_provider_acid.compaction.run.run_directory import RunDirectory
+from airflow_provider_acid.compaction.run.run_place import RunPlace, run_name
+from airflow_provider_acid.compaction.settings import CompactionSettings
+from airflow_provider_acid.compaction.work.batch import CompactionBatch
+from airflow_provider_acid.compaction.work.worker import Worker
+from airflow_provider_acid.metastore.queues import open_queue
+from airflow_provider_acid.metastore.thrift.catalog import PARTITIONS_PER_CALL
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress
+from airflow_provider_acid.metastore.thrift.wire import Method
+from airflow_provider_acid.metastore.transaction import CompactionTransaction
+from airflow_provider_acid.operators.compaction import DEFAULT_MAX_ACTIVE_PARTITIONS, MAX_SMALL_PARTITIONS
+from airflow_provider_acid.plan.plan import CompactionType
+from airflow_provider_acid.shipped_files import shipped_file
+from benchmarks.acid_tables import Shape, write_table
+from benchmarks.measured import Findings, Measured, figure
+from benchmarks.metering import Meter, this_process, tree_of
+from benchmarks.rounds import Say
+from benchmarks.spark_places import SparkPlace
+from tests.harness.generated_table import COLUMNS
+from tests.harness.metastore_server import MetastoreServer
+from tests.harness.thrift_admin import TableDefinition, ThriftAdmin
+
+_SHAPE = Shape(rows=3000, touched=1.0)
+_DATABASE = "small"
+
+
+class _CountingClient(AcidMetastoreClient):
+    """Counts the calls of all clients of its kind, by name."""
+
+    calls: Counter[str] = Counter()
+
+    def _invoke(self, subject: str, method: Method, *arguments: object, repeatable: bool) -> Any:
+        _CountingClient.calls[method.name] += 1
+        return super()._invoke(subject, method, *arguments, repeatable=repeatable)
+
+
+def measure_small_chain(
+    server: MetastoreServer, spark: SparkPlace, folder: Path, partitions: Sequence[int], say: Say
+) -> Findings:
+    """Compact a few, then more, as an operator with default settings does: one batch, one application.
+
+    :param server: a Hive 4 metastore with a database server of its own.
+    :param partitions: how many, the second five times the first.
+    """
+    (folder / "runs").mkdir(parents=True)
+    write_table(_SHAPE, folder / "model")
+    with ThriftAdmin(server.host, server.port) as admin:
+        admin.create_database(_DATABASE)
+    found = [_measure(server, spark, folder, count, say) for count in partitions]
+    few, more = (count / sides[0].costs[0].seconds for count, (sides, _) in zip(partitions, found, strict=True))
+    sides, notes = found[0]
+    cpu_ms = sum(side.costs[0].cpu_seconds for side in sides) / partitions[0] * 1000
+    return Findings(
+        tuple(side for sides, _ in found for side in sides),
+        (
+            figure("chain_small_per_second", few),
+            figure("chain_small_cpu_ms", cpu_ms),
+            figure("chain_small_growth", more / few),
+        ),
+        tuple(note for _, note in found),
+    )
+
+
+def _measure(
+    server: MetastoreServer, spark: SparkPlace, folder: Path, partitions: int, say: Say
+) -> tuple[list[Measured], str]:
+    work = f"chain, {partitions:,} small partitions"
+    say(f"{work}: making them")
+    entities = _make_table(server, folder, partitions)
+    # The application is this process's child, and counts with it when it has ended.
+    meters = {
+        "project": Meter(lambda: [*this_process(), *spark.processes()]),
+        "metastore": Meter(tree_of(server.pid or 0)),
+        "database": Meter(tree_of(server.server_database.server.pid or 0)),
+    }
+    _CountingClient.calls.clear()
+    say(f"{work}: compacting")
+    with ExitStack() as running:
+        for meter in meters.values():
+            running.enter_context(meter.running())
+        outcomes = _compact(server, spark, folder, entities)
+    wrong = [outcome for outcome in outcomes if outcome.state is not OutcomeState.COMPACTED]
+    if wrong:
+        raise RuntimeError(f"{len(wrong)} of {len(outcomes)}: {wrong[0].message}")
+    calls = _CountingClient.calls.total()
+    names = ", ".join(f"{name} {count / partitions:.1f}" for name, count in _CountingClient.calls.most_common())
+    sides = [
+        Measured(work, side, tuple(meter.costs), calls if side == "project" else None) for side, meter in meters.items()
+    ]
+    return sides, f"{work}: {calls / partitions:.1f} metastore calls each: {names}"
+
+
+def _make_table(server: MetastoreServer, folder: Path, partitions: int) -> list[Entity]:
+    table = f"t{partitions}"
+    names = [f"p={number:06d}" for number in range(partitions)]
+    with ThriftAdmin(server.host, server.port) as admin:
+        place = admin.create_table(TableDefinition(_DATABASE, table, COLUMNS, {"p": "string"}))
+        for start in range(0, partitions, PARTITIONS_PER_CALL):
+            admin.add_partitions(_DATABASE, table, names[start : start + PARTITIONS_PER_CALL])
+        transactions = admin.open_transactions(_SHAPE.write_ids)
+        admin.allocate_write_ids(_DATABASE, table, transactions)
+        for transaction in transactions:
+            admin.commit(transaction)
+    for name in names:
+        shutil.copytree(folder / "model", place / name, dirs_exist_ok=True)
+    return [Entity(_DATABASE, table, name) for name in names]
+
+
+def _compact(server: MetastoreServer, spark: SparkPlace, folder: Path, entities: list[Entity]) -> tuple[Outcome, ...]:
+    settings = CompactionSettings(run_directory=str(folder / "runs"))
+
+    @contextmanager
+    def open_worker() -> Iterator[Worker]:
+        with _CountingClient([MetastoreAddress(server.host, server.port)]) as client:
+
+            def transaction(entity: Entity, agent_info: str) -> CompactionTransaction:
+                return CompactionTransaction(client, entity, agent_info=agent_info)
+
+            yield Worker(client, open_queue(client), transaction, settings, identity="benchmark", host="here")
+
+    def make_run_directory(worker: Worker, first: ActiveCompaction, count: int) -> RunDirectory:
+        place = RunPlace.of(settings.storages, settings.run_directory, first.table_location)
+        return RunDirectory(settings.storages, place, RunKey.new(run_name(worker.metastore)), count)
+
+    items = [DuePartition(entity, CompactionType.MAJOR, "benchmark") for entity in entities]
+    batch = CompactionBatch(
+        items, open_worker, make_run_directory, max_active=DEFAULT_MAX_ACTIVE_PARTITIONS, max_small=MAX_SMALL_PARTITIONS
+    )
+    batch.start()
+    run = batch.wait_until_planned()
+    if run is not None:
+        try:
+            _submit(spark, folder, run)
+        finally:
+            batch.application_ended()
+    return batch.join()
+
+
+def _submit(spark: SparkPlace, folder: Path, run: RunDirectory) -> None:
+    key_file = write_key_file(folder, run.key)
+    submit = str(Path(pyspark.__file__).parent / "bin" / "spark-submit")
+    arguments = ("--run-directory", as_argument(run.location), "--key-file", as_argument(str(key_file)))
+    application = (str(shipped_file("spark_jobs/compact.py")), *arguments)
+    environment = {**os.environ, **spark.environment}
+    done = subprocess.run(
+        [submit, *spark.options, *application], env=environment, capture_output=True, text=True, check=False
+    )
+    key_file.unlink()
+    if done.returncode:
+        raise RuntimeError(done.stdout[-2000:] + done.stderr[-2000:])
