@@ -47,6 +47,7 @@ class FakeSpark:
         return self
 
     defaultParallelism = 2  # noqa: N815 - Spark's name
+    tasks = 0
 
     def setJobGroup(self, *arguments: Any, **more: Any) -> None:  # noqa: N802 - Spark's name
         pass
@@ -56,8 +57,9 @@ class FakeSpark:
 
     def range(self, start: int, end: int, step: int, slices: int) -> FakeSpark:
         assert slices == end
-        self.tasks = end
-        return self
+        job = FakeSpark()
+        job.tasks = end
+        return job
 
     def select(self, task: Any) -> FakeSpark:
         self.task = task
@@ -142,6 +144,7 @@ def test_an_error_nobody_foresaw_is_its_own_plans_alone(run: Path, tmp_path: Pat
         return run_plan(spark, plan, item)
 
     monkeypatch.setattr(driver_module, "run_plan", explode)
+    monkeypatch.setattr(driver_module, "PACK_PLANS", 1)
     assert Driver(SPARK, str(run), Storages(), SECRET).run() == EXIT_DONE
     assert "ZeroDivisionError: bad luck" in str(result(run, 0).error)
     assert result(run, 1).error is None
