@@ -26,7 +26,7 @@ from airflow_provider_acid.merge.app.driver import EXIT_DONE, Driver
 from airflow_provider_acid.plan.plan import CompactionPlan, SourceFile
 from airflow_provider_acid.plan.result import CompactionResult
 from tests.integration.compaction_site import ON_BOTH_METASTORES, AcidTable, Site, due
-from tests.unit.merge.test_driver_run import FakeSpark, FakeUdf
+from tests.unit.merge.fake_spark import FakeSpark, FakeUdf
 
 pytestmark = ON_BOTH_METASTORES
 

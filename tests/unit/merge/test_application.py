@@ -14,7 +14,7 @@ from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.merge.app.driver import EXIT_DONE, Driver
 from airflow_provider_acid.merge.app.driver_run import DriverRun
 from tests.harness.run_files import SECRET, RunFiles
-from tests.unit.merge.test_driver_run import FakeSpark
+from tests.unit.merge.fake_spark import FakeSpark
 
 
 @pytest.fixture

@@ -22,7 +22,8 @@ from airflow_provider_acid.plan.plan import CompactionPlan, OrcOptions, OutputKi
 from airflow_provider_acid.plan.result import CompactionResult
 from tests.harness.run_files import SECRET, RunFiles
 from tests.unit.merge.acid_files import STAGING, read_events
-from tests.unit.merge.test_driver_run import SPARK, FakeUdf, partition
+from tests.unit.merge.fake_spark import SPARK, FakeUdf
+from tests.unit.merge.test_driver_run import partition
 
 SLOTS = 2
 

@@ -27,7 +27,7 @@ from airflow_provider_acid.merge.app.partition_job import run_plan
 from airflow_provider_acid.merge.app.pyarrow_version import LEAST_MAJOR_VERSION, check_pyarrow
 from airflow_provider_acid.merge.stitch.stitch_slices import SlicedRows
 from tests.unit.merge.acid_files import STAGING, Partition, insert
-from tests.unit.merge.test_driver_run import SPARK, FakeUdf
+from tests.unit.merge.fake_spark import SPARK, FakeUdf
 
 ROOT = Path(__file__).parents[3]
 TOO_OLD = (

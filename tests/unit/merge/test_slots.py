@@ -14,8 +14,9 @@ from airflow_provider_acid.merge.app.driver import EXIT_DONE, Driver
 from airflow_provider_acid.plan.plan import OrcOptions
 from tests.harness.run_files import SECRET, RunFiles
 from tests.unit.merge.acid_files import Partition, delete, insert
+from tests.unit.merge.fake_spark import SPARK, FakeSpark, FakeUdf
 from tests.unit.merge.striped_files import write_in_stripes
-from tests.unit.merge.test_driver_run import SPARK, FakeSpark, FakeUdf, result, start
+from tests.unit.merge.test_driver_run import result, start
 
 
 @pytest.fixture(autouse=True)

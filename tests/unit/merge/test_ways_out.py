@@ -24,7 +24,7 @@ from airflow_provider_acid.plan.result import CompactionResult
 from airflow_provider_acid.storages.local import LocalStorage
 from tests.harness.run_files import SECRET, RunFiles
 from tests.unit.merge.acid_files import Partition, insert
-from tests.unit.merge.test_driver_run import FakeSpark
+from tests.unit.merge.fake_spark import FakeSpark
 
 WAIT_SECONDS = 60
 UNREACHABLE = StorageError("the store", "does not answer", "try again")
