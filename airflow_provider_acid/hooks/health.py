@@ -55,8 +55,8 @@ def renew_figures(hive_acid_conn_id: str, entities: Collection[Entity]) -> None:
         return
 
     def look(observer: EvaluationObserver) -> None:
-        with endpoint.open() as client:
-            look_again(client, endpoint.open_queue(client), settings, entities, observer)
+        with endpoint.connect() as (client, queue):
+            look_again(client, queue, settings, entities, observer)
 
     record_renewed(location, hive_acid_conn_id, endpoint.storages, look)
 

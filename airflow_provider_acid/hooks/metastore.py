@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -85,6 +86,12 @@ class MetastoreEndpoint:
         :param checked: the result of an earlier :meth:`check`, for a caller that changes no table and comes often.
         """
         return queue_of(client, self.database, checked or self.check(client))
+
+    @contextmanager
+    def connect(self) -> Iterator[tuple[AcidMetastoreClient, CompactionQueue]]:
+        """A client for the calling thread, with its queue; errors as for :func:`~..metastore.queues.open_queue`."""
+        with self.open() as client:
+            yield client, self.open_queue(client)
 
 
 class AcidMetastoreHook(BaseHook):

@@ -145,8 +145,8 @@ class AcidCleanerOperator(NamedByPartitions, UnwindsWhenKilled, BaseOperator):
         settings = configured_settings(cleaner_retention_seconds=self.cleaner_retention_seconds)
         settings = replace(settings, storages=endpoint.storages)
         tags = {"conn_id": self.hive_acid_conn_id, "dag_id": self.dag_id}
-        with cleaner_cycle(tags) as measured, endpoint.open() as client:
-            cleanings = Cleaner(client, endpoint.open_queue(client), settings).clean(entities)
+        with cleaner_cycle(tags) as measured, endpoint.connect() as (client, queue):
+            cleanings = Cleaner(client, queue, settings).clean(entities)
             measured(cleanings)
         for item in cleanings:
             self.log.info("%s: %s: %s", item.entity, item.state.value, item.message)

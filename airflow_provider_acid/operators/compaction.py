@@ -317,7 +317,7 @@ class AcidCompactionOperator(NamedByPartitions, SparkSubmitOperator):
 @contextmanager
 def open_connected_worker(endpoint: MetastoreEndpoint, settings: CompactionSettings, identity: str) -> Iterator[Worker]:
     """A worker with a metastore connection of its own, for the calling thread."""
-    with endpoint.open() as client:
+    with endpoint.connect() as (client, queue):
 
         def transaction(entity: Entity, agent_info: str) -> CompactionTransaction:
             return CompactionTransaction(
@@ -329,7 +329,6 @@ def open_connected_worker(endpoint: MetastoreEndpoint, settings: CompactionSetti
                 lock_wait_seconds=settings.lock_wait_seconds,
             )
 
-        queue = endpoint.open_queue(client)
         yield Worker(client, queue, transaction, settings, identity=identity, host=socket.gethostname())
 
 

@@ -78,10 +78,10 @@ class AcidHousekeepingOperator(UnwindsWhenKilled, BaseOperator):
     def _sweep(self, selection: TableSelection) -> HousekeepingReport:
         endpoint = AcidMetastoreHook(self.hive_acid_conn_id).endpoint()
         settings = configured_settings(worker_timeout_seconds=self.worker_timeout_seconds)
-        with endpoint.open() as client:
+        with endpoint.connect() as (client, queue):
             housekeeper = Housekeeper(
                 client,
-                endpoint.open_queue(client),
+                queue,
                 replace(settings, storages=endpoint.storages),
                 forgotten_seconds=option("forgotten_after_seconds", self.forgotten_after_seconds),
                 max_partitions=as_integer("max_partitions", self.max_partitions),

@@ -82,8 +82,8 @@ class AcidTablePlanOperator(BaseOperator):
             override_no_auto_compaction=True,
             storages=endpoint.storages,
         )
-        with endpoint.open() as client:
-            evaluation = Initiator(client, endpoint.open_queue(client), settings, demand=demand).evaluate(selection)
+        with endpoint.connect() as (client, queue):
+            evaluation = Initiator(client, queue, settings, demand=demand).evaluate(selection)
         share = RunShare.within(budget, evaluation)
         for level, line in share.lines(all_partitions=True):
             self.log.log(level, "%s", line)

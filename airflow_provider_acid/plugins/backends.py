@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from airflow_provider_acid.config import option
 from airflow_provider_acid.filesystem import Storage, Storages
@@ -39,9 +40,8 @@ class Backends:
         """
         endpoint = AcidMetastoreHook(conn_id).endpoint()
         seconds = min(endpoint.timeout_seconds, QUEUE_TIMEOUT_SECONDS)
-        client = AcidMetastoreClient(endpoint.addresses, timeout_seconds=seconds, user=endpoint.user)
-        with client:
-            yield client, endpoint.open_queue(client)
+        with replace(endpoint, timeout_seconds=seconds).connect() as connected:
+            yield connected
 
 
 def _open(location: str) -> Storage:

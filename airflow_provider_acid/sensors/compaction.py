@@ -189,8 +189,7 @@ class AcidCompactionSensor(BaseSensorOperator):
         recording = recording_evaluation(
             option("health_location"), self.hive_acid_conn_id, endpoint.storages, looks_at_all=looks_at_all
         )
-        with initiator_cycle(tags) as measured, endpoint.open() as client, recording as observer:
-            queue = endpoint.open_queue(client)
+        with initiator_cycle(tags) as measured, recording as observer, endpoint.connect() as (client, queue):
             settings = replace(settings, storages=endpoint.storages)
             initiator = Initiator(client, queue, settings, endpoint.write_records, observer=observer)
             evaluation = initiator.evaluate(selection)

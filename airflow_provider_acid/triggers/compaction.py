@@ -73,8 +73,7 @@ class DuePartitionsTrigger(MetastoreWait):
             return [closed]
         selection = TableSelection.of(self.tables, self.exclude)
         settings = replace(configured_settings(**self.question), storages=self._endpoint.storages)
-        with self._endpoint.open() as client:
-            queue = self._endpoint.open_queue(client)
+        with self._endpoint.connect() as (client, queue):
             evaluation = Initiator(client, queue, settings, self._endpoint.write_records).evaluate(selection)
         if evaluation.due:
             return []

@@ -47,11 +47,8 @@ class FakeEndpoint:
     storages = Storages((HdfsOptions(web_addresses=("namenode:9870",)),))
 
     @contextmanager
-    def open(self) -> Iterator[object]:
-        yield SimpleNamespace()
-
-    def open_queue(self, client: object) -> str:
-        return "the metastore's queue"
+    def connect(self) -> Iterator[tuple[object, str]]:
+        yield SimpleNamespace(), "the metastore's queue"
 
 
 @pytest.fixture(autouse=True)
