@@ -70,7 +70,9 @@ def finished(
 def test_every_ratio_is_measured_and_of_a_sane_size(finished: Finished) -> None:
     keys = finished.found["keys"]
     assert keys.keys() == MEANINGS.keys()
-    assert {key: ratio["value"] for key, ratio in keys.items() if not 0.001 < ratio["value"] < 1000} == {}
+    # Of two partitions, starting Spark takes nearly all of the time: seconds each.
+    sizes = {key: ratio["value"] / (1000 if key.endswith("_ms") else 1) for key, ratio in keys.items()}
+    assert {key: size for key, size in sizes.items() if not 0.001 < size < 1000} == {}
 
 
 def test_every_side_did_its_work(finished: Finished) -> None:
