@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+import traceback
+from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass
@@ -26,22 +27,15 @@ from airflow_provider_acid.exceptions import (
 from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.merge.app.bucket_tasks import RunItem
 from airflow_provider_acid.merge.app.driver_run import Batch, DriverRun, RunGoneError, Seen
-from airflow_provider_acid.merge.app.packs import PACK_BYTES, PACK_PLANS, Packed, is_small, run_pack
-from airflow_provider_acid.merge.app.partition_job import run_plan, unforeseen
+from airflow_provider_acid.merge.app.partition_job import run_plan
 from airflow_provider_acid.plan import exchange
 from airflow_provider_acid.plan.plan import CompactionPlan
 from airflow_provider_acid.plan.result import CompactionResult
 
 _MOST_PAUSE_SECONDS = 0.5
-_PACKS_AT_ONCE = 2
-"""One is merged while another is put in place."""
-
 _MAX_CONCURRENT_PLANS = 512
 """Threads, each of which waits for the Spark jobs of a plan; the operator bounds how many plans there are."""
 _LAST_CALL_SECONDS = 30.0
-
-Results = dict[int, CompactionResult]
-"""By number in the run."""
 
 EXIT_DONE = 0
 EXIT_ABANDONED = 3
@@ -49,10 +43,8 @@ EXIT_ABANDONED = 3
 
 @dataclass
 class _Running:
-    """:param future: gives the results of all plans of the same pack."""
-
     plan: CompactionPlan
-    future: Future[Results]
+    future: Future[CompactionResult]
     start_seconds: float
     done_bytes: int = 0
     reports: int = 0
@@ -72,9 +64,6 @@ class Driver:
         self._run_uri = run_uri
         self._run = DriverRun(storages.open(run_uri), secret)
         self._running: dict[int, _Running] = {}
-        self._small: dict[int, CompactionPlan] = {}
-        """Those that wait for a pack."""
-        self._packs: list[Future[Results]] = []
         self._finished: set[int] = set()
         self._alive = -1
         self._last_sign_seconds = 0.0
@@ -134,7 +123,6 @@ class Driver:
             look_seconds = time.perf_counter() - begun_seconds
             self._report(seen)
             self._start_new(pool, seen)
-            self._start_packs(pool)
         except StorageError as error:
             self._pause_seconds = _MOST_PAUSE_SECONDS
             _say(f"tries again: {error}")
@@ -143,8 +131,7 @@ class Driver:
         self._pause_seconds = exchange.pause_seconds(self._pause_seconds, _MOST_PAUSE_SECONDS, look_seconds, news=news)
         if seen.alive != self._alive:
             self._alive, self._last_sign_seconds = seen.alive, time.monotonic()
-        is_idle = not self._running and not self._small
-        return len(self._finished | seen.skips | seen.results) >= batch.partitions and is_idle
+        return len(self._finished | seen.skips | seen.results) >= batch.partitions and not self._running
 
     def _introduce(self) -> None:
         context = self._spark.sparkContext
@@ -154,8 +141,7 @@ class Driver:
             _say(f"goes on unseen: {error}")
 
     def _start_new(self, pool: ThreadPoolExecutor, seen: Seen) -> None:
-        begun = self._finished | self._running.keys() | self._small.keys()
-        for item in sorted(seen.plans - seen.results - seen.skips - begun):
+        for item in sorted(seen.plans - seen.results - seen.skips - self._running.keys() - self._finished):
             try:
                 plan = self._run.plan(item)
             except (ConfigurationError, CorruptFileError, UnauthenticatedError) as error:
@@ -165,45 +151,19 @@ class Driver:
                 self._finished.add(item)
                 continue
             _say(f"{item:04d} {plan.entity}: {plan.input_bytes:,} bytes in {len(plan.buckets)} buckets, {plan.reason}")
-            if is_small(plan):
-                self._small[item] = plan
-            else:
-                self._start(pool, {item: plan})
-
-    def _start_packs(self, pool: ThreadPoolExecutor) -> None:
-        """Begin packs of what came meanwhile, as long as few are in work: the more wait, the larger a pack gets."""
-        self._packs = [pack for pack in self._packs if not pack.done()]
-        while self._small and len(self._packs) < _PACKS_AT_ONCE:
-            pack: dict[int, CompactionPlan] = {}
-            size_bytes = 0
-            while self._small and len(pack) < PACK_PLANS and size_bytes < PACK_BYTES:
-                item = min(self._small)
-                pack[item] = self._small.pop(item)
-                size_bytes += pack[item].input_bytes
-            self._packs.append(self._start(pool, pack))
-
-    def _start(self, pool: ThreadPoolExecutor, plans: Mapping[int, CompactionPlan]) -> Future[Results]:
-        future = pool.submit(self._carry_out, plans)
-        for item, plan in plans.items():
+            future = pool.submit(self._carry_out, plan, item)
             self._running[item] = _Running(plan, future, time.monotonic())
-        return future
 
-    def _carry_out(self, plans: Mapping[int, CompactionPlan]) -> Results:
-        first, *others = plans.items()
-        more = f" and {len(others)} more" if others else ""
-        context = self._spark.sparkContext
+    def _carry_out(self, plan: CompactionPlan, item: int) -> CompactionResult:
         # Shown in Spark's user interface; it holds for this thread only.
-        context.setJobGroup(self._run_uri, f"compact {first[1].entity}{more}", interruptOnCancel=True)
-        slots = context.defaultParallelism
-        if not others:
-            return {first[0]: run_plan(self._spark, first[1], RunItem(self._storages, self._run_uri, first[0], slots))}
-        pack = {item: Packed(plan, RunItem(self._storages, self._run_uri, item, slots)) for item, plan in plans.items()}
-        return run_pack(self._spark, pack, slots)
+        self._spark.sparkContext.setJobGroup(self._run_uri, f"compact {plan.entity}", interruptOnCancel=True)
+        slots = self._spark.sparkContext.defaultParallelism
+        return run_plan(self._spark, plan, RunItem(self._storages, self._run_uri, item, slots))
 
     def _report(self, seen: Seen) -> None:
         for item, running in list(self._running.items()):
             if running.future.done():
-                result = _result_of(item, running)
+                result = _result_of(running)
                 self._run.write_result(item, result)
                 _say(_outcome(item, result))
                 del self._running[item]
@@ -240,12 +200,15 @@ class Driver:
             _say(f"the run directory stays: {error}")
 
 
-def _result_of(item: int, running: _Running) -> CompactionResult:
-    """The plan's result; an error that nobody foresaw becomes this plan's error, or that of its pack."""
+def _result_of(running: _Running) -> CompactionResult:
+    """The plan's result; an error that nobody foresaw becomes this plan's error and no other's."""
     error = running.future.exception()
     if error is None:
-        return running.future.result()[item]
-    return unforeseen(running.plan, error, time.monotonic() - running.start_seconds)
+        return running.future.result()
+    traceback.print_exception(error)
+    seconds = time.monotonic() - running.start_seconds
+    reason = f"{running.plan.entity}: {type(error).__name__}: {error}. Remedy: see the Spark driver's log."
+    return CompactionResult.failed(running.plan, reason, seconds)
 
 
 def _outcome(item: int, result: CompactionResult) -> str:

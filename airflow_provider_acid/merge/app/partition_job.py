@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -38,27 +37,21 @@ def run_plan(spark: SparkSession, plan: CompactionPlan, item: RunItem) -> Compac
 
     :returns: the result; its ``error`` is set when the plan could not be carried out, whatever the reason.
     """
-    return carry_out(item.storages, plan, lambda: merge_alone(spark, plan, item))
+    return carry_out(item.storages, plan, lambda: _run_tasks(spark, plan, item))
 
 
-def carry_out(
-    storages: Storages,
-    plan: CompactionPlan,
-    merge_buckets: Callable[[], list[Merged]],
-    begin_seconds: float | None = None,
-) -> CompactionResult:
+def carry_out(storages: Storages, plan: CompactionPlan, merge_buckets: Callable[[], list[Merged]]) -> CompactionResult:
     """Merge by whatever means and finish the staging directory.
 
     :param merge_buckets: merges every bucket of the plan; the outcomes by bucket.
-    :param begin_seconds: when its merge began, by the monotonic clock; None where it begins now.
     :returns: as :func:`run_plan`.
     """
-    start = time.monotonic() if begin_seconds is None else begin_seconds
+    start = time.monotonic()
     try:
         storage = storages.open(plan.location)
         files = _merge_all(storage, plan, merge_buckets)
         # Whatever a finished result names was written before; see compaction/by_copy.
-        check_wanted(storage, plan)
+        _check_wanted(storage, plan)
         seconds = time.monotonic() - start
         result = CompactionResult(plan.attempt, plan.digest, plan.entity, None, files, seconds)
         storage.write_new(f"{plan.staging}/{RESULT_FILE}", result.to_json().encode())
@@ -67,17 +60,10 @@ def carry_out(
     return result
 
 
-def unforeseen(plan: CompactionPlan, error: BaseException, seconds: float) -> CompactionResult:
-    """The result of a plan with an error that nobody foresaw; its trace goes to the driver's log."""
-    traceback.print_exception(error)
-    reason = f"{plan.entity}: {type(error).__name__}: {error}. Remedy: see the Spark driver's log."
-    return CompactionResult.failed(plan, reason, seconds)
-
-
 def _merge_all(
     storage: Storage, plan: CompactionPlan, merge_buckets: Callable[[], list[Merged]]
 ) -> tuple[OutputFile, ...]:
-    check_wanted(storage, plan)
+    _check_wanted(storage, plan)
     for output in plan.outputs:
         _check_untouched(storage, plan, output.kind)
     merged = merge_buckets()
@@ -101,11 +87,7 @@ def _stay(merged: Sequence[Merged]) -> tuple[OutputFile, ...]:
     return tuple(replace(written.file, attempt=written.attempt) for written in merged)
 
 
-def check_wanted(storage: Storage, plan: CompactionPlan) -> None:
-    """Do nothing where the operator still waits for a plan.
-
-    :raises StorageError: its staging directory is gone.
-    """
+def _check_wanted(storage: Storage, plan: CompactionPlan) -> None:
     # Only the operator writes plans and makes directories: where a successor removed them, nothing brings them back.
     name = f"{plan.staging}/{PLAN_FILE}"
     if not storage.exists(name):
@@ -127,14 +109,10 @@ def _check_untouched(storage: Storage, plan: CompactionPlan, kind: OutputKind) -
         )
 
 
-def merge_alone(spark: SparkSession, plan: CompactionPlan, item: RunItem) -> list[Merged]:
-    """Merge the buckets by Spark jobs of their own; those that turn out too large for one task in slices.
-
-    :raises SparkJobError: a job failed.
-    :raises TaskError: a task refused.
-    """
+def _run_tasks(spark: SparkSession, plan: CompactionPlan, item: RunItem) -> list[Merged]:
+    """Merge the buckets; those that turn out too large for one task in slices."""
     check_pyarrow()
-    document, entity, places = plan.to_json(), str(plan.entity), range(len(plan.buckets))
+    document, entity, places = plan.to_json(), plan.entity, range(len(plan.buckets))
     begun: list[Begun] = run_tasks(spark, entity, places, lambda place: begin_task(document, place, item))
     cut = {place: found for place, found in enumerate(begun) if isinstance(found, SlicedRows)}
     slices = [Slice(place, sliced, number) for place, sliced in cut.items() for number in range(len(sliced.slices))]
@@ -146,14 +124,7 @@ def merge_alone(spark: SparkSession, plan: CompactionPlan, item: RunItem) -> lis
         # What is left of them goes with the staging directory.
         with suppress(StorageError):
             item.storages.open(plan.location).delete([part.path for part in written])
-    return merged_of(plan, [*joined, *(one for found in begun if not isinstance(found, SlicedRows) for one in found)])
-
-
-def merged_of(plan: CompactionPlan, merged: Sequence[Merged]) -> list[Merged]:
-    """What was merged, in order.
-
-    :raises SparkJobError: it is not what the plan asks for.
-    """
+    merged = [*joined, *(one for found in begun if not isinstance(found, SlicedRows) for one in found)]
     found = sorted({(one.file.output, one.file.bucket) for one in merged})
     if found != sorted((bucket.output, bucket.bucket) for bucket in plan.buckets):
         raise SparkJobError(str(plan.entity), f"Spark returned results of buckets {found}", "run the compaction again")

@@ -10,6 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import udf
 
+from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.exceptions import AcidError, SparkJobError
 from airflow_provider_acid.merge.app.bucket_tasks import Refusal
 
@@ -28,11 +29,11 @@ class TaskError(AcidError):
 
 
 def run_tasks(
-    spark: SparkSession, subject: str, tasks: Sequence[_Task], work: Callable[[_Task], _Answer | Refusal]
+    spark: SparkSession, entity: Entity, tasks: Sequence[_Task], work: Callable[[_Task], _Answer | Refusal]
 ) -> list[_Answer]:
     """Do the work of every task on Spark.
 
-    :param subject: what is merged, for errors.
+    :param entity: table or partition, for errors.
     :param work: what an executor does; it may do so several times for one task.
     :returns: the answers in the tasks' order.
     :raises SparkJobError: the job failed.
@@ -51,22 +52,18 @@ def run_tasks(
         rows = spark.range(0, len(tasks), 1, len(tasks)).select(running("id").alias("answer")).collect()
     except PySparkException as error:
         raise SparkJobError(
-            subject,
+            str(entity),
             f"its Spark job failed ({_last_line(str(error))})",
             "see the executors' logs of the Spark application; nothing was published",
         ) from error
     # Spark itself unpickles what its executors send.
     found: list[tuple[int, _Answer | Refusal]] = [pickle.loads(row["answer"]) for row in rows]
     if sorted(place for place, _ in found) != list(range(len(tasks))):
-        raise SparkJobError(subject, f"Spark returned {len(found)} answers of {len(tasks)} tasks", "try again")
-    return without_refusals([answer for _, answer in sorted(found, key=lambda pair: pair[0])])
+        raise SparkJobError(str(entity), f"Spark returned {len(found)} answers of {len(tasks)} tasks", "try again")
+    return _without_refusals([answer for _, answer in sorted(found, key=lambda pair: pair[0])])
 
 
-def without_refusals(answers: Sequence[_Answer | Refusal]) -> list[_Answer]:
-    """The answers.
-
-    :raises TaskError: one of them is a refusal.
-    """
+def _without_refusals(answers: Sequence[_Answer | Refusal]) -> list[_Answer]:
     refusals = [answer.text for answer in answers if isinstance(answer, Refusal)]
     if refusals:
         more = f" ({len(refusals) - 1} more tasks failed)" if len(refusals) > 1 else ""

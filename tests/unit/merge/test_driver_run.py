@@ -93,7 +93,6 @@ def test_an_error_nobody_foresaw_is_its_own_plans_alone(run: Path, tmp_path: Pat
         return run_plan(spark, plan, item)
 
     monkeypatch.setattr(driver_module, "run_plan", explode)
-    monkeypatch.setattr(driver_module, "PACK_PLANS", 1)
     assert Driver(SPARK, str(run), Storages(), SECRET).run() == EXIT_DONE
     assert "ZeroDivisionError: bad luck" in str(result(run, 0).error)
     assert result(run, 1).error is None

@@ -64,7 +64,6 @@ class Merges:
 def merges(monkeypatch: pytest.MonkeyPatch) -> Iterator[Merges]:
     made = Merges()
     monkeypatch.setattr(driver_module, "run_plan", made.run_plan)
-    monkeypatch.setattr(driver_module, "PACK_PLANS", 1)
     monkeypatch.setattr(Driver, "_wait", lambda driver: made.wait(driver))
     yield made
     made.released.set()
