@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from airflow_provider_acid.acid.listing import Listing
 from airflow_provider_acid.compaction.candidates import Candidates
@@ -20,8 +19,8 @@ from airflow_provider_acid.metastore.queues import open_queue
 from airflow_provider_acid.metastore.thrift.catalog import PARTITIONS_PER_CALL
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress
-from airflow_provider_acid.metastore.thrift.wire import Method
 from airflow_provider_acid.storages.local import LocalStorage
+from benchmarks.counted_client import CountedClient
 from benchmarks.evaluation import DELTAS
 from benchmarks.measured import Findings, Measured, ratio
 from benchmarks.metering import Meter, this_process
@@ -36,16 +35,6 @@ from tests.unit.compaction.evaluated_tables import EvaluatedTables, FakeStorages
 _DATABASE, _TABLE = "evaluated", "t"
 _PARTITIONS_PER_RECORDED = 100
 """Of so many partitions one has writes on record."""
-
-
-class _CountedClient(AcidMetastoreClient):
-    """Counts the calls of all clients of its kind."""
-
-    calls = 0
-
-    def _invoke(self, subject: str, method: Method, *arguments: object, repeatable: bool) -> Any:
-        _CountedClient.calls += 1
-        return super()._invoke(subject, method, *arguments, repeatable=repeatable)
 
 
 class _CountedStorage(LocalStorage):
@@ -112,10 +101,11 @@ class _Evaluation:
 
 def _count_calls(address: MetastoreAddress, evaluation: _Evaluation) -> tuple[int, int]:
     """Metastore calls and listings of an evaluation; in one of its own, for counting takes time."""
-    _CountedClient.calls = _CountedStorage.listings = 0
-    with _CountedClient([address]) as client:
+    CountedClient.calls.clear()
+    _CountedStorage.listings = 0
+    with CountedClient([address]) as client:
         evaluation.run(client, _CountedStorages())
-    return _CountedClient.calls, _CountedStorage.listings
+    return CountedClient.calls.total(), _CountedStorage.listings
 
 
 def measure_simulated_evaluation(partitions: int, rounds: int, say: Say) -> Findings:

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
 
-import pyspark
-
-from airflow_provider_acid.acid.arguments import as_argument
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.sealing import RunKey
 from airflow_provider_acid.compaction.active import ActiveCompaction
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
-from airflow_provider_acid.compaction.run.application import write_key_file
 from airflow_provider_acid.compaction.run.run_directory import RunDirectory
 from airflow_provider_acid.compaction.run.run_place import RunPlace, run_name
 from airflow_provider_acid.compaction.settings import CompactionSettings
@@ -26,14 +18,12 @@ from airflow_provider_acid.compaction.work.batch import CompactionBatch
 from airflow_provider_acid.compaction.work.worker import Worker
 from airflow_provider_acid.metastore.queues import open_queue
 from airflow_provider_acid.metastore.thrift.catalog import PARTITIONS_PER_CALL
-from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress
-from airflow_provider_acid.metastore.thrift.wire import Method
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
 from airflow_provider_acid.operators.compaction import DEFAULT_MAX_ACTIVE_PARTITIONS, MAX_SMALL_PARTITIONS
 from airflow_provider_acid.plan.plan import CompactionType
-from airflow_provider_acid.shipped_files import shipped_file
 from benchmarks.acid_tables import Shape, write_table
+from benchmarks.counted_client import CountedClient
 from benchmarks.measured import Findings, Measured, figure
 from benchmarks.metering import Meter, this_process, tree_of
 from benchmarks.rounds import Say
@@ -44,16 +34,6 @@ from tests.harness.thrift_admin import TableDefinition, ThriftAdmin
 
 _SHAPE = Shape(rows=3000, touched=1.0)
 _DATABASE = "small"
-
-
-class _CountingClient(AcidMetastoreClient):
-    """Counts the calls of all clients of its kind, by name."""
-
-    calls: Counter[str] = Counter()
-
-    def _invoke(self, subject: str, method: Method, *arguments: object, repeatable: bool) -> Any:
-        _CountingClient.calls[method.name] += 1
-        return super()._invoke(subject, method, *arguments, repeatable=repeatable)
 
 
 def measure_small_chain(
@@ -70,7 +50,7 @@ def measure_small_chain(
         admin.create_database(_DATABASE)
     found = [_measure(server, spark, folder, count, say) for count in partitions]
     few, more = (count / sides[0].costs[0].seconds for count, (sides, _) in zip(partitions, found, strict=True))
-    sides, notes = found[0]
+    sides, _ = found[0]
     cpu_ms = sum(side.costs[0].cpu_seconds for side in sides) / partitions[0] * 1000
     return Findings(
         tuple(side for sides, _ in found for side in sides),
@@ -95,7 +75,7 @@ def _measure(
         "metastore": Meter(tree_of(server.pid or 0)),
         "database": Meter(tree_of(server.server_database.server.pid or 0)),
     }
-    _CountingClient.calls.clear()
+    CountedClient.calls.clear()
     say(f"{work}: compacting")
     with ExitStack() as running:
         for meter in meters.values():
@@ -104,8 +84,8 @@ def _measure(
     wrong = [outcome for outcome in outcomes if outcome.state is not OutcomeState.COMPACTED]
     if wrong:
         raise RuntimeError(f"{len(wrong)} of {len(outcomes)}: {wrong[0].message}")
-    calls = _CountingClient.calls.total()
-    names = ", ".join(f"{name} {count / partitions:.1f}" for name, count in _CountingClient.calls.most_common())
+    calls = CountedClient.calls.total()
+    names = ", ".join(f"{name} {count / partitions:.1f}" for name, count in CountedClient.calls.most_common())
     sides = [
         Measured(work, side, tuple(meter.costs), calls if side == "project" else None) for side, meter in meters.items()
     ]
@@ -133,7 +113,7 @@ def _compact(server: MetastoreServer, spark: SparkPlace, folder: Path, entities:
 
     @contextmanager
     def open_worker() -> Iterator[Worker]:
-        with _CountingClient([MetastoreAddress(server.host, server.port)]) as client:
+        with CountedClient([MetastoreAddress(server.host, server.port)]) as client:
 
             def transaction(entity: Entity, agent_info: str) -> CompactionTransaction:
                 return CompactionTransaction(client, entity, agent_info=agent_info)
@@ -152,21 +132,7 @@ def _compact(server: MetastoreServer, spark: SparkPlace, folder: Path, entities:
     run = batch.wait_until_planned()
     if run is not None:
         try:
-            _submit(spark, folder, run)
+            spark.submit(run, folder)
         finally:
             batch.application_ended()
     return batch.join()
-
-
-def _submit(spark: SparkPlace, folder: Path, run: RunDirectory) -> None:
-    key_file = write_key_file(folder, run.key)
-    submit = str(Path(pyspark.__file__).parent / "bin" / "spark-submit")
-    arguments = ("--run-directory", as_argument(run.location), "--key-file", as_argument(str(key_file)))
-    application = (str(shipped_file("spark_jobs/compact.py")), *arguments)
-    environment = {**os.environ, **spark.environment}
-    done = subprocess.run(
-        [submit, *spark.options, *application], env=environment, capture_output=True, text=True, check=False
-    )
-    key_file.unlink()
-    if done.returncode:
-        raise RuntimeError(done.stdout[-2000:] + done.stderr[-2000:])

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
-import pyspark
-
-from airflow_provider_acid.acid.arguments import as_argument
 from airflow_provider_acid.acid.sealing import RunKey
-from airflow_provider_acid.compaction.run.application import write_key_file
 from airflow_provider_acid.compaction.run.run_directory import RunDirectory
 from airflow_provider_acid.compaction.run.run_place import RunPlace
 from airflow_provider_acid.exceptions import AcidError
 from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.plan.plan import CompactionType
-from airflow_provider_acid.shipped_files import shipped_file
 from benchmarks.acid_tables import Shape, write_table
 from benchmarks.measured import Findings, Measured, ratio
 from benchmarks.metering import Meter, this_process
@@ -80,28 +73,20 @@ def _run_application(spark: SparkPlace, folder: Path, places: list[Path], meter:
     """One application for all; what it makes is removed afterwards."""
     key = RunKey.new(uuid.uuid4().hex)
     run = RunDirectory(Storages(), RunPlace.in_directory(str(folder)), key, len(places))
-    key_file = write_key_file(folder, key)
     for index, place in enumerate(places):
         run.put_plan(index, plan_for(place, _SHAPE.write_ids, CompactionType.MAJOR, _SHAPE.properties))
     run.beat()
-    submit = str(Path(pyspark.__file__).parent / "bin" / "spark-submit")
-    arguments = ("--run-directory", as_argument(run.location), "--key-file", as_argument(str(key_file)))
-    application = (str(shipped_file("spark_jobs/compact.py")), *arguments)
-    environment = {**os.environ, **spark.environment}
     with meter.running():
-        done = subprocess.run(
-            [submit, *spark.options, *application], env=environment, capture_output=True, text=True, check=False
-        )
+        spark.submit(run, folder)
     results, _ = run.poll()
     errors = [
         result if isinstance(result, AcidError) else result.error
         for result in results.values()
         if isinstance(result, AcidError) or result.error is not None
     ]
-    if done.returncode or errors or len(results) != len(places):
-        raise RuntimeError(f"{errors[:1] or done.stdout[-2000:] + done.stderr[-2000:]}")
+    if errors or len(results) != len(places):
+        raise RuntimeError(f"{len(results)} of {len(places)} results; {errors[:1]}")
     run.remove()
-    key_file.unlink()
     for place in places:
         for made in place.glob("_acid_compaction_*"):
             shutil.rmtree(made)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -10,8 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
+import pyspark
 
-from airflow_provider_acid.compaction.run.application import write_package_archive
+from airflow_provider_acid.acid.arguments import as_argument
+from airflow_provider_acid.compaction.run.application import write_key_file, write_package_archive
+from airflow_provider_acid.compaction.run.run_directory import RunDirectory
+from airflow_provider_acid.shipped_files import shipped_file
 from benchmarks.metering import tree_of
 from tests.harness.spark_cluster import SparkCluster
 from tests.harness.spark_homes import spark_home
@@ -52,6 +57,24 @@ class SparkPlace:
             "PYSPARK_DRIVER_PYTHON": sys.executable,
             "SPARK_LOCAL_IP": "127.0.0.1",
         }
+
+    def submit(self, run: RunDirectory, folder: Path) -> None:
+        """Carry out a run by this project's application, from its start to its end.
+
+        :param folder: for the file with the run's key.
+        :raises RuntimeError: it failed.
+        """
+        key_file = write_key_file(folder, run.key)
+        submit = str(Path(pyspark.__file__).parent / "bin" / "spark-submit")
+        arguments = ("--run-directory", as_argument(run.location), "--key-file", as_argument(str(key_file)))
+        application = (str(shipped_file("spark_jobs/compact.py")), *arguments)
+        environment = {**os.environ, **self.environment}
+        done = subprocess.run(
+            [submit, *self.options, *application], env=environment, capture_output=True, text=True, check=False
+        )
+        key_file.unlink()
+        if done.returncode:
+            raise RuntimeError(done.stdout[-2000:] + done.stderr[-2000:])
 
     def processes(self) -> Sequence[psutil.Process]:
         """Those of master, workers and executors, as of now."""

@@ -229,6 +229,11 @@ def _is_dead(attempts: Attempts, txn_id: int, owner: str | None) -> bool:
 def take_back_half(storage: Storage, staging: str) -> None:
     """Undo the first of two renames if the second did not follow; a whole pair stays.
 
+    For Hive 3, where every reader sees the half. Its names tell no transaction: a later attempt's result may have the
+    very name of the half, and whoever was asleep while that appeared must not touch it. A rename back into the staging
+    directory is its own fence: the directory belongs to whoever renamed it last, and for everybody else the rename has
+    no target.
+
     The output is complete again after it, and of use to the next attempt. Where somebody else has taken the directory
     over meanwhile, nothing is done, for that one does it.
 

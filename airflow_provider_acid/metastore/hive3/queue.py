@@ -181,7 +181,7 @@ class SqlCompactionQueue:
         Its Initiator passes such rows over where it counts failures, and its purge removes them as any other.
         """
         refused = CompactionState.REFUSED
-        self._end(row, ATTEMPTED, lambda notes: replace(notes, message=message, is_refused=True), refused)
+        self._end(row, ATTEMPTED, lambda notes: replace(notes, message=message, refused=True), refused)
 
     def row(self, id: int) -> CompactionRow | None:
         """See :meth:`~.queue.CompactionQueue.row`."""

@@ -39,14 +39,14 @@ class RowNotes:
     :param pool: the request's pool.
     :param txn_id: the recorded transaction.
     :param message: why the row failed, was refused or given back.
-    :param is_refused: whether an attempted row is a refused one, for which Hive 3.1 has no state.
+    :param refused: whether an attempted row is a refused one, for which Hive 3.1 has no state.
     """
 
     pool: str | None = None
     txn_id: int | None = None
     published: Published | None = None
     message: str | None = None
-    is_refused: bool = False
+    refused: bool = False
 
     @classmethod
     def parse(cls, stored: bytes | None) -> RowNotes:
@@ -54,7 +54,7 @@ class RowNotes:
         try:
             data = decoded(stored or b"", "notes")
             if data.get(FORMAT) == FORMAT_NUMBER:
-                return read_as(cls, {"is_refused": False, **data})
+                return read_as(cls, {"refused": False, **data})
         except ConfigurationError:
             pass
         return cls()

@@ -121,7 +121,7 @@ class StoredRow:
         published = notes.published
         if state is CompactionState.WORKING and published is not None:
             state = CompactionState.READY_FOR_CLEANING
-        if notes.is_refused and self.state in (ATTEMPTED, FAILED):
+        if notes.refused and self.state in (ATTEMPTED, FAILED):
             state = CompactionState.REFUSED
         enqueued = self.properties.get(ENQUEUED_PROPERTY, "")
         return CompactionRow(

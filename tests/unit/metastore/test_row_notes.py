@@ -25,7 +25,7 @@ def test_a_long_message_is_cut_and_nothing_else(letter: str) -> None:
     read = RowNotes.parse(stored)
     assert read.message is not None
     assert read.message == letter * (len(read.message) - 1) + CUT
-    assert (read.pool, read.txn_id, read.published, read.is_refused) == ("pool", 7, Published(8, 1, 9), True)
+    assert (read.pool, read.txn_id, read.published, read.refused) == ("pool", 7, Published(8, 1, 9), True)
 
 
 def test_a_message_that_just_fits_is_whole() -> None:
@@ -64,3 +64,13 @@ def test_half_a_publication_is_none(published: object) -> None:
 
 def test_a_text_that_is_no_unicode_can_be_noted() -> None:
     assert RowNotes.parse(RowNotes(message="a\udcffb").stored()).message == "a?b"
+
+
+def test_the_form_in_which_rows_hold_their_notes_stays() -> None:
+    stored = (
+        b'{"airflow_provider_acid":1,"pool":"a","txn_id":7,'
+        b'"published":{"next_txn_id":1,"newest_lock_id":2,"at_ms":3},"message":"m","refused":true}'
+    )
+    notes = RowNotes("a", 7, Published(1, 2, 3), "m", refused=True)
+    assert RowNotes.parse(stored) == notes
+    assert notes.stored() == stored
