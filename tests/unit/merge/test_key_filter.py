@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from airflow_provider_acid.exceptions import RefusedError, UnsupportedTableError
@@ -35,6 +35,8 @@ def batch(events: Sequence[Row]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, names=names)
 
 
+# The last row of a piece is deleted, which chance alone does not always find.
+@example({(1, 0, 0), (1, 0, 1)}, [((1, 0, 1), 10)], 2)
 @given(st.sets(keys, max_size=40), st.lists(deletes, max_size=40), st.integers(1, 7))
 def test_the_filter_keeps_what_the_rules_keep(
     rows: set[tuple[int, int, int]], events: list[tuple[tuple[int, int, int], int]], piece_rows: int
