@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from airflow_provider_acid.acid.entity import Entity
@@ -81,25 +82,71 @@ def find_property(parameters: Mapping[str, str], name: str) -> str | None:
     return next((value for key, value in parameters.items() if key.lower() == name.lower()), None)
 
 
-def load_facts(client: AcidMetastoreClient, entity: Entity) -> EntityFacts:
-    """Ask the metastore about ``entity``.
+class FactsOfMany:
+    """What the metastore knows of several entities; each table is asked for once, and its partitions together.
 
-    :raises ObjectNotFoundError: the database, the table or the partition does not exist, the table is
-        partitioned and the entity names no partition, or the other way round.
+    Asked when first wanted and kept: who needs to know of a later moment makes another.
+
+    :param entities: tables and partitions that will be asked for.
     """
-    table = client.get_table(entity.database, entity.table)
-    database = client.get_database(entity.database)
-    if bool(table.partition_keys) != bool(entity.partition):
-        raise ObjectNotFoundError(
-            f"table {entity.full_table_name}",
-            "is partitioned, but no partition is named" if table.partition_keys else "has no partitions",
-            "name one partition of a partitioned table, and none of an unpartitioned one",
-        )
-    if entity.partition is None:
-        return EntityFacts(entity, database, table, None)
-    found = client.get_partitions(entity.database, entity.table, [entity.partition])
-    if len(found) != 1:
-        raise ObjectNotFoundError(
-            f"partition {entity}", "does not exist", "spell it as SHOW PARTITIONS does, with escaped values"
-        )
-    return EntityFacts(entity, database, table, found[0])
+
+    def __init__(self, client: AcidMetastoreClient, entities: Iterable[Entity]) -> None:
+        self._client = client
+        self._tables: dict[Entity, TableInfo] = {}
+        self._databases: dict[str, DatabaseInfo] = {}
+        self._partitions: dict[Entity, PartitionInfo] = {}
+        self._names: dict[Entity, list[str]] = {}
+        for entity in entities:
+            if entity.partition is not None:
+                self._names.setdefault(_table_of(entity), []).append(entity.partition)
+
+    def of(self, entity: Entity) -> EntityFacts:
+        """What is known of one of them.
+
+        :raises ObjectNotFoundError: the database, the table or the partition does not exist, the table is
+            partitioned and the entity names no partition, or the other way round.
+        """
+        table = self._table(_table_of(entity))
+        database = self._database(entity.database)
+        if bool(table.partition_keys) != bool(entity.partition):
+            raise ObjectNotFoundError(
+                f"table {entity.full_table_name}",
+                "is partitioned, but no partition is named" if table.partition_keys else "has no partitions",
+                "name one partition of a partitioned table, and none of an unpartitioned one",
+            )
+        partition = None if entity.partition is None else self._partition(entity, entity.partition)
+        return EntityFacts(entity, database, table, partition)
+
+    def _table(self, entity: Entity) -> TableInfo:
+        if entity not in self._tables:
+            self._tables[entity] = self._client.get_table(entity.database, entity.table)
+        return self._tables[entity]
+
+    def _database(self, name: str) -> DatabaseInfo:
+        if name not in self._databases:
+            self._databases[name] = self._client.get_database(name)
+        return self._databases[name]
+
+    def _partition(self, entity: Entity, name: str) -> PartitionInfo:
+        table = _table_of(entity)
+        together = self._names.pop(table, [])
+        if len(together) > 1:
+            # Where one of them does not exist, each is asked for alone.
+            with suppress(ObjectNotFoundError):
+                self._fetch(table, together)
+        if entity not in self._partitions:
+            self._fetch(table, [name])
+        return self._partitions[entity]
+
+    def _fetch(self, table: Entity, names: Sequence[str]) -> None:
+        for partition in self._client.get_partitions(table.database, table.table, names):
+            self._partitions[Entity(table.database, table.table, partition.name)] = partition
+
+
+def load_facts(client: AcidMetastoreClient, entity: Entity) -> EntityFacts:
+    """Ask the metastore about one entity alone; errors as of :meth:`FactsOfMany.of`."""
+    return FactsOfMany(client, [entity]).of(entity)
+
+
+def _table_of(entity: Entity) -> Entity:
+    return Entity(entity.database, entity.table)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from airflow_provider_acid.acid.directory import AcidDirectory, acid_directory, base_format_files
 from airflow_provider_acid.acid.hive import Hive
@@ -35,32 +36,55 @@ class Snapshot:
     flush_lengths: Mapping[str, int]
 
 
+class TransactionView:
+    """The transactions of one moment, and write ids as these show them; each table's are asked for once.
+
+    :param own_txn_id: the compaction's own transaction; it and all later ones are left out. Of several that look
+        together the lowest.
+    """
+
+    def __init__(self, client: AcidMetastoreClient, own_txn_id: int | None) -> None:
+        self._client = client
+        self._own_txn_id = own_txn_id
+        self._write_ids: dict[str, ValidWriteIdList] = {}
+
+    @cached_property
+    def _now(self) -> ValidTxnList:
+        return current_txns(self._client)
+
+    @property
+    def newest_txn_id(self) -> int:
+        """The highest transaction id, whether or not it is seen."""
+        return self._now.high_water_mark
+
+    @cached_property
+    def txns(self) -> ValidTxnList:
+        """What is seen."""
+        return self._now if self._own_txn_id is None else self._now.as_of(self._own_txn_id)
+
+    def write_ids(self, full_table_name: str) -> ValidWriteIdList:
+        """The compactor's view of a table's."""
+        if full_table_name not in self._write_ids:
+            found = self._client.valid_write_ids([full_table_name], str(self.txns))[0]
+            self._write_ids[full_table_name] = compactor_list(found)
+        return self._write_ids[full_table_name]
+
+
 def take_snapshot(
-    client: AcidMetastoreClient,
-    full_table_name: str,
-    storage: Storage,
-    own_txn_id: int | None,
-    hive: Hive,
-    *,
-    insert_only: bool = False,
+    view: TransactionView, full_table_name: str, storage: Storage, hive: Hive, *, insert_only: bool = False
 ) -> Snapshot:
     """Look at a partition as Hive's Worker does.
 
     The order matters and is safe: whatever opens or commits in between counts as open.
 
-    :param own_txn_id: the compaction's own transaction; it and all later ones are left out of the view.
+    :param view: no older than the locks on the partition.
     :param insert_only: see :func:`~airflow_provider_acid.acid.directory.acid_directory`.
     """
-    txns = current_txns(client)
-    newest_txn_id = txns.high_water_mark
-    if own_txn_id is not None:
-        txns = txns.as_of(own_txn_id)
-    table_write_ids = client.valid_write_ids([full_table_name], str(txns))[0]
-    write_ids = compactor_list(table_write_ids)
+    write_ids = view.write_ids(full_table_name)
     listing, formats = list_with_base_formats(storage)
-    visibility = hive.visibility(txns)
-    directory = acid_directory(listing, write_ids, visibility, formats, insert_only=insert_only)
-    return Snapshot(txns, newest_txn_id, write_ids, listing, directory, read_flush_lengths(storage, directory))
+    directory = acid_directory(listing, write_ids, hive.visibility(view.txns), formats, insert_only=insert_only)
+    flush_lengths = read_flush_lengths(storage, directory)
+    return Snapshot(view.txns, view.newest_txn_id, write_ids, listing, directory, flush_lengths)
 
 
 def current_txns(client: AcidMetastoreClient) -> ValidTxnList:

@@ -66,8 +66,8 @@ class ListedBefore(WatchedStorage):
 
 
 def list_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    def listed_first(client: Any, name: str, storage: Any, *arguments: Any, **options: Any) -> snapshot.Snapshot:
-        return snapshot.take_snapshot(client, name, ListedBefore(storage), *arguments, **options)
+    def listed_first(view: Any, name: str, storage: Any, *arguments: Any, **options: Any) -> snapshot.Snapshot:
+        return snapshot.take_snapshot(view, name, ListedBefore(storage), *arguments, **options)
 
     monkeypatch.setattr(compactor, "take_snapshot", listed_first)
 

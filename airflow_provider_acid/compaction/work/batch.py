@@ -44,6 +44,9 @@ SMALL_BYTES = 1 << 30
 BEGINNING_SECONDS = 0.25
 """So long small partitions are begun before a look at what was merged meanwhile; or as long as such a look takes."""
 
+BEGUN_TOGETHER = 16
+"""So many partitions are begun by the same looks at the metastore; the first of them waits for the last."""
+
 WorkerFactory = Callable[[], AbstractContextManager[Worker]]
 """Opens a worker (and its metastore connection) in the thread that calls it."""
 
@@ -183,18 +186,34 @@ class CompactionBatch:
             if self._in_transaction >= self._max_active and time.monotonic() >= until:
                 break
             self._beat()
-            item, due = self._pending.popleft()
-            late = self._too_late(due)
-            begun = _guarded(due.entity, partial(worker.begin, due)) if late is None else late
-            if isinstance(begun, Outcome):
-                self._end(item, begun)
-            elif begun.adopted is not None:
-                self._active[item] = begun
-                self._finish(worker, item, begun.adopted)
-            else:
-                self._hand_over(worker, item, begun)
+            group = self._next_group()
+            begun = worker.begin_together([due for _, due in group])
+            for (item, _), one in zip(group, begun, strict=True):
+                if isinstance(one, Outcome):
+                    self._end(item, one)
+                else:
+                    self._active[item] = one
+            for (item, _), one in zip(group, begun, strict=True):
+                if isinstance(one, Outcome):
+                    continue
+                if one.adopted is not None:
+                    self._finish(worker, item, one.adopted)
+                else:
+                    self._hand_over(worker, item, one)
         if self._run is not None:
             self._planned.set()
+
+    def _next_group(self) -> list[tuple[int, DuePartition]]:
+        """What is begun together now, as far as the limits let it; what is too late is left out."""
+        group: list[tuple[int, DuePartition]] = []
+        while self._may_begin(len(group)) and len(group) < BEGUN_TOGETHER:
+            item, due = self._pending.popleft()
+            late = self._too_late(due)
+            if late is None:
+                group.append((item, due))
+            else:
+                self._end(item, late)
+        return group
 
     def _too_late(self, due: DuePartition) -> Outcome | None:
         if self._window_end is None or not self._window_end.is_over:
@@ -204,12 +223,18 @@ class CompactionBatch:
     @property
     def _has_work(self) -> bool:
         """Whether the next partition may be begun now."""
-        in_transaction = self._in_transaction
+        return self._may_begin(0)
+
+    def _may_begin(self, beside: int) -> bool:
+        """Whether one more may be begun, beside as many others."""
+        in_transaction = self._in_transaction + beside
         if not self._pending:
             return False
         if in_transaction < self._max_active:
             return True
-        merging_bytes = sum(active.plan.input_bytes for active in self._active.values())
+        sizes = [active.plan.input_bytes for active in self._active.values()]
+        # Whose size is not known yet may be as large as the largest.
+        merging_bytes = sum(sizes) + beside * max(sizes, default=SMALL_BYTES)
         return in_transaction < self._max_small and merging_bytes < SMALL_BYTES
 
     @property
@@ -217,7 +242,6 @@ class CompactionBatch:
         return len(self._active) + len(self._waiting)
 
     def _hand_over(self, worker: Worker, item: int, begun: ActiveCompaction) -> None:
-        self._active[item] = begun
         try:
             with Supervised(begun.entity):
                 if self._run is None:

@@ -127,6 +127,15 @@ class Finisher:
         self.end_row(active.claim, error)
         return Outcome(active.entity, OutcomeState.FAILED, str(error), active.claim.id)
 
+    def end_unplanned(self, claim: ClaimedCompaction, error: AcidError) -> Outcome:
+        """Give up a claim for which there is no plan, and whose transaction, if any, has ended."""
+        if error.is_permanent:
+            # No fault of the partition: Hive does not count what did not initiate.
+            self._refuse_row(claim, str(error))
+            return Outcome(claim.entity, OutcomeState.REFUSED, str(error), claim.id)
+        self.end_row(claim, error)
+        return Outcome(claim.entity, OutcomeState.FAILED, str(error), claim.id)
+
     def end_row(self, claim: ClaimedCompaction, error: AcidError) -> None:
         """Move the request to history, if that can be done; recovery does it otherwise.
 

@@ -5,10 +5,12 @@ A refusal is an answer: Spark would only repeat it. A failing storage is raised,
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from typing import TypeVar
 
 from airflow_provider_acid.exceptions import ConfigurationError, RefusedError, StorageError, VerificationError
@@ -138,6 +140,16 @@ def join_task(document: str, task: Parts, item: RunItem) -> Merged | Refusal:
         return merged
 
     return _answer(work)
+
+
+@cache
+def spare_what_is_loaded() -> None:
+    """Keep the garbage collector off all modules, once a process.
+
+    PySpark's worker collects after every task, which with pyarrow loaded takes longer than merging a small bucket.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 def _bucket_of(document: str, place: int) -> tuple[CompactionPlan, BucketPlan]:

@@ -10,10 +10,11 @@ from __future__ import annotations
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -27,12 +28,19 @@ from airflow_provider_acid.exceptions import (
 from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.merge.app.bucket_tasks import RunItem
 from airflow_provider_acid.merge.app.driver_run import Batch, DriverRun, RunGoneError, Seen
+from airflow_provider_acid.merge.app.packs import PACK_BYTES, PACK_PLANS, PACK_SECONDS, Pack, Packed, is_small
 from airflow_provider_acid.merge.app.partition_job import run_plan
 from airflow_provider_acid.plan import exchange
 from airflow_provider_acid.plan.plan import CompactionPlan
 from airflow_provider_acid.plan.result import CompactionResult
 
 _MOST_PAUSE_SECONDS = 0.5
+_LEAST_PACKS_AT_ONCE = 1
+"""One is merged while what another merged is put in place."""
+
+_SLOTS_OF_A_PACK = 8
+"""Of so many task slots each pack has work for all."""
+
 _MAX_CONCURRENT_PLANS = 512
 """Threads, each of which waits for the Spark jobs of a plan; the operator bounds how many plans there are."""
 _LAST_CALL_SECONDS = 30.0
@@ -64,6 +72,11 @@ class Driver:
         self._run_uri = run_uri
         self._run = DriverRun(storages.open(run_uri), secret)
         self._running: dict[int, _Running] = {}
+        self._small: dict[int, CompactionPlan] = {}
+        """Those that wait for a pack."""
+        self._packs: list[tuple[Future[Any], float]] = []
+        """Jobs with small plans, each with the time of its beginning."""
+        self._slots = 1
         self._finished: set[int] = set()
         self._alive = -1
         self._last_sign_seconds = 0.0
@@ -123,6 +136,7 @@ class Driver:
             look_seconds = time.perf_counter() - begun_seconds
             self._report(seen)
             self._start_new(pool, seen)
+            self._start_packs(pool)
         except StorageError as error:
             self._pause_seconds = _MOST_PAUSE_SECONDS
             _say(f"tries again: {error}")
@@ -131,7 +145,8 @@ class Driver:
         self._pause_seconds = exchange.pause_seconds(self._pause_seconds, _MOST_PAUSE_SECONDS, look_seconds, news=news)
         if seen.alive != self._alive:
             self._alive, self._last_sign_seconds = seen.alive, time.monotonic()
-        return len(self._finished | seen.skips | seen.results) >= batch.partitions and not self._running
+        is_idle = not self._running and not self._small
+        return len(self._finished | seen.skips | seen.results) >= batch.partitions and is_idle
 
     def _introduce(self) -> None:
         context = self._spark.sparkContext
@@ -141,7 +156,12 @@ class Driver:
             _say(f"goes on unseen: {error}")
 
     def _start_new(self, pool: ThreadPoolExecutor, seen: Seen) -> None:
-        for item in sorted(seen.plans - seen.results - seen.skips - self._running.keys() - self._finished):
+        begun = self._finished | self._running.keys() | self._small.keys()
+        new = sorted(seen.plans - seen.results - seen.skips - begun)
+        if new:
+            # Executors come and go.
+            self._slots = int(self._spark.sparkContext.defaultParallelism)
+        for item in new:
             try:
                 plan = self._run.plan(item)
             except (ConfigurationError, CorruptFileError, UnauthenticatedError) as error:
@@ -151,14 +171,53 @@ class Driver:
                 self._finished.add(item)
                 continue
             _say(f"{item:04d} {plan.entity}: {plan.input_bytes:,} bytes in {len(plan.buckets)} buckets, {plan.reason}")
-            future = pool.submit(self._carry_out, plan, item)
-            self._running[item] = _Running(plan, future, time.monotonic())
+            if is_small(plan):
+                self._small[item] = plan
+            else:
+                self._start(pool, item, plan, None)
 
-    def _carry_out(self, plan: CompactionPlan, item: int) -> CompactionResult:
+    def _start_packs(self, pool: ThreadPoolExecutor) -> None:
+        """Begin packs of what came meanwhile, as long as few are in work: the more wait, the larger a pack gets."""
+        # One plan alone has no limit: if it hangs, it counts no more.
+        oldest_seconds = time.monotonic() - PACK_SECONDS
+        self._packs = [(job, begun) for job, begun in self._packs if not job.done() and begun > oldest_seconds]
+        at_once = max(_LEAST_PACKS_AT_ONCE, self._slots // _SLOTS_OF_A_PACK)
+        while self._small and len(self._packs) < at_once:
+            plans: dict[int, CompactionPlan] = {}
+            size_bytes = 0
+            while self._small and len(plans) < PACK_PLANS and size_bytes < PACK_BYTES:
+                item = min(self._small)
+                plans[item] = self._small.pop(item)
+                size_bytes += plans[item].input_bytes
+            self._start_pack(pool, plans)
+
+    def _start_pack(self, pool: ThreadPoolExecutor, plans: Mapping[int, CompactionPlan]) -> None:
+        pack = Pack({item: Packed(plan, self._item(item)) for item, plan in plans.items()}) if len(plans) > 1 else None
+        # Before the plans that wait for it, so that it gets a thread before they do.
+        jobs: list[Future[Any]] = []
+        if pack is not None:
+            jobs = [pool.submit(self._run_pack, pack, f"{self._run_uri} pack {min(plans)}", len(plans))]
+        jobs += [self._start(pool, item, plan, pack) for item, plan in plans.items()]
+        self._packs.append((jobs[0], time.monotonic()))
+
+    def _start(
+        self, pool: ThreadPoolExecutor, item: int, plan: CompactionPlan, pack: Pack | None
+    ) -> Future[CompactionResult]:
+        future = pool.submit(self._carry_out, plan, item, pack)
+        self._running[item] = _Running(plan, future, time.monotonic())
+        return future
+
+    def _run_pack(self, pack: Pack, group: str, plans: int) -> None:
+        self._spark.sparkContext.setJobGroup(group, f"compact {plans} small partitions", interruptOnCancel=True)
+        pack.run(self._spark, group, self._slots)
+
+    def _carry_out(self, plan: CompactionPlan, item: int, pack: Pack | None) -> CompactionResult:
         # Shown in Spark's user interface; it holds for this thread only.
         self._spark.sparkContext.setJobGroup(self._run_uri, f"compact {plan.entity}", interruptOnCancel=True)
-        slots = self._spark.sparkContext.defaultParallelism
-        return run_plan(self._spark, plan, RunItem(self._storages, self._run_uri, item, slots))
+        return run_plan(self._spark, plan, self._item(item), pack)
+
+    def _item(self, item: int) -> RunItem:
+        return RunItem(self._storages, self._run_uri, item, self._slots)
 
     def _report(self, seen: Seen) -> None:
         for item, running in list(self._running.items()):

@@ -23,6 +23,7 @@ from airflow_provider_acid.merge.app.bucket_tasks import (
     join_task,
     slice_task,
 )
+from airflow_provider_acid.merge.app.packs import Pack
 from airflow_provider_acid.merge.app.pyarrow_version import check_pyarrow
 from airflow_provider_acid.merge.app.spark_tasks import run_tasks
 from airflow_provider_acid.merge.files.answers import Merged
@@ -32,12 +33,19 @@ from airflow_provider_acid.plan.plan import CompactionPlan, OutputKind
 from airflow_provider_acid.plan.result import CompactionResult, OutputFile
 
 
-def run_plan(spark: SparkSession, plan: CompactionPlan, item: RunItem) -> CompactionResult:
+def run_plan(spark: SparkSession, plan: CompactionPlan, item: RunItem, pack: Pack | None = None) -> CompactionResult:
     """Carry out a plan up to its finished staging directory.
 
+    :param pack: merges it together with others, in another thread; None where it is merged alone.
     :returns: the result; its ``error`` is set when the plan could not be carried out, whatever the reason.
     """
-    return carry_out(item.storages, plan, lambda: _run_tasks(spark, plan, item))
+
+    def merge_buckets() -> list[Merged]:
+        check_pyarrow()
+        together = None if pack is None else pack.merged(item.number)
+        return _in_order(plan, _run_tasks(spark, plan, item) if together is None else together)
+
+    return carry_out(item.storages, plan, merge_buckets)
 
 
 def carry_out(storages: Storages, plan: CompactionPlan, merge_buckets: Callable[[], list[Merged]]) -> CompactionResult:
@@ -110,9 +118,8 @@ def _check_untouched(storage: Storage, plan: CompactionPlan, kind: OutputKind) -
 
 
 def _run_tasks(spark: SparkSession, plan: CompactionPlan, item: RunItem) -> list[Merged]:
-    """Merge the buckets; those that turn out too large for one task in slices."""
-    check_pyarrow()
-    document, entity, places = plan.to_json(), plan.entity, range(len(plan.buckets))
+    """Merge the buckets by Spark jobs of their own; those that turn out too large for one task in slices."""
+    document, entity, places = plan.to_json(), str(plan.entity), range(len(plan.buckets))
     begun: list[Begun] = run_tasks(spark, entity, places, lambda place: begin_task(document, place, item))
     cut = {place: found for place, found in enumerate(begun) if isinstance(found, SlicedRows)}
     slices = [Slice(place, sliced, number) for place, sliced in cut.items() for number in range(len(sliced.slices))]
@@ -124,7 +131,11 @@ def _run_tasks(spark: SparkSession, plan: CompactionPlan, item: RunItem) -> list
         # What is left of them goes with the staging directory.
         with suppress(StorageError):
             item.storages.open(plan.location).delete([part.path for part in written])
-    merged = [*joined, *(one for found in begun if not isinstance(found, SlicedRows) for one in found)]
+    return [*joined, *(one for found in begun if not isinstance(found, SlicedRows) for one in found)]
+
+
+def _in_order(plan: CompactionPlan, merged: Sequence[Merged]) -> list[Merged]:
+    """The files of all buckets that were planned, and of no others."""
     found = sorted({(one.file.output, one.file.bucket) for one in merged})
     if found != sorted((bucket.output, bucket.bucket) for bucket in plan.buckets):
         raise SparkJobError(str(plan.entity), f"Spark returned results of buckets {found}", "run the compaction again")

@@ -10,9 +10,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import udf
 
-from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.exceptions import AcidError, SparkJobError
-from airflow_provider_acid.merge.app.bucket_tasks import Refusal
+from airflow_provider_acid.merge.app.bucket_tasks import Refusal, spare_what_is_loaded
 
 _Task = TypeVar("_Task")
 _Answer = TypeVar("_Answer")
@@ -29,11 +28,11 @@ class TaskError(AcidError):
 
 
 def run_tasks(
-    spark: SparkSession, entity: Entity, tasks: Sequence[_Task], work: Callable[[_Task], _Answer | Refusal]
+    spark: SparkSession, subject: str, tasks: Sequence[_Task], work: Callable[[_Task], _Answer | Refusal]
 ) -> list[_Answer]:
     """Do the work of every task on Spark.
 
-    :param entity: table or partition, for errors.
+    :param subject: what is merged, for errors.
     :param work: what an executor does; it may do so several times for one task.
     :returns: the answers in the tasks' order.
     :raises SparkJobError: the job failed.
@@ -43,7 +42,9 @@ def run_tasks(
         return []
 
     def run(place: int) -> bytes:
-        return pickle.dumps((place, work(tasks[place])))
+        answer = work(tasks[place])
+        spare_what_is_loaded()
+        return pickle.dumps((place, answer))
 
     # A range gives exactly one row to each Spark task; a repartition does not promise that. A plain Python function is
     # enough for so few rows, and unlike mapInArrow it does not need pandas on the driver (of Spark 3.5 and 4.2).
@@ -52,18 +53,22 @@ def run_tasks(
         rows = spark.range(0, len(tasks), 1, len(tasks)).select(running("id").alias("answer")).collect()
     except PySparkException as error:
         raise SparkJobError(
-            str(entity),
+            subject,
             f"its Spark job failed ({_last_line(str(error))})",
             "see the executors' logs of the Spark application; nothing was published",
         ) from error
     # Spark itself unpickles what its executors send.
     found: list[tuple[int, _Answer | Refusal]] = [pickle.loads(row["answer"]) for row in rows]
     if sorted(place for place, _ in found) != list(range(len(tasks))):
-        raise SparkJobError(str(entity), f"Spark returned {len(found)} answers of {len(tasks)} tasks", "try again")
-    return _without_refusals([answer for _, answer in sorted(found, key=lambda pair: pair[0])])
+        raise SparkJobError(subject, f"Spark returned {len(found)} answers of {len(tasks)} tasks", "try again")
+    return without_refusals([answer for _, answer in sorted(found, key=lambda pair: pair[0])])
 
 
-def _without_refusals(answers: Sequence[_Answer | Refusal]) -> list[_Answer]:
+def without_refusals(answers: Sequence[_Answer | Refusal]) -> list[_Answer]:
+    """The answers.
+
+    :raises TaskError: one of them is a refusal.
+    """
     refusals = [answer.text for answer in answers if isinstance(answer, Refusal)]
     if refusals:
         more = f" ({len(refusals) - 1} more tasks failed)" if len(refusals) > 1 else ""

@@ -6,13 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from typing import Any, cast
 
 from airflow_provider_acid.acid.hive import HIVE_3
 from airflow_provider_acid.compaction.publish.fence import check_inputs, verify_output
 from airflow_provider_acid.compaction.publish.publisher import publisher_on
 from airflow_provider_acid.compaction.publish.replaced import write_replaced
 from airflow_provider_acid.compaction.publish.staging import open_staging, staging_name
-from airflow_provider_acid.compaction.snapshot import take_snapshot
+from airflow_provider_acid.compaction.snapshot import TransactionView, take_snapshot
 from airflow_provider_acid.exceptions import RefusedError, UnsupportedTableError
 from airflow_provider_acid.metastore.pools import RequestPool
 from airflow_provider_acid.metastore.values import CompactionRow, CompactionState
@@ -139,7 +140,7 @@ class Compactor:
     def _plan(self, wanted: CompactionType, txn: int) -> tuple[CompactionPlan, frozenset[str]]:
         partition, storage = self._partition, self._storage
         hive = partition.kind.hive
-        seen = take_snapshot(partition.client, TABLE, storage, txn, hive)
+        seen = take_snapshot(TransactionView(cast(Any, partition.client), txn), TABLE, storage, hive)
         directory = seen.directory
         token = f"{self._attempts:016x}"
         plan = plan_compaction(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
@@ -56,6 +56,9 @@ class FakeWorker:
         self.locked: set[str] = set()
         self.crash: Exception | None = None
         self.named: list[tuple[str, str]] = []
+
+    def begin_together(self, due: Sequence[DuePartition]) -> list[ActiveCompaction | Outcome]:
+        return [self.begin(one) for one in due]
 
     def begin(self, due: DuePartition) -> ActiveCompaction | Outcome:
         if self.crash is not None and due.entity.table == "crash":

@@ -210,7 +210,7 @@ def test_an_error_that_is_no_partitions_own_is_raised_after_everything_was_given
     assert setting.worker.ended == ["a"]
 
 
-@pytest.mark.parametrize("step", ["begin", "finish", "resume", "keep"])
+@pytest.mark.parametrize("step", ["finish", "resume", "keep"])
 def test_what_nobody_foresaw_at_one_step_of_one_partition_ends_that_partition_alone(
     setting: Setting, step: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -11,7 +11,7 @@ import pytest
 from airflow_provider_acid.acid.hive import HIVE_4
 from airflow_provider_acid.acid.listing import Listing
 from airflow_provider_acid.acid.write_ids import TableWriteIds, ValidTxnList
-from airflow_provider_acid.compaction.snapshot import Snapshot, take_snapshot
+from airflow_provider_acid.compaction.snapshot import Snapshot, TransactionView, take_snapshot
 from airflow_provider_acid.metastore.values import OpenTxns
 from airflow_provider_acid.storages.local import LocalStorage
 
@@ -64,7 +64,7 @@ class Table(LocalStorage):
 def look(tmp_path: Path) -> Callable[[str], tuple[Snapshot, Table]]:
     def take(moment: str) -> tuple[Snapshot, Table]:
         table = Table(tmp_path, moment)
-        return take_snapshot(cast(Any, table), "db.t", table, OWN_TXN, HIVE_4), table
+        return take_snapshot(TransactionView(cast(Any, table), OWN_TXN), "db.t", table, HIVE_4), table
 
     return take
 
@@ -111,7 +111,7 @@ class CleanedTable(Table):
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_an_aborted_write_that_is_forgotten_meanwhile_does_not_count_as_committed(tmp_path: Path, moment: str) -> None:
     table = CleanedTable(tmp_path, moment)
-    snapshot = take_snapshot(cast(Any, table), "db.t", table, OWN_TXN, HIVE_4)
+    snapshot = take_snapshot(TransactionView(cast(Any, table), OWN_TXN), "db.t", table, HIVE_4)
     assert WRITTEN not in [directory.path for directory in snapshot.directory.current]
 
 

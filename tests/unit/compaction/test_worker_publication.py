@@ -9,7 +9,7 @@ import pytest
 
 from airflow_provider_acid.acid.hive import HIVE_3, HIVE_4, Hive
 from airflow_provider_acid.compaction.settings import CompactionSettings
-from airflow_provider_acid.compaction.work.worker import Worker
+from airflow_provider_acid.compaction.work.preparing import Preparer
 from airflow_provider_acid.exceptions import UnsupportedTableError
 from airflow_provider_acid.filesystem import Storage
 from airflow_provider_acid.storages.rules import StoreRules
@@ -35,7 +35,7 @@ class ObjectStore:
 def check(storage: object, hive: Hive) -> None:
     nothing: Any = None
     queue = cast(Any, Queue(hive))
-    worker = Worker(nothing, queue, nothing, CompactionSettings(), identity="test", host="here")
+    worker = Preparer(queue, CompactionSettings(), nothing, nothing, nothing)
     worker.check_publication(cast(Storage, storage))
 
 

@@ -11,11 +11,12 @@ import pytest
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.hive import HIVE_4, Hive
 from airflow_provider_acid.compaction.evaluate.failures import failures_in_a_row
+from airflow_provider_acid.compaction.facts import FactsOfMany
 from airflow_provider_acid.compaction.neighbours import Neighbours
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
 from airflow_provider_acid.compaction.recover.recovery import Recovery
 from airflow_provider_acid.compaction.settings import CompactionSettings
-from airflow_provider_acid.compaction.work import worker as worker_module
+from airflow_provider_acid.compaction.work import claiming
 from airflow_provider_acid.compaction.work.worker import Worker
 from airflow_provider_acid.exceptions import (
     AcidError,
@@ -68,12 +69,14 @@ def begin(
     def load_facts(*_: object) -> None:
         raise kind("partition", "cannot be used", "look")
 
-    monkeypatch.setattr(worker_module, "load_facts", load_facts)
-    monkeypatch.setattr(worker_module, "servable_facts", lambda *_: SimpleNamespace(table=None, partition=None))
+    monkeypatch.setattr(FactsOfMany, "of", load_facts)
+    monkeypatch.setattr(
+        claiming, "servable_facts", lambda *_: SimpleNamespace(entity=ENTITY, table=None, partition=None, location="/p")
+    )
     monkeypatch.setattr(Neighbours, "check", lambda *_: None)
     monkeypatch.setattr(Recovery, "recover", lambda *_: None)
     nothing: Any = None
-    transaction: Any = SimpleNamespace(start=lambda: None, close=lambda: None)
+    transaction: Any = SimpleNamespace(start=lambda: None, close=lambda: None, txn_id=1)
     worker = Worker(
         nothing, cast(Any, queue), lambda *_: transaction, CompactionSettings(), identity="test", host="here"
     )

@@ -21,6 +21,9 @@ class FakeSpark:
     def setJobGroup(self, *arguments: Any, **more: Any) -> None:  # noqa: N802 - Spark's name
         pass
 
+    def cancelJobGroup(self, group: str) -> None:  # noqa: N802 - Spark's name
+        pass
+
     def cancelAllJobs(self) -> None:  # noqa: N802 - Spark's name
         pass
 

@@ -20,6 +20,7 @@ from airflow_provider_acid.merge.app import driver as driver_module
 from airflow_provider_acid.merge.app.bucket_tasks import RunItem, begin_task
 from airflow_provider_acid.merge.app.driver import EXIT_ABANDONED, EXIT_DONE, Driver
 from airflow_provider_acid.merge.app.driver_run import DriverRun
+from airflow_provider_acid.merge.app.packs import Pack
 from airflow_provider_acid.merge.app.partition_job import run_plan
 from airflow_provider_acid.plan.plan import (
     FORMAT_VERSION,
@@ -87,10 +88,10 @@ def test_an_error_nobody_foresaw_is_its_own_plans_alone(run: Path, tmp_path: Pat
     for item in range(2):
         RunFiles(run).put_plan(item, partition(tmp_path / f"p{item}").plan())
 
-    def explode(spark: Any, plan: CompactionPlan, item: RunItem) -> CompactionResult:
+    def explode(spark: Any, plan: CompactionPlan, item: RunItem, pack: Pack | None) -> CompactionResult:
         if item.number == 0:
             raise ZeroDivisionError("bad luck")
-        return run_plan(spark, plan, item)
+        return run_plan(spark, plan, item, pack)
 
     monkeypatch.setattr(driver_module, "run_plan", explode)
     assert Driver(SPARK, str(run), Storages(), SECRET).run() == EXIT_DONE

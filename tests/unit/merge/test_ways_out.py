@@ -49,7 +49,7 @@ class Merges:
         self.looks = 0
         self.between_looks: Callable[[int], None] = lambda looks: None
 
-    def run_plan(self, spark: Any, plan: CompactionPlan, item: RunItem) -> CompactionResult:
+    def run_plan(self, spark: Any, plan: CompactionPlan, item: RunItem, *_: Any) -> CompactionResult:
         self.begun.append(item.number)
         self.in_work.set()
         assert self.released.wait(WAIT_SECONDS)
@@ -64,6 +64,7 @@ class Merges:
 def merges(monkeypatch: pytest.MonkeyPatch) -> Iterator[Merges]:
     made = Merges()
     monkeypatch.setattr(driver_module, "run_plan", made.run_plan)
+    monkeypatch.setattr(driver_module, "PACK_PLANS", 1)
     monkeypatch.setattr(Driver, "_wait", lambda driver: made.wait(driver))
     yield made
     made.released.set()
@@ -238,7 +239,7 @@ def test_a_result_that_cannot_be_told_is_tried_again_after_a_pause_and_not_at_on
 
     monkeypatch.setattr(time, "sleep", pauses.append)
     monkeypatch.setattr(DriverRun, "write_result", write_result)
-    monkeypatch.setattr(driver_module, "run_plan", lambda spark, plan, item: CompactionResult.failed(plan, "no", 0.0))
+    monkeypatch.setattr(driver_module, "run_plan", lambda spark, plan, *_: CompactionResult.failed(plan, "no", 0.0))
     RunFiles(run).put_batch(1)
     assert driver(run, CountingSpark()).run() == EXIT_DONE
     assert pauses.count(0.5) >= 3
