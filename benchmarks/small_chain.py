@@ -120,9 +120,9 @@ def _compact(server: MetastoreServer, spark: SparkPlace, folder: Path, entities:
 
             yield Worker(client, open_queue(client), transaction, settings, identity="benchmark", host="here")
 
-    def make_run_directory(worker: Worker, first: ActiveCompaction, count: int) -> RunDirectory:
+    def make_run_directory(worker: Worker, first: ActiveCompaction) -> RunDirectory:
         place = RunPlace.of(settings.storages, settings.run_directory, first.table_location)
-        return RunDirectory(settings.storages, place, RunKey.new(run_name(worker.metastore)), count)
+        return RunDirectory(settings.storages, place, RunKey.new(run_name(worker.metastore)))
 
     items = [DuePartition(entity, CompactionType.MAJOR, "benchmark") for entity in entities]
     batch = CompactionBatch(

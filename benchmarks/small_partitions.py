@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import time
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from airflow_provider_acid.compaction.run.run_place import RunPlace
 from airflow_provider_acid.exceptions import AcidError
 from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.plan.plan import CompactionType
+from airflow_provider_acid.plan.result import CompactionResult
 from benchmarks.acid_tables import Shape, write_table
 from benchmarks.measured import Findings, Measured, ratio
 from benchmarks.metering import Meter, this_process
@@ -23,6 +26,7 @@ from benchmarks.spark_places import SparkPlace
 
 _SHAPE = Shape(rows=3000, touched=1.0)
 _WORK = "small partitions"
+_POLL_SECONDS = 0.05
 
 
 @dataclass(frozen=True)
@@ -72,13 +76,15 @@ def _by_hive(hive: HiveSide, place: Path, meter: Meter, *poll_ms: int) -> None:
 def _run_application(spark: SparkPlace, folder: Path, places: list[Path], meter: Meter) -> None:
     """One application for all; what it makes is removed afterwards."""
     key = RunKey.new(uuid.uuid4().hex)
-    run = RunDirectory(Storages(), RunPlace.in_directory(str(folder)), key, len(places))
+    run = RunDirectory(Storages(), RunPlace.in_directory(str(folder)), key)
     for index, place in enumerate(places):
         run.put_plan(index, plan_for(place, _SHAPE.write_ids, CompactionType.MAJOR, _SHAPE.properties))
     run.beat()
-    with meter.running():
+    results: dict[int, CompactionResult | AcidError] = {}
+    with meter.running(), ThreadPoolExecutor(1) as operator:
+        collected = operator.submit(_collect, run, len(places), results)
         spark.submit(run, folder)
-    results, _ = run.poll()
+        collected.result()
     errors = [
         result if isinstance(result, AcidError) else result.error
         for result in results.values()
@@ -90,3 +96,12 @@ def _run_application(spark: SparkPlace, folder: Path, places: list[Path], meter:
     for place in places:
         for made in place.glob("_acid_compaction_*"):
             shutil.rmtree(made)
+
+
+def _collect(run: RunDirectory, count: int, results: dict[int, CompactionResult | AcidError]) -> None:
+    """Be the operator until everything is answered."""
+    deadline_seconds = time.monotonic() + run.idle_timeout_seconds
+    while len(results) < count and time.monotonic() < deadline_seconds:
+        results.update(run.poll()[0])
+        time.sleep(_POLL_SECONDS)
+    run.put_end()

@@ -80,11 +80,13 @@ def take_snapshot(
     :param view: no older than the locks on the partition.
     :param insert_only: see :func:`~airflow_provider_acid.acid.directory.acid_directory`.
     """
+    txns = view.txns
     write_ids = view.write_ids(full_table_name)
     listing, formats = list_with_base_formats(storage)
-    directory = acid_directory(listing, write_ids, hive.visibility(view.txns), formats, insert_only=insert_only)
+    visibility = hive.visibility(txns)
+    directory = acid_directory(listing, write_ids, visibility, formats, insert_only=insert_only)
     flush_lengths = read_flush_lengths(storage, directory)
-    return Snapshot(view.txns, view.newest_txn_id, write_ids, listing, directory, flush_lengths)
+    return Snapshot(txns, view.newest_txn_id, write_ids, listing, directory, flush_lengths)
 
 
 def current_txns(client: AcidMetastoreClient) -> ValidTxnList:

@@ -267,10 +267,10 @@ class AcidCompactionOperator(NamedByPartitions, SparkSubmitOperator):
             with open_connected_worker(endpoint, settings, identity) as worker:
                 yield worker
 
-        def make_run_directory(worker: Worker, first: ActiveCompaction, count: int) -> RunDirectory:
+        def make_run_directory(worker: Worker, first: ActiveCompaction) -> RunDirectory:
             place = RunPlace.of(settings.storages, settings.run_directory, first.table_location)
             key = RunKey.new(run_name(worker.metastore))
-            return RunDirectory(settings.storages, place, key, count, idle_timeout_seconds)
+            return RunDirectory(settings.storages, place, key, idle_timeout_seconds)
 
         return CompactionBatch(
             items,

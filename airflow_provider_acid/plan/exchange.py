@@ -5,9 +5,12 @@ result that completes it. A *run directory* lies where operator and driver reach
 tell how far they are. In both, files are written once and never changed. These carry the seal of the run
 (:mod:`~airflow_provider_acid.acid.sealing`):
 
-- ``batch.json``: number of items and how long the application waits without a sign of life;
-- ``NNNN.plan.json`` or ``NNNN.skip.SEAL``: the operator's word on item NNNN;
-- ``NNNN.result.json``: the application's word on it.
+- ``batch.json``: how long the application waits without a sign of life;
+- ``NNNN.plan.json``: the operator's word on item NNNN;
+- ``NNNN.result.json``: the application's word on it;
+- ``end.json``: the operator's word that it waits for nothing more.
+
+The operator removes an item's files when the item is over, so that a look does not grow with the run.
 
 The others carry none, since nothing that is published depends on them: a false one keeps an application waiting, or
 shows a wrong figure.
@@ -41,7 +44,7 @@ JOURNAL_FILE = "journal.json"
 REPLACED_FILE = "replaced.json"
 """In a staging directory: what the compaction replaced; where the rename publishes it stays until the cleaning."""
 
-BATCH_FILE = "batch.json"
+BATCH_FILE, END_FILE = "batch.json", "end.json"
 
 LEAST_PAUSE_SECONDS = 0.05
 
@@ -63,13 +66,10 @@ def pause_seconds(last_seconds: float, most_seconds: float, look_seconds: float,
 APPLICATION_FILE = "application.json"
 """In a run directory: what the application says of itself; nothing depends on it."""
 
-PLAN, SKIP, RESULT = "plan.json", "skip", "result.json"
-"""Kinds of an item's files in a run directory; a skip's seal follows in its name, so that it need not be read."""
+PLAN, RESULT = "plan.json", "result.json"
+"""Kinds of an item's files in a run directory."""
 
-_ITEM = re.compile(
-    r"(\d{4,18})\.(plan\.json|skip\.[0-9a-f]{64}|result\.json|progress\.\d+|bucket\.\d+\.\d+|slice(?:\.\d+){3})"
-)
-_SKIP = re.compile(r"skip\.([0-9a-f]{64})")
+_ITEM = re.compile(r"(\d{4,18})\.(plan\.json|result\.json|progress\.\d+|bucket\.\d+\.\d+|slice(?:\.\d+){3})")
 _BUCKET = re.compile(r"bucket\.(\d{1,18})\.(\d{1,18})")
 _SLICE = re.compile(r"slice\.(\d{1,18})\.(\d{1,18})\.(\d{1,18})")
 _ALIVE = re.compile(r"operator\.alive\.(\d{1,18})")
@@ -78,17 +78,6 @@ _ALIVE = re.compile(r"operator\.alive\.(\d{1,18})")
 def item_file(item: int, kind: str) -> str:
     """Name of an item's file, e.g. ``0007.plan.json``."""
     return f"{item:04d}.{kind}"
-
-
-def skip_kind(seal: str) -> str:
-    """Kind of a skip with its seal, which is that of :func:`item_file` of :data:`SKIP`."""
-    return f"{SKIP}.{seal}"
-
-
-def parse_skip_kind(kind: str) -> str | None:
-    """The seal of a skip; None for any other kind."""
-    match = _SKIP.fullmatch(kind)
-    return match[1] if match else None
 
 
 def progress_kind(number: int) -> str:

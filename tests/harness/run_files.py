@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from airflow_provider_acid.acid.sealing import KEY_BYTES, RunKey
@@ -23,24 +26,39 @@ class RunFiles:
         self.folder = folder
         self.key = RunKey(folder.name, SECRET)
 
-    def put_batch(self, partitions: int, idle_timeout_seconds: float = 60, version: int = FORMAT_VERSION) -> None:
+    def put_batch(self, idle_timeout_seconds: float = 60, version: int = FORMAT_VERSION) -> None:
         """Write ``batch.json``."""
-        self.put(
-            exchange.BATCH_FILE,
-            json.dumps(
-                {"format_version": version, "partitions": partitions, "idle_timeout_seconds": idle_timeout_seconds}
-            ).encode(),
-        )
+        batch = {"format_version": version, "idle_timeout_seconds": idle_timeout_seconds}
+        self.put(exchange.BATCH_FILE, json.dumps(batch).encode())
 
     def put_plan(self, item: int, plan: CompactionPlan | bytes) -> None:
         """Hand out a plan, or what is none."""
         content = plan if isinstance(plan, bytes) else plan.to_json().encode()
         self.put(exchange.item_file(item, exchange.PLAN), content)
 
-    def put_skip(self, item: int) -> None:
-        """Say that there is nothing to merge."""
-        seal = self.key.seal_of(exchange.item_file(item, exchange.SKIP))
-        (self.folder / exchange.item_file(item, exchange.skip_kind(seal))).touch()
+    def put_end(self) -> None:
+        """Say that nobody waits for anything more."""
+        self.put(exchange.END_FILE, b"")
+
+    @contextmanager
+    def ending_when_answered(self, *items: int) -> Iterator[None]:
+        """In the operator's place, say that it is over as soon as these have results."""
+        names = [exchange.item_file(item, exchange.RESULT) for item in items]
+        is_over = threading.Event()
+
+        def wait() -> None:
+            while not is_over.wait(0.01):
+                if all((self.folder / name).exists() for name in names):
+                    self.put_end()
+                    return
+
+        operator = threading.Thread(target=wait)
+        operator.start()
+        try:
+            yield
+        finally:
+            is_over.set()
+            operator.join()
 
     def put_result(self, item: int, result: CompactionResult | bytes) -> None:
         """Answer in the application's place, or write what is no answer."""

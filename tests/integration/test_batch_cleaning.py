@@ -79,8 +79,8 @@ class Batch:
                 host="here",
             )
 
-    def _make_run(self, worker: Worker, first: ActiveCompaction, count: int) -> RunDirectory:
-        self._run = RunDirectory(Storages(), RunPlace.in_directory(self._runs.as_uri()), RunKey.new("run"), count)
+    def _make_run(self, worker: Worker, first: ActiveCompaction) -> RunDirectory:
+        self._run = RunDirectory(Storages(), RunPlace.in_directory(self._runs.as_uri()), RunKey.new("run"))
         return self._run
 
 

@@ -76,7 +76,7 @@ def costs(monkeypatch: pytest.MonkeyPatch) -> Costs:
 def dead_run(table: AcidTable, plans: int) -> Path:
     """The run directory of an operator that died: as many plans of attempts that nobody knows any more."""
     place = RunPlace.of(Storages(), None, str(table.folder()))
-    made = RunDirectory(Storages(), place, RunKey.new(run_name(table.site.client.database_uuid())), 2 * plans)
+    made = RunDirectory(Storages(), place, RunKey.new(run_name(table.site.client.database_uuid())))
     run = Path(made.location.removeprefix("file:"))
     for item in range(plans):
         plan = {"format_version": FORMAT_VERSION, "attempt": f"{item:016x}"}

@@ -12,7 +12,7 @@ from typing import cast
 import pytest
 from pyspark.sql import SparkSession
 
-from airflow_provider_acid.acid.sealing import RunKey, content_of
+from airflow_provider_acid.acid.sealing import HEAD_BYTES, RunKey, content_of
 from airflow_provider_acid.compaction.active import ActiveCompaction
 from airflow_provider_acid.compaction.outcomes import Outcome, OutcomeState
 from airflow_provider_acid.compaction.run.run_directory import RunDirectory
@@ -69,9 +69,9 @@ class Batch:
         with self.site.client.for_another_thread() as client:
             yield replace(self.site, client=client).worker()
 
-    def _make_run(self, worker: Worker, first: ActiveCompaction, count: int) -> RunDirectory:
+    def _make_run(self, worker: Worker, first: ActiveCompaction) -> RunDirectory:
         place = RunPlace.of(Storages(), None, first.table_location)
-        self.run = RunDirectory(Storages(), place, RunKey.new(run_name(worker.metastore)), count)
+        self.run = RunDirectory(Storages(), place, RunKey.new(run_name(worker.metastore)))
         return self.run
 
 
@@ -186,20 +186,21 @@ def test_plans_that_were_exchanged_are_both_refused(batch: Batch) -> None:
     assert (batch.tables[MINE].values(), batch.tables[VICTIM].values()) == ([0, 1, 2], [700, 701, 702])
 
 
-def test_a_false_skip_is_passed_over(batch: Batch) -> None:
-    def skip_it(folder: Path, tables: Mapping[str, AcidTable]) -> None:
-        (folder / f"0001.skip.{'0' * 64}").touch()
-        (folder / "0000.skip").touch()
+def test_a_false_end_is_passed_over(batch: Batch) -> None:
+    def end_it(folder: Path, tables: Mapping[str, AcidTable]) -> None:
+        (folder / "end.json").write_bytes(b"0" * HEAD_BYTES)
 
-    assert {outcome.state for outcome in batch.play(skip_it).values()} == {OutcomeState.COMPACTED}
+    assert {outcome.state for outcome in batch.play(end_it).values()} == {OutcomeState.COMPACTED}
 
 
-def test_a_changed_number_of_items_ends_the_application_before_it_begins(batch: Batch) -> None:
+def test_a_changed_idle_time_out_ends_the_application_before_it_begins(batch: Batch) -> None:
     def end_it_early(folder: Path, tables: Mapping[str, AcidTable]) -> None:
         file = folder / "batch.json"
         document = file.read_bytes()
         data = json.loads(content_of(document))
-        file.write_bytes(document[: -len(content_of(document))] + json.dumps({**data, "partitions": 0}).encode())
+        file.write_bytes(
+            document[: -len(content_of(document))] + json.dumps({**data, "idle_timeout_seconds": 1e9}).encode()
+        )
 
     before = {name: table.directories() for name, table in batch.tables.items()}
     found = batch.play(end_it_early)

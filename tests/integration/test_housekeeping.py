@@ -177,7 +177,7 @@ def test_other_databases_are_none_of_its_business(table: AcidTable) -> None:
 def test_run_directories_go_once_their_operator_is_dead(table: AcidTable) -> None:
     active = table.site.begin(table.entity())
     place = RunPlace.of(Storages(), None, f"file:{table.location}")
-    run = RunDirectory(Storages(), place, RunKey.new(run_name(table.site.client.database_uuid())), 1)
+    run = RunDirectory(Storages(), place, RunKey.new(run_name(table.site.client.database_uuid())))
     run.put_plan(0, active.plan)
     folder = Path(run.location.removeprefix("file:"))
     sweep(table, worker_timeout=3600, dead_after=300)

@@ -70,7 +70,7 @@ def test_a_plan_that_a_dead_run_left_and_nobody_understands_is_told_once_and_lef
     table, other = inserts(site, "t"), inserts(site, "other")
     place = RunPlace.of(site.settings.storages, None, str(table.folder()))
     name = run_name(site.client.database_uuid())
-    run = Path(RunDirectory(Storages(), place, RunKey.new(name), 1).location.removeprefix("file:"))
+    run = Path(RunDirectory(Storages(), place, RunKey.new(name)).location.removeprefix("file:"))
     RunFiles(run).put_plan(0, content)
     written = (run / "0000.plan.json").read_bytes()
     with caplog.at_level(logging.WARNING):

@@ -32,7 +32,7 @@ class Operator:
             table.insert(value)
         active = site.begin(table.entity())
         key = RunKey.new(run_name(site.client.database_uuid()))
-        run = RunDirectory(Storages(), RunPlace.in_directory(str(runs)), key, 1)
+        run = RunDirectory(Storages(), RunPlace.in_directory(str(runs)), key)
         run.put_plan(0, active.plan)
         return cls(site, active, Path(run.location))
 

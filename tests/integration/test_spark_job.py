@@ -29,11 +29,11 @@ TIMEOUT_SECONDS = 240
 class Run:
     """A run directory and the application that works on it."""
 
-    def __init__(self, directory: Path, partitions: int, idle_timeout_seconds: float = 120) -> None:
+    def __init__(self, directory: Path, idle_timeout_seconds: float = 120) -> None:
         self.directory = directory
         directory.mkdir()
         self.files = RunFiles(directory)
-        self.files.put_batch(partitions, idle_timeout_seconds)
+        self.files.put_batch(idle_timeout_seconds)
         (directory / "operator.alive.1").touch()
         self.key_file = self.files.put_key_file(directory.parent)
 
@@ -97,22 +97,22 @@ def damage(path: Path, source: str) -> None:
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, list[Partition], str, int]:
-    """Three partitions, the second corrupt, the third planned only when the first is done, and a fourth skipped.
+    """Three partitions, the second corrupt, the third planned only when the first is done.
 
     Of the third every bucket is written in slices.
     """
     top = tmp_path_factory.mktemp("warehouse")
     partitions = [partition_with(top / f"p={number}", 50, buckets=3) for number in range(3)]
     damage(partitions[1].path, "delta_0000002_0000002_0000/bucket_00001")
-    run = Run(top / "run", partitions=4)
+    run = Run(top / "run")
     run.plan(0, partitions[0].plan())
     run.plan(1, partitions[1].plan())
     process = run.submit()
     try:
         run.wait_for_result(0, process)
-        run.files.put_skip(3)
         run.plan(2, partitions[2].plan(orc=OrcOptions(slice_bytes=1)))
-        output, _ = process.communicate(timeout=TIMEOUT_SECONDS)
+        with run.files.ending_when_answered(0, 1, 2):
+            output, _ = process.communicate(timeout=TIMEOUT_SECONDS)
     finally:
         process.kill()
     return run, partitions, output, process.returncode
@@ -165,7 +165,7 @@ def test_progress_is_told_while_it_works(finished: tuple[Run, list[Partition], s
 
 
 def test_it_stops_when_the_operator_shows_no_sign_of_life(tmp_path: Path) -> None:
-    run = Run(tmp_path / "run", partitions=1, idle_timeout_seconds=1)
+    run = Run(tmp_path / "run", idle_timeout_seconds=1)
     process = run.submit()
     output, _ = process.communicate(timeout=TIMEOUT_SECONDS)
     assert process.returncode == EXIT_ABANDONED, output
@@ -177,7 +177,7 @@ def test_it_ends_with_all_its_tasks_and_merges_when_its_run_directory_vanishes(t
     partitions = [partition_with(tmp_path / f"p={number}", 50) for number in range(2)]
     in_task = Fault.at(tmp_path / "in-task", "/p=0/.*/attempts/bucket_00000", "writing")
     in_driver = Fault.at(tmp_path / "in-driver", "/p=1/.*/output/rows/_orc_acid_version", "writing")
-    run = Run(tmp_path / "run", partitions=2)
+    run = Run(tmp_path / "run")
     for item, partition in enumerate(partitions):
         run.plan(item, partition.plan())
     process = run.submit(in_task, in_driver)

@@ -34,7 +34,7 @@ class User:
     def run(self, storages: Storages | None = None) -> RunDirectory:
         storages = storages or self.storages
         place = RunPlace.of(storages, None, f"{self.server.uri}/warehouse/d.db/t")
-        return RunDirectory(storages, place, RunKey.new("run1"), 1)
+        return RunDirectory(storages, place, RunKey.new("run1"))
 
     def seen(self, path: str) -> tuple[str, str]:
         status = self.home.call("GET", path, "GETFILESTATUS").json()["FileStatus"]
@@ -55,7 +55,7 @@ def test_on_hdfs_runs_lie_in_the_users_home_directory_for_nobody_else(user: User
     assert run.location == f"{user.server.uri}/user/{user.name}/.airflow_acid/runs/run1"
     for path in (".airflow_acid", ".airflow_acid/runs", ".airflow_acid/runs/run1"):
         assert user.seen(path) == (user.name, "700")
-    assert driver_on(run, user.storages).batch().partitions == 1
+    assert driver_on(run, user.storages).batch().idle_timeout_seconds > 0
     run.remove()
 
 
@@ -63,7 +63,7 @@ def test_who_acts_for_another_uses_the_others_home_directory(user: User) -> None
     options = HdfsOptions((user.server.web_address,), user=user.server.superuser, proxy_user=user.name)
     run = user.run(Storages((options,)))
     assert user.seen(".airflow_acid/runs/run1") == (user.name, "700")
-    assert driver_on(run, user.storages).batch().partitions == 1
+    assert driver_on(run, user.storages).batch().idle_timeout_seconds > 0
 
 
 def test_on_hdfs_a_home_directory_that_is_made_on_the_way_is_like_any_other(hdfs: HdfsServer) -> None:

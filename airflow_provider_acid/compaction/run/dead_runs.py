@@ -93,19 +93,12 @@ def _is_dead(storage: Storage, place: str, listing: Listing, is_alive: IsAlive) 
     """Whether it was at work, and none of its attempts is alive; of a living run, as a rule, one plan is read."""
     named = [found for file in listing.files if (found := exchange.parse_item_file(file.path)) is not None]
     plans, results = ({item for item, kind in named if kind == wanted} for wanted in (exchange.PLAN, exchange.RESULT))
-    skips = {item for item, kind in named if exchange.parse_skip_kind(kind) is not None}
     unanswered = plans - results
     # With all plans done and more to come, the operator may be about to begin the next partition.
-    if not plans or not (unanswered or len(plans | skips) == _partitions(storage, place)):
+    if not unanswered and exchange.END_FILE not in {file.path for file in listing.files}:
         return False
     # What is merged just now is most likely to be alive; then what waits for a lock to be published.
     return not any(is_alive(_attempt(storage, place, item)) for item in (*unanswered, *sorted(plans & results)[::-1]))
-
-
-def _partitions(storage: Storage, place: str) -> int:
-    path = f"{place}/{exchange.BATCH_FILE}"
-    content = content_of(storage.read(path))
-    return fields.integer(fields.versioned(content, join(storage.location, path), FORMAT_VERSION), "partitions")
 
 
 def _attempt(storage: Storage, place: str, item: int) -> str:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import re
+import time
 
 from airflow_provider_acid.acid.json_fields import decoded, integer, text
 from airflow_provider_acid.acid.sealing import HEAD_BYTES, RunKey
 from airflow_provider_acid.compaction.run.run_place import RunPlace
 from airflow_provider_acid.compaction.supervision import Supervised
-from airflow_provider_acid.exceptions import AcidError, UnsupportedTableError
+from airflow_provider_acid.exceptions import AcidError, NameTakenError, UnsupportedTableError
 from airflow_provider_acid.filesystem import Storages, join
 from airflow_provider_acid.plan import exchange
 from airflow_provider_acid.plan.plan import FORMAT_VERSION, CompactionPlan
@@ -25,6 +27,9 @@ log = logging.getLogger(__name__)
 
 IDLE_TIMEOUT_SECONDS = 600.0
 
+BEATS_IN_IDLE_TIMEOUT = 100
+"""What takes long may begin one interval after the last sign of life; that must be next to nothing of the time-out."""
+
 _APPLICATION_ID = re.compile(r"[A-Za-z0-9_.-]{1,200}")
 
 
@@ -34,7 +39,6 @@ class RunDirectory:
     :param storages: opens the run's directory.
     :param place: where it is made, for nobody but this user.
     :param key: seals what is said here; a new one for each run, whose name the directory gets.
-    :param items: number of partitions in the run.
     :param idle_timeout_seconds: the application ends itself after this long without a sign of life.
     :ivar application_id: Spark's, as the application says it; None until a :meth:`poll` has found it.
     :raises RefusedError: others may write to the place, or it is somebody else's.
@@ -46,7 +50,6 @@ class RunDirectory:
         storages: Storages,
         place: RunPlace,
         key: RunKey,
-        items: int,
         idle_timeout_seconds: float = IDLE_TIMEOUT_SECONDS,
     ) -> None:
         self.storages = storages
@@ -61,12 +64,13 @@ class RunDirectory:
         self.location = join(place.root, self._path)
         self._storage = storages.open(self.location)
         self._seen: set[str] = set()
+        self._files: dict[int, list[str]] = {}
+        """Of each item that is not over, as far as they are known."""
+        self._over: list[str] = []
         self._beats = 0
-        batch = {
-            "format_version": FORMAT_VERSION,
-            "partitions": items,
-            "idle_timeout_seconds": idle_timeout_seconds,
-        }
+        self._last_beat_monotonic = -math.inf
+        self._is_over = False
+        batch = {"format_version": FORMAT_VERSION, "idle_timeout_seconds": idle_timeout_seconds}
         self._put(exchange.BATCH_FILE, json.dumps(batch).encode())
 
     def put_plan(self, index: int, plan: CompactionPlan) -> None:
@@ -81,12 +85,34 @@ class RunDirectory:
                 f"its plan would have {len(document)} bytes, and {EXCHANGE_FILE_BYTES} are read at most",
                 "compact it by Hive, or merge its files in parts, by minors",
             )
-        self._put(exchange.item_file(index, exchange.PLAN), document)
+        name = exchange.item_file(index, exchange.PLAN)
+        self._seen.add(name)
+        self._files.setdefault(index, []).append(name)
+        self._put(name, document)
 
-    def put_skip(self, index: int) -> None:
-        """Tell the application that there is nothing to merge for item ``index``."""
-        seal = self.key.seal_of(exchange.item_file(index, exchange.SKIP))
-        self._storage.write_new(exchange.item_file(index, exchange.skip_kind(seal)), b"")
+    def forget(self, index: int) -> None:
+        """Have the files of item ``index``, which is over, removed by the next :meth:`poll`."""
+        self._over += self._files.pop(index, [])
+
+    def put_end(self) -> None:
+        """Tell the application that nobody waits for anything more, if it was not told."""
+        if self._is_over:
+            return
+        try:
+            self._put(exchange.END_FILE, b"")
+        except NameTakenError:
+            log.warning("%s is not the operator's, and is replaced", join(self.location, exchange.END_FILE))
+            self._storage.delete([exchange.END_FILE])
+            self._put(exchange.END_FILE, b"")
+        self._is_over = True
+
+    def beat_if_due(self, most_seconds: float) -> None:
+        """Leave a sign of life unless the last is younger than that; each is two calls to the storage."""
+        # Before it is written, so that it is never older than this says.
+        now = time.monotonic()
+        if now - self._last_beat_monotonic >= min(most_seconds, self.idle_timeout_seconds / BEATS_IN_IDLE_TIMEOUT):
+            self.beat()
+            self._last_beat_monotonic = now
 
     def beat(self) -> None:
         """Leave a sign of life and remove the one before the last."""
@@ -98,6 +124,7 @@ class RunDirectory:
         """Results that came since the last call, or why they cannot be read, and the bytes done per item."""
         results: dict[int, CompactionResult | AcidError] = {}
         bytes_done: dict[int, int] = {}
+        self._remove_over()
         for file in self._storage.list().files:
             if file.path in self._seen:
                 continue
@@ -109,11 +136,18 @@ class RunDirectory:
                 continue
             self._seen.add(file.path)
             index, kind = named
+            self._files.setdefault(index, []).append(file.path)
             if kind == exchange.RESULT:
                 results[index] = self._result(file.path)
             elif kind.startswith("progress."):
                 bytes_done[index] = max(self._bytes_done(file.path), bytes_done.get(index, 0))
         return results, bytes_done
+
+    def _remove_over(self) -> None:
+        if self._over:
+            over, self._over = self._over, []
+            self._storage.delete(over)
+            self._seen.difference_update(over)
 
     def _result(self, path: str) -> CompactionResult | AcidError:
         try:

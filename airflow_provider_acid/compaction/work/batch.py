@@ -35,9 +35,6 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-BEATS_IN_IDLE_TIMEOUT = 100
-"""What takes long may begin one interval after the last sign of life; that must be next to nothing of the time-out."""
-
 SMALL_BYTES = 1 << 30
 """What a batch may have in work before it begins no more partitions than its task slots need."""
 
@@ -47,11 +44,14 @@ BEGINNING_SECONDS = 0.25
 BEGUN_TOGETHER = 16
 """So many partitions are begun by the same looks at the metastore; the first of them waits for the last."""
 
+APPLICATION_END_SECONDS = 60.0
+"""So long the run directory stays for an application that was told to end; when it is gone, that ends it too."""
+
 WorkerFactory = Callable[[], AbstractContextManager[Worker]]
 """Opens a worker (and its metastore connection) in the thread that calls it."""
 
-RunDirectoryFactory = Callable[[Worker, ActiveCompaction, int], RunDirectory]
-"""Makes the run directory, for the given number of items, when a worker has the first plan."""
+RunDirectoryFactory = Callable[[Worker, ActiveCompaction], RunDirectory]
+"""Makes the run directory when a worker has the first plan."""
 
 
 class CompactionBatch:
@@ -94,12 +94,9 @@ class CompactionBatch:
         self._window_end = window_end
         self._active: dict[int, ActiveCompaction] = {}
         self._waiting: dict[int, Waiting] = {}
-        self._handed_over: set[int] = set()
         self._named: set[int] = set()
-        self._skipped: set[int] = set()
         self._outcomes: dict[int, Outcome] = {}
         self._run: RunDirectory | None = None
-        self._last_beat_monotonic = -math.inf
         self._last_resume_monotonic = -math.inf
         self._look_seconds = 0.0
         self._pause_seconds = exchange.LEAST_PAUSE_SECONDS
@@ -166,10 +163,10 @@ class CompactionBatch:
             ended = self._application_ended.is_set() and not self._stopped.is_set()
             self._collect(worker)
             self._resume_waiting(worker)
+            self._let_application_go()
             if ended:
                 self._abandon_active(worker, "the Spark application ended without a result for this partition")
                 self._leave_pending("the Spark application ended before this partition was begun")
-            # What only waits for a lock needs the application no more.
             news = (before, ended_before) != (self._in_transaction, len(self._outcomes))
             self._pause_seconds = exchange.pause_seconds(
                 self._pause_seconds, self._poll_seconds, self._look_seconds, news=news
@@ -185,9 +182,8 @@ class CompactionBatch:
             # Not all small ones at once: what is merged meanwhile is to be published.
             if self._in_transaction >= self._max_active and time.monotonic() >= until:
                 break
-            self._beat()
             group = self._next_group()
-            begun = worker.begin_together([due for _, due in group])
+            begun = worker.begin_together([due for _, due in group], self._beat)
             for (item, _), one in zip(group, begun, strict=True):
                 if isinstance(one, Outcome):
                     self._end(item, one)
@@ -206,7 +202,9 @@ class CompactionBatch:
     def _next_group(self) -> list[tuple[int, DuePartition]]:
         """What is begun together now, as far as the limits let it; what is too late is left out."""
         group: list[tuple[int, DuePartition]] = []
-        while self._may_begin(len(group)) and len(group) < BEGUN_TOGETHER:
+        # The first plan starts the application, which takes seconds.
+        most = BEGUN_TOGETHER if self._run is not None else 1
+        while self._may_begin(len(group)) and len(group) < most:
             item, due = self._pending.popleft()
             late = self._too_late(due)
             if late is None:
@@ -245,18 +243,13 @@ class CompactionBatch:
         try:
             with Supervised(begun.entity):
                 if self._run is None:
-                    self._run = self._make_run_directory(worker, begun, 2 * self._count)
-                    for skipped in sorted(self._skipped):
-                        self._run.put_skip(skipped)
+                    self._run = self._make_run_directory(worker, begun)
                 self._run.put_plan(item, begun.plan)
-                self._handed_over.add(item)
         except AcidError as error:
             outcome = _abandoned(worker, self._active.pop(item), str(error))
             self._end(item, replace(outcome, state=OutcomeState.REFUSED) if error.is_permanent else outcome)
             return
         self._progress.began(begun.plan)
-        if begun.plan.type is CompactionType.MAJOR:
-            self._skip(self._spare(item))
 
     def _settle(self, item: int, finished: Finished) -> None:
         """Keep what came of an item, or have it wait, or begun anew under its spare number."""
@@ -264,31 +257,22 @@ class CompactionBatch:
             self._end(item, finished)
         elif isinstance(finished, DuePartition):
             log.info("%s: %s", finished.entity, finished.reason)
-            self._skip(item)
-            self._pending.appendleft((self._spare(item), finished))
+            self._forget(item)
+            self._pending.appendleft((item % self._count + self._count, finished))
         else:
             self._waiting[item] = finished
 
     def _end(self, item: int, outcome: Outcome) -> None:
         self._keep(item, outcome)
-        self._skip(item)
-        self._skip(self._spare(item))
+        self._forget(item)
 
     def _keep(self, item: int, outcome: Outcome) -> None:
         self._outcomes[item % self._count] = outcome
         self._progress.ended(outcome)
 
-    def _spare(self, item: int) -> int:
-        """The number under which an item is begun anew where its first plan cannot be published."""
-        return item % self._count + self._count
-
-    def _skip(self, item: int) -> None:
-        """Tell the application not to wait for a plan of this number, unless it got one."""
-        if item in self._handed_over or item in self._skipped:
-            return
-        self._skipped.add(item)
+    def _forget(self, item: int) -> None:
         if self._run is not None:
-            self._run.put_skip(item)
+            self._run.forget(item)
 
     def _collect(self, worker: Worker) -> None:
         """Take what the application has said."""
@@ -339,15 +323,8 @@ class CompactionBatch:
 
         What it is about is still listed then, and so given back should the storage fail.
         """
-        if self._run is None:
-            return
-        # Each is two calls to the storage, and hundreds of partitions may wait for their locks.
-        interval_seconds = min(self._poll_seconds, self._run.idle_timeout_seconds / BEATS_IN_IDLE_TIMEOUT)
-        # Before it is written, so that it is never older than this says.
-        now = time.monotonic()
-        if now - self._last_beat_monotonic >= interval_seconds:
-            self._run.beat()
-            self._last_beat_monotonic = now
+        if self._run is not None:
+            self._run.beat_if_due(self._poll_seconds)
 
     def _resume_waiting(self, worker: Worker) -> None:
         # Each look is a call to the metastore.
@@ -359,6 +336,12 @@ class CompactionBatch:
             self._beat()
             waiting = self._waiting.pop(item)
             self._settle(item, _guarded(waiting.active.entity, partial(worker.resume, waiting)))
+
+    def _let_application_go(self) -> None:
+        """Have it end as soon as nothing can need it: a minor that gets no lock may be begun anew, as a major."""
+        of_waiting = {waiting.active.plan.type for waiting in self._waiting.values()}
+        if self._run is not None and not self._pending and not self._active and CompactionType.MINOR not in of_waiting:
+            self._run.put_end()
 
     def _check_time(self, active: ActiveCompaction) -> None:
         seconds = time.monotonic() - active.begun_monotonic
@@ -386,11 +369,10 @@ class CompactionBatch:
             self._outcomes[item % self._count] = Outcome(due.entity, OutcomeState.FAILED, message)
 
     def _remove_run(self, run: RunDirectory) -> None:
-        # The application still polls until it sees the last answer; it needs the directory until it has ended.
-        deadline = time.monotonic() + 60.0
-        while not self._application_ended.wait(1.0) and time.monotonic() < deadline:
-            run.beat()
         try:
+            run.put_end()
+            # The application needs the directory until it has ended.
+            self._application_ended.wait(APPLICATION_END_SECONDS)
             run.remove()
         except AcidError as error:
             log.warning("The run directory stays behind: %s", error)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from airflow_provider_acid.compaction.active import ActiveCompaction, Waiting
 from airflow_provider_acid.compaction.facts import FactsOfMany
@@ -67,19 +67,23 @@ class Worker:
 
     def begin(self, due: DuePartition) -> ActiveCompaction | Outcome:
         """Begin one partition; see :meth:`begin_together`."""
-        return self.begin_together([due])[0]
+        return self.begin_together([due], lambda: None)[0]
 
-    def begin_together(self, due: Sequence[DuePartition]) -> list[ActiveCompaction | Outcome]:
+    def begin_together(
+        self, due: Sequence[DuePartition], before_each: Callable[[], None]
+    ) -> list[ActiveCompaction | Outcome]:
         """Claim, lock and plan partitions; an outcome where there is nothing (more) to do.
 
         All are locked before any is looked at, so that one look at the metastore is right for all of them.
 
+        :param before_each: called before each partition, of which one may take minutes: what a dead attempt left.
         :returns: one of each, in their order; errors of one partition come back as its outcome.
         """
         known = FactsOfMany(self._client, [one.entity for one in due])
         claimed: list[Claimed | Outcome] = []
         try:
             for one in due:
+                before_each()
                 claimed.append(self._claim(one, known))
             locked = [one for one in claimed if isinstance(one, Claimed)]
             known = FactsOfMany(self._client, [one.due.entity for one in locked])

@@ -1,8 +1,8 @@
 """The driver of a run: what ``spark_jobs/compact.py`` does once it has a session.
 
 It waits for plans in the run directory, carries out all that are there at the same time, and reports each partition as
-soon as it is finished. It ends when every item has a result or was skipped, when the operator shows no sign of life, or
-when the run directory is gone; whatever ends it, nothing that it began goes on.
+soon as it is finished. It ends when the operator says so, when the operator shows no sign of life, or when the run
+directory is gone; whatever ends it, nothing that it began goes on.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from airflow_provider_acid.plan.result import CompactionResult
 
 _MOST_PAUSE_SECONDS = 0.5
 _LEAST_PACKS_AT_ONCE = 1
-"""One is merged while what another merged is put in place."""
+"""Two were no faster: the plans of a pack are put in place while the next one is merged."""
 
 _SLOTS_OF_A_PACK = 8
 """Of so many task slots each pack has work for all."""
@@ -83,7 +83,7 @@ class Driver:
         self._pause_seconds = exchange.LEAST_PAUSE_SECONDS
 
     def run(self) -> int:
-        """Work until all items are finished or nobody waits for them; what was begun and is not done is cancelled.
+        """Work until nobody waits for anything; what was begun and is not done is cancelled.
 
         :returns: the exit code.
         """
@@ -101,12 +101,12 @@ class Driver:
         return EXIT_ABANDONED
 
     def _work(self, batch: Batch) -> bool:
-        """Work until all is finished, or as long as the operator shows signs of life; which of both."""
+        """Work until the operator says that it is over, or shows no sign of life; whether it said so."""
         self._introduce()
-        pool = ThreadPoolExecutor(max_workers=min(max(batch.partitions, 1), _MAX_CONCURRENT_PLANS))
+        pool = ThreadPoolExecutor(_MAX_CONCURRENT_PLANS)
         self._last_sign_seconds = time.monotonic()
         try:
-            while not self._go_on(pool, batch):
+            while not self._go_on(pool):
                 if time.monotonic() - self._last_sign_seconds > batch.idle_timeout_seconds:
                     return False
                 self._wait()
@@ -125,8 +125,8 @@ class Driver:
         else:
             time.sleep(self._pause_seconds)
 
-    def _go_on(self, pool: ThreadPoolExecutor, batch: Batch) -> bool:
-        """Look, report and begin once; whether all is finished.
+    def _go_on(self, pool: ThreadPoolExecutor) -> bool:
+        """Look, report and begin once; whether the operator says that it is over.
 
         What the storage refuses is tried again. Only a look after which all went well is a sign of life.
         """
@@ -134,6 +134,8 @@ class Driver:
         try:
             seen = self._run.look()
             look_seconds = time.perf_counter() - begun_seconds
+            if seen.ended:
+                return True
             self._report(seen)
             self._start_new(pool, seen)
             self._start_packs(pool)
@@ -145,8 +147,7 @@ class Driver:
         self._pause_seconds = exchange.pause_seconds(self._pause_seconds, _MOST_PAUSE_SECONDS, look_seconds, news=news)
         if seen.alive != self._alive:
             self._alive, self._last_sign_seconds = seen.alive, time.monotonic()
-        is_idle = not self._running and not self._small
-        return len(self._finished | seen.skips | seen.results) >= batch.partitions and is_idle
+        return False
 
     def _introduce(self) -> None:
         context = self._spark.sparkContext
@@ -157,7 +158,7 @@ class Driver:
 
     def _start_new(self, pool: ThreadPoolExecutor, seen: Seen) -> None:
         begun = self._finished | self._running.keys() | self._small.keys()
-        new = sorted(seen.plans - seen.results - seen.skips - begun)
+        new = sorted(seen.plans - seen.results - begun)
         if new:
             # Executors come and go.
             self._slots = int(self._spark.sparkContext.defaultParallelism)
@@ -178,6 +179,8 @@ class Driver:
 
     def _start_packs(self, pool: ThreadPoolExecutor) -> None:
         """Begin packs of what came meanwhile, as long as few are in work: the more wait, the larger a pack gets."""
+        if not self._small:
+            return
         # One plan alone has no limit: if it hangs, it counts no more.
         oldest_seconds = time.monotonic() - PACK_SECONDS
         self._packs = [(job, begun) for job, begun in self._packs if not job.done() and begun > oldest_seconds]

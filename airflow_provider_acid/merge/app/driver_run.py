@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from airflow_provider_acid.acid import json_fields as fields
 from airflow_provider_acid.acid.sealing import RunKey
-from airflow_provider_acid.exceptions import AcidError, NameTakenError, StorageError
+from airflow_provider_acid.exceptions import AcidError, NameTakenError, StorageError, UnauthenticatedError
 from airflow_provider_acid.filesystem import Storage, join
 from airflow_provider_acid.plan import exchange
 from airflow_provider_acid.plan.plan import FORMAT_VERSION, BucketPlan, CompactionPlan
@@ -28,11 +28,9 @@ class RunGoneError(AcidError):
 class Batch:
     """What ``batch.json`` says.
 
-    :param partitions: number of items; each gets a plan or a skip, in any order, at any time.
     :param idle_timeout_seconds: how long the driver goes on without a new sign of life.
     """
 
-    partitions: int
     idle_timeout_seconds: float
 
 
@@ -40,14 +38,15 @@ class Batch:
 class Seen:
     """What one listing of the run directory shows.
 
+    :param ended: whether the operator waits for nothing more.
     :param alive: the operator's newest counter; -1 before the first.
     :param percent: per item and bucket, how much a task says it has read.
     :param sliced_mebibytes: per item and bucket, how much was read of slices that are written.
     """
 
     plans: frozenset[int]
-    skips: frozenset[int]
     results: frozenset[int]
+    ended: bool
     alive: int
     percent: Mapping[tuple[int, int], int]
     sliced_mebibytes: Mapping[tuple[int, int], int]
@@ -114,19 +113,16 @@ class DriverRun(TaskReports):
         :raises RunGoneError: it was removed.
         :raises StorageError: it cannot be listed, and may be there.
         """
-        found: dict[str, set[int]] = {exchange.PLAN: set(), exchange.SKIP: set(), exchange.RESULT: set()}
+        found: dict[str, set[int]] = {exchange.PLAN: set(), exchange.RESULT: set()}
         percent: dict[tuple[int, int], int] = {}
         slices: dict[tuple[int, int], dict[int, int]] = {}
         alive = -1
-        for file in self._files():
+        files = self._files()
+        for file in files:
             alive = max(alive, exchange.parse_alive_file(file) or -1)
             item, kind = exchange.parse_item_file(file) or (-1, "")
             if kind in found:
                 found[kind].add(item)
-            elif (seal := exchange.parse_skip_kind(kind)) is not None:
-                # A false one is passed over, and so the item is waited for.
-                if self._key.is_seal_of(seal, exchange.item_file(item, exchange.SKIP)):
-                    found[exchange.SKIP].add(item)
             elif (read := exchange.parse_bucket_kind(kind)) is not None:
                 bucket, done = read
                 percent[item, bucket] = max(percent.get((item, bucket), 0), done)
@@ -134,8 +130,16 @@ class DriverRun(TaskReports):
                 bucket, number, mebibytes = written
                 slices.setdefault((item, bucket), {})[number] = mebibytes
         sliced = {place: sum(of_bucket.values()) for place, of_bucket in slices.items()}
-        plans, skips, results = (frozenset(items) for items in found.values())
-        return Seen(plans, skips, results, alive, percent, sliced)
+        plans, results = (frozenset(items) for items in found.values())
+        return Seen(plans, results, exchange.END_FILE in files and self._is_end(), alive, percent, sliced)
+
+    def _is_end(self) -> bool:
+        try:
+            self._opened(exchange.END_FILE)
+        except UnauthenticatedError:
+            # A false one is passed over, and so the operator is waited for.
+            return False
+        return True
 
     def _files(self) -> frozenset[str]:
         try:

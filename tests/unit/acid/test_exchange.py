@@ -12,7 +12,6 @@ from airflow_provider_acid.plan import exchange
     "kind",
     [
         exchange.PLAN,
-        exchange.skip_kind("0f" * 32),
         exchange.RESULT,
         exchange.progress_kind(12),
         exchange.bucket_kind(4095, 100),
@@ -41,8 +40,6 @@ def test_any_other_name_is_no_items_file(name: str) -> None:
 def test_signs_of_life_and_bucket_reports_are_read_as_they_were_named() -> None:
     assert exchange.parse_alive_file(exchange.alive_file(17)) == 17
     assert exchange.parse_alive_file("_operator.alive.17.ab.partial") is None
-    assert exchange.parse_skip_kind(exchange.skip_kind("0f" * 32)) == "0f" * 32
-    assert exchange.parse_skip_kind(exchange.RESULT) is None
     assert exchange.parse_bucket_kind(exchange.bucket_kind(3, 40)) == (3, 40)
     assert exchange.parse_bucket_kind(exchange.PLAN) is None
 

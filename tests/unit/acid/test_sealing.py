@@ -21,7 +21,6 @@ def test_what_was_sealed_is_opened_as_it_was(content: bytes, run: str, name: str
     key = RunKey(run, secret)
     document = key.sealed(name, content)
     assert key.opened(PLACE, name, document) == content == content_of(document)
-    assert key.is_seal_of(key.seal_of(name), name)
 
 
 @pytest.mark.parametrize(
@@ -72,11 +71,6 @@ def test_anything_else_is_refused_by_its_place_and_no_word_of_it_is_repeated(
 def test_no_document_opens_that_was_not_sealed(document: bytes) -> None:
     with pytest.raises(UnauthenticatedError):
         RunKey.new("run1").opened(PLACE, NAME, document)
-
-
-@pytest.mark.parametrize("seal", ["", "0" * 64, KEY.seal_of("0008.skip"), "é" * 64, KEY.seal_of("0007.skip", b"x")])
-def test_no_other_seal_is_that_of_an_empty_file(seal: str) -> None:
-    assert not KEY.is_seal_of(seal, "0007.skip")
 
 
 def test_run_and_name_cannot_be_shifted_into_each_other() -> None:

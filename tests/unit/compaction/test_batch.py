@@ -14,6 +14,7 @@ from airflow_provider_acid.compaction.work import batch as batch_module
 from airflow_provider_acid.compaction.work.batch import CompactionBatch
 from airflow_provider_acid.exceptions import MetastoreUnavailableError
 from airflow_provider_acid.merge.app import driver_run as job
+from airflow_provider_acid.plan.plan import CompactionType
 from airflow_provider_acid.storages.local import LocalStorage
 from tests.unit.compaction.batch_setting import PATIENCE_SECONDS, Setting, Transaction, messages, result_of
 
@@ -137,6 +138,31 @@ def test_who_waits_for_a_lock_keeps_nobody_else_waiting(setting: Setting) -> Non
     assert messages(batch) == dict.fromkeys("abc", "merged (minor)")
     assert setting.worker.ended == ["b", "c", "a"]
     assert setting.worker.most_active == 2
+
+
+def test_the_application_may_go_while_majors_wait_for_readers(setting: Setting) -> None:
+    setting.worker.looks_at_lock = {"a": 1_000_000}
+    batch = setting.batch("a", "b", wanted=CompactionType.MAJOR)
+    run = batch.wait_until_planned()
+    assert run is not None
+    setting.answer(run, result_of)
+    assert setting.worker.ended == ["b"]
+    batch.stop()
+    assert messages(batch) == {"a": "the task was stopped", "b": "merged (major)"}
+
+
+def test_the_application_stays_for_a_minor_that_may_be_begun_anew_as_a_major(setting: Setting) -> None:
+    looks = 20
+    setting.worker.looks_at_lock = {"a": looks}
+    batch = setting.batch("a")
+    run = batch.wait_until_planned()
+    assert run is not None
+    application = job.DriverRun(LocalStorage(run.location), run.key.secret)
+    application.write_result(0, result_of(application.plan(0)))
+    setting.wait_until(lambda: setting.worker.looks_at_lock["a"] < looks - 2)
+    assert not application.look().ended
+    batch.application_ended()
+    assert messages(batch) == {"a": "merged (minor)"}
 
 
 def test_a_minor_without_its_lock_is_begun_anew_as_a_major_in_the_same_application(setting: Setting) -> None:

@@ -35,7 +35,7 @@ SEAL = b"?" * HEAD_BYTES
 
 @pytest.fixture
 def run(tmp_path: Path) -> RunDirectory:
-    return RunDirectory(Storages(), RunPlace.in_directory(str(tmp_path)), RunKey.new(named("run-1")), 3, 42.0)
+    return RunDirectory(Storages(), RunPlace.in_directory(str(tmp_path)), RunKey.new(named("run-1")), 42.0)
 
 
 def runs_of(tmp_path: Path) -> list[str]:
@@ -57,16 +57,17 @@ def dead_runs(is_alive: Callable[[], IsAlive], metastore: str | None = OWN) -> D
 
 
 @pytest.mark.parametrize(
-    ("plans", "results", "alive", "left"),
+    ("plans", "results", "ended", "alive", "left"),
     [
-        (["a"], [], set(), []),
-        (["a"], [], {"a"}, ["run-1"]),
-        (["a", "b"], [], {"b"}, ["run-1"]),
-        (["a", "b"], [1], {"b"}, ["run-1"]),
-        (["a"], [0], set(), ["run-1"]),
-        (["a", "b", "c"], [0, 1, 2], set(), []),
-        (["a", "b", "c"], [0, 1, 2], {"c"}, ["run-1"]),
-        ([], [], set(), ["run-1"]),
+        (["a"], [], False, set(), []),
+        (["a"], [], False, {"a"}, ["run-1"]),
+        (["a", "b"], [], False, {"b"}, ["run-1"]),
+        (["a", "b"], [1], False, {"b"}, ["run-1"]),
+        (["a"], [0], False, set(), ["run-1"]),
+        (["a", "b", "c"], [0, 1, 2], True, set(), []),
+        (["a", "b", "c"], [0, 1, 2], True, {"c"}, ["run-1"]),
+        ([], [], True, set(), []),
+        ([], [], False, set(), ["run-1"]),
     ],
     ids=[
         "its only attempt is dead",
@@ -76,11 +77,18 @@ def dead_runs(is_alive: Callable[[], IsAlive], metastore: str | None = OWN) -> D
         "all plans have results: the operator may be about to begin the next partition",
         "all partitions have results, and the operator died before it published them",
         "all partitions have results, and the operator is about to publish the last",
+        "nothing is left to do but to remove it",
         "nothing is handed out yet",
     ],
 )
-def test_a_run_is_removed_when_it_has_unfinished_plans_and_none_of_their_attempts_lives(
-    run: RunDirectory, tmp_path: Path, plans: list[str], results: list[int], alive: set[str], left: list[str]
+def test_a_run_is_removed_when_it_was_at_work_or_over_and_none_of_its_attempts_lives(
+    run: RunDirectory,
+    tmp_path: Path,
+    plans: list[str],
+    results: list[int],
+    ended: bool,
+    alive: set[str],
+    left: list[str],
 ) -> None:
     partition = Partition(tmp_path / "t")
     partition.write("delta_0000001_0000001", [insert(1, 0, 1)])
@@ -88,6 +96,8 @@ def test_a_run_is_removed_when_it_has_unfinished_plans_and_none_of_their_attempt
         run.put_plan(item, replace(partition.plan(), attempt=token))
     for item in results:
         job.DriverRun(LocalStorage(run.location), run.key.secret).write_result(item, RESULT)
+    if ended:
+        run.put_end()
     dead_runs(lambda: alive.__contains__).remove(str(tmp_path), "")
     assert runs_of(tmp_path) == left
 
@@ -97,12 +107,10 @@ def test_where_no_run_ever_was_nothing_is_removed_and_nothing_fails(tmp_path: Pa
     assert runs_of(tmp_path) == []
 
 
-def others_run(parent: Path, name: str, plans: int, *, partitions: int | None = None, results: int = 0) -> Path:
+def others_run(parent: Path, name: str, plans: int, *, results: int = 0) -> Path:
     """Plans of attempts that are called by the run and the item."""
     folder = parent / RUNS_DIRECTORY / named(name)
     folder.mkdir(parents=True)
-    batch = {"format_version": FORMAT_VERSION, "partitions": 2 * plans if partitions is None else partitions}
-    (folder / "batch.json").write_bytes(SEAL + json.dumps(batch).encode())
     for item in range(plans):
         plan = {"format_version": FORMAT_VERSION, "attempt": f"{name}-{item}"}
         (folder / f"{item:04d}.plan.json").write_bytes(SEAL + json.dumps(plan).encode())
@@ -175,15 +183,12 @@ def test_a_batch_looks_once_in_each_place_whatever_the_number_of_its_partitions(
         (json.dumps({"format_version": FORMAT_VERSION, "attempt": 5}).encode(), "expected a string, found int"),
     ],
 )
-@pytest.mark.parametrize("file", ["0000.plan.json", "batch.json"])
 def test_a_run_that_nobody_understands_is_left_alone_with_one_warning_that_names_it(
-    tmp_path: Path, file: str, content: bytes, reason: str, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, content: bytes, reason: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    odd = others_run(tmp_path, "odd", 1, results=1 if file == "batch.json" else 0)
-    (odd / file).write_bytes(SEAL + content)
+    odd = others_run(tmp_path, "odd", 1)
+    (odd / "0000.plan.json").write_bytes(SEAL + content)
     others_run(tmp_path, "dead", 1)
-    if b"attempt" in content and file == "batch.json" and b"5" in content:
-        reason = "'partitions': expected an integer"
     with caplog.at_level(logging.WARNING):
         dead_runs(nobody).remove(str(tmp_path), "")
     assert runs_of(tmp_path) == ["odd"]

@@ -27,16 +27,15 @@ RESULT = CompactionResult("attempt", "digest", Entity("db", "t"), "no luck", (),
 def run_in(
     folder: Path,
     name: str,
-    items: int = 1,
     idle_timeout_seconds: float = 600.0,
     storages: Storages = Storages(),  # noqa: B008 - a value
 ) -> RunDirectory:
-    return RunDirectory(storages, RunPlace.in_directory(str(folder)), RunKey.new(name), items, idle_timeout_seconds)
+    return RunDirectory(storages, RunPlace.in_directory(str(folder)), RunKey.new(name), idle_timeout_seconds)
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> RunDirectory:
-    return run_in(tmp_path, "run-1", 3, 42.0)
+    return run_in(tmp_path, "run-1", 42.0)
 
 
 @pytest.fixture
@@ -50,11 +49,10 @@ def test_the_application_reads_what_the_operator_wrote(
     partition = Partition(tmp_path / "t")
     partition.write("delta_0000001_0000001", [insert(1, 0, 1)])
     run.put_plan(0, partition.plan())
-    run.put_skip(2)
     run.beat()
-    assert application.batch() == job.Batch(3, 42.0)
+    assert application.batch() == job.Batch(42.0)
     seen = application.look()
-    assert (seen.plans, seen.skips, seen.alive) == (frozenset({0}), frozenset({2}), 1)
+    assert (seen.plans, seen.ended, seen.alive) == (frozenset({0}), False, 1)
     assert application.plan(0) == partition.plan()
 
 
@@ -75,10 +73,12 @@ def test_signs_of_life_grow_and_old_ones_go(run: RunDirectory, application: job.
     assert len(list(Path(run.location).glob("operator.alive.*"))) == 2
 
 
-def test_a_word_is_given_once(run: RunDirectory) -> None:
-    run.put_skip(1)
+def test_a_plan_is_given_once(run: RunDirectory, tmp_path: Path) -> None:
+    partition = Partition(tmp_path / "t")
+    partition.write("delta_0000001_0000001", [insert(1, 0, 1)])
+    run.put_plan(0, partition.plan())
     with pytest.raises(NameTakenError):
-        run.put_skip(1)
+        run.put_plan(0, partition.plan())
 
 
 @pytest.mark.parametrize(
@@ -138,20 +138,40 @@ def test_a_run_directory_is_hidden_and_never_taken_for_staging(run: RunDirectory
     assert staging_tokens(LocalStorage(str(tmp_path)).list()) == ()
 
 
-@pytest.mark.parametrize("name", [f"0001.skip.{'0' * 64}", "0001.skip"])
-def test_a_skip_that_the_operator_did_not_make_is_passed_over(
-    run: RunDirectory, application: job.DriverRun, name: str
+def test_only_the_operator_says_that_it_is_over(run: RunDirectory, application: job.DriverRun) -> None:
+    file = Path(run.location) / "end.json"
+    for content in (b"", b"{}", run.key.sealed("batch.json", b"")):
+        file.write_bytes(content)
+        assert not application.look().ended
+    run.put_end()
+    assert application.look().ended
+
+
+def test_a_look_does_not_grow_with_what_is_over(
+    run: RunDirectory, application: job.DriverRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (Path(run.location) / name).touch()
-    run.put_skip(2)
-    assert application.look().skips == {2}
+    partition = Partition(tmp_path / "t")
+    partition.write("delta_0000001_0000001", [insert(1, 0, 1)])
+    for item in range(20):
+        run.put_plan(item, partition.plan())
+        application.write_progress(item, 1, {"bytes_done": 10})
+        application.write_result(item, RESULT)
+    assert len(run.poll()[0]) == 20
+    calls: list[int] = []
+    delete = LocalStorage.delete
 
+    def counting(self: LocalStorage, paths: Iterable[str]) -> None:
+        names = list(paths)
+        calls.append(len(names))
+        delete(self, names)
 
-def test_a_skip_of_one_item_is_none_of_another(run: RunDirectory, application: job.DriverRun) -> None:
-    run.put_skip(2)
-    (skip,) = Path(run.location).glob("0002.skip.*")
-    skip.rename(skip.with_name(skip.name.replace("0002", "0001")))
-    assert application.look().skips == frozenset()
+    monkeypatch.setattr(LocalStorage, "delete", counting)
+    for item in range(19):
+        run.forget(item)
+    assert run.poll() == ({}, {})
+    assert calls == [19 * 3]
+    seen = application.look()
+    assert (seen.plans, seen.results) == (frozenset({19}), frozenset({19}))
 
 
 def test_what_the_application_says_of_itself_is_read_once(run: RunDirectory, caplog: pytest.LogCaptureFixture) -> None:

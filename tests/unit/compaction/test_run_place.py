@@ -26,7 +26,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run_at(place: RunPlace, name: str = "run1") -> RunDirectory:
-    return RunDirectory(Storages(), place, RunKey.new(name), 1)
+    return RunDirectory(Storages(), place, RunKey.new(name))
 
 
 def default() -> RunPlace:
@@ -85,7 +85,7 @@ def test_no_dead_run_is_removed_where_others_may_write(
 def test_the_application_looks_too(tmp_path: Path) -> None:
     run = run_at(RunPlace.in_directory(str(tmp_path)))
     application = job.DriverRun(LocalStorage(run.location), run.key.secret)
-    assert application.batch().partitions == 1
+    assert application.batch().idle_timeout_seconds > 0
     Path(run.location).chmod(0o770)
     with pytest.raises(RefusedError, match="may be written to by others"):
         application.batch()

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_acid.compaction.run import run_directory as run_directory_module
 from airflow_provider_acid.compaction.run.run_directory import IDLE_TIMEOUT_SECONDS, RunDirectory
 from airflow_provider_acid.compaction.work import batch as batch_module
 from airflow_provider_acid.merge.app import driver_run as job
@@ -26,7 +27,8 @@ class Diary:
         self.entries: list[tuple[str, float]] = []
         self._monkeypatch = monkeypatch
         self._seconds = 0.0
-        monkeypatch.setattr(batch_module, "time", SimpleNamespace(monotonic=lambda: self._seconds))
+        for module in (batch_module, run_directory_module):
+            monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: self._seconds))
 
     def keep(self, owner: Any, name: str, takes_seconds: float = 0.0) -> None:
         original = getattr(owner, name)

@@ -19,8 +19,8 @@ from tests.unit.merge.fake_spark import FakeSpark
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    RunFiles(tmp_path).put_batch(1)
-    RunFiles(tmp_path).put_skip(0)
+    RunFiles(tmp_path).put_batch()
+    RunFiles(tmp_path).put_end()
     return tmp_path
 
 

@@ -49,8 +49,14 @@ def run(tmp_path: Path) -> Path:
     return tmp_path / "run"
 
 
-def start(run: Path, partitions: int, idle_timeout_seconds: float = 60) -> None:
-    RunFiles(run).put_batch(partitions, idle_timeout_seconds)
+def start(run: Path, idle_timeout_seconds: float = 60) -> None:
+    RunFiles(run).put_batch(idle_timeout_seconds)
+
+
+def drive(run: Path, *items: int) -> int:
+    """Until all of these have results."""
+    with RunFiles(run).ending_when_answered(*items):
+        return Driver(SPARK, str(run), Storages(), SECRET).run()
 
 
 def partition(path: Path, deleted: int = 1) -> Partition:
@@ -69,13 +75,12 @@ def result(run: Path, item: int) -> CompactionResult:
 
 
 def test_every_plan_gets_a_result_and_a_failure_stays_alone(run: Path, tmp_path: Path) -> None:
-    start(run, 3)
+    start(run)
     for item in range(2):
         made = partition(tmp_path / f"p{item}")
         RunFiles(run).put_plan(item, made.plan())
     (tmp_path / "p0/delta_0000001_0000001_0000/bucket_00000").write_bytes(b"ORC")
-    RunFiles(run).put_skip(2)
-    assert Driver(SPARK, str(run), Storages(), SECRET).run() == EXIT_DONE
+    assert drive(run, 0, 1) == EXIT_DONE
     error = result(run, 0).error
     assert error is not None
     assert f"{tmp_path}/p0/delta_0000001_0000001_0000/bucket_00000: has 3 bytes" in error
@@ -84,7 +89,7 @@ def test_every_plan_gets_a_result_and_a_failure_stays_alone(run: Path, tmp_path:
 
 
 def test_an_error_nobody_foresaw_is_its_own_plans_alone(run: Path, tmp_path: Path, monkeypatch: Any) -> None:
-    start(run, 2)
+    start(run)
     for item in range(2):
         RunFiles(run).put_plan(item, partition(tmp_path / f"p{item}").plan())
 
@@ -94,29 +99,29 @@ def test_an_error_nobody_foresaw_is_its_own_plans_alone(run: Path, tmp_path: Pat
         return run_plan(spark, plan, item, pack)
 
     monkeypatch.setattr(driver_module, "run_plan", explode)
-    assert Driver(SPARK, str(run), Storages(), SECRET).run() == EXIT_DONE
+    assert drive(run, 0, 1) == EXIT_DONE
     assert "ZeroDivisionError: bad luck" in str(result(run, 0).error)
     assert result(run, 1).error is None
 
 
 def test_a_plan_with_a_result_is_not_carried_out_again(run: Path, tmp_path: Path) -> None:
-    start(run, 1)
+    start(run)
     made = partition(tmp_path / "p")
     RunFiles(run).put_plan(0, made.plan())
     RunFiles(run).put_result(0, CompactionResult("attempt", "digest", Entity("db", "t"), None, (), 0.0))
-    assert Driver(SPARK, str(run), Storages(), SECRET).run() == EXIT_DONE
+    assert drive(run, 0) == EXIT_DONE
     assert list((tmp_path / "p" / STAGING / "output/rows").iterdir()) == []
 
 
 def test_the_driver_leaves_when_the_counter_stands_still(run: Path) -> None:
-    start(run, 1, idle_timeout_seconds=0.2)
+    start(run, idle_timeout_seconds=0.2)
     (run / "operator.alive.7").write_text("7")
     assert Driver(SPARK, str(run), Storages(), SECRET).run() == EXIT_ABANDONED
     assert not run.exists(), "the operator that would remove it is gone"
 
 
 def test_the_driver_stays_while_the_counter_moves(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    start(run, 1, idle_timeout_seconds=60)
+    start(run, idle_timeout_seconds=60)
     polls: list[float] = []
     clock = iter(range(0, 10_000, 50))
 
@@ -124,7 +129,7 @@ def test_the_driver_stays_while_the_counter_moves(run: Path, monkeypatch: pytest
         polls.append(seconds)
         (run / f"operator.alive.{len(polls)}").touch()
         if len(polls) == 20:
-            RunFiles(run).put_skip(0)
+            RunFiles(run).put_end()
 
     monkeypatch.setattr(time, "sleep", sleep)
     monkeypatch.setattr(time, "monotonic", lambda: float(next(clock)))
@@ -133,7 +138,7 @@ def test_the_driver_stays_while_the_counter_moves(run: Path, monkeypatch: pytest
 
 
 def test_a_run_directory_of_another_release_is_refused(run: Path) -> None:
-    RunFiles(run).put_batch(1, version=FORMAT_VERSION + 1)
+    RunFiles(run).put_batch(version=FORMAT_VERSION + 1)
     with pytest.raises(ConfigurationError, match=f"batch.json: has format version {FORMAT_VERSION + 1}"):
         DriverRun(LocalStorage(str(run)), SECRET).batch()
 
@@ -270,7 +275,7 @@ def test_an_answer_that_is_lost_is_the_plans_error(
 
 
 def test_slices_tell_when_they_are_written(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    start(run, 1)
+    start(run)
     monkeypatch.setattr(bucket_tasks, "_QUIET_SECONDS", 0.0)
     made = sliced_partition(tmp_path / "p")
     assert run_plan(SPARK, sliced_plan(made), item_of(run)).error is None
@@ -278,7 +283,7 @@ def test_slices_tell_when_they_are_written(run: Path, tmp_path: Path, monkeypatc
 
 
 def test_a_bucket_is_as_far_as_its_slices_or_its_task_say(run: Path) -> None:
-    start(run, 4)
+    start(run)
     for kind in ("bucket.0.10", "slice.0.0.64", "slice.0.7.32", "slice.1.0.64", "bucket.2.50"):
         (run / f"0003.{kind}").touch()
     seen = DriverRun(LocalStorage(str(run)), SECRET).look()

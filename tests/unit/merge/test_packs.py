@@ -192,9 +192,10 @@ def test_the_driver_packs_the_small_plans_that_it_finds_together(
     run: Path, jobs: Jobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(driver_module, "PACK_PLANS", 3)
-    RunFiles(run).put_batch(7)
+    RunFiles(run).put_batch()
     for number in range(7):
         RunFiles(run).put_plan(number, partition(run.parent / f"p{number}").plan())
-    assert Driver(SPARK, str(run), Storages(), SECRET).run() == EXIT_DONE
+    with RunFiles(run).ending_when_answered(*range(7)):
+        assert Driver(SPARK, str(run), Storages(), SECRET).run() == EXIT_DONE
     assert {number: RunFiles(run).result(number).error for number in range(7)} == dict.fromkeys(range(7))
     assert sorted(jobs.subjects) == ["a pack of 3 partitions", "a pack of 3 partitions", "db.t"]

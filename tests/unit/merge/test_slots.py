@@ -34,7 +34,7 @@ def run(tmp_path: Path) -> Path:
 def test_a_bucket_is_cut_into_as_many_slices_as_spark_has_slots(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    start(run, 1)
+    start(run)
     made = Partition(tmp_path / "p")
     write_in_stripes(made, "delta_0000001_0000001_0000", [insert(1, row_id, 0) for row_id in range(600)])
     made.write("delete_delta_0000002_0000002_0000", [delete(1, row_id, 2) for row_id in range(0, 600, 100)])
@@ -49,6 +49,7 @@ def test_a_bucket_is_cut_into_as_many_slices_as_spark_has_slots(
         return write(*arguments)
 
     monkeypatch.setattr(bucket_tasks, "write_part", written)
-    assert Driver(SPARK, str(run), Storages(), SECRET).run() == EXIT_DONE
+    with RunFiles(run).ending_when_answered(0):
+        assert Driver(SPARK, str(run), Storages(), SECRET).run() == EXIT_DONE
     assert sorted(slices) == [0, 1, 2, 3]
     assert [file.rows_out for file in result(run, 0).files] == [594]

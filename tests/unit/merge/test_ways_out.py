@@ -65,6 +65,7 @@ def merges(monkeypatch: pytest.MonkeyPatch) -> Iterator[Merges]:
     made = Merges()
     monkeypatch.setattr(driver_module, "run_plan", made.run_plan)
     monkeypatch.setattr(driver_module, "PACK_PLANS", 1)
+    monkeypatch.setattr(driver_module, "_MAX_CONCURRENT_PLANS", 1)
     monkeypatch.setattr(Driver, "_wait", lambda driver: made.wait(driver))
     yield made
     made.released.set()
@@ -72,10 +73,10 @@ def merges(monkeypatch: pytest.MonkeyPatch) -> Iterator[Merges]:
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    """A run of one partition, with a spare plan that waits until the first is done."""
+    """Two plans; as one is in work at a time, the second waits until the first is done."""
     folder = tmp_path / "run"
     folder.mkdir()
-    RunFiles(folder).put_batch(1)
+    RunFiles(folder).put_batch()
     made = Partition(tmp_path / "p")
     made.write("delta_0000001_0000001_0000", [insert(1, 0, 0)])
     for item in range(2):
@@ -183,7 +184,8 @@ def test_a_storage_that_does_not_answer_for_a_while_costs_nothing(
     monkeypatch.setattr(owner, call, fail_twice)
     merges.released.set()
     merges.between_looks = lambda looks: wait_for(merges) if looks > 2 else None
-    assert driver(run, CountingSpark()).run() == EXIT_DONE
+    with RunFiles(run).ending_when_answered(0, 1):
+        assert driver(run, CountingSpark()).run() == EXIT_DONE
     assert (run / "0000.result.json").exists()
     assert len(calls) > 2
 
@@ -203,7 +205,8 @@ def test_a_result_that_cannot_be_written_is_written_later(
     monkeypatch.setattr(DriverRun, "write_result", fail_once)
     merges.released.set()
     merges.between_looks = lambda looks: wait_for(merges)
-    assert driver(run, CountingSpark()).run() == EXIT_DONE
+    with RunFiles(run).ending_when_answered(0, 1):
+        assert driver(run, CountingSpark()).run() == EXIT_DONE
     assert refused == [0]
     assert (run / "0000.result.json").exists()
     assert "tries again: the store: does not answer" in capsys.readouterr().out
@@ -240,8 +243,9 @@ def test_a_result_that_cannot_be_told_is_tried_again_after_a_pause_and_not_at_on
     monkeypatch.setattr(time, "sleep", pauses.append)
     monkeypatch.setattr(DriverRun, "write_result", write_result)
     monkeypatch.setattr(driver_module, "run_plan", lambda spark, plan, *_: CompactionResult.failed(plan, "no", 0.0))
-    RunFiles(run).put_batch(1)
-    assert driver(run, CountingSpark()).run() == EXIT_DONE
+    RunFiles(run).put_batch()
+    with RunFiles(run).ending_when_answered(0, 1):
+        assert driver(run, CountingSpark()).run() == EXIT_DONE
     assert pauses.count(0.5) >= 3
 
 
@@ -263,10 +267,11 @@ def check_that_nothing_else_begins(merges: Merges) -> None:
 def test_a_plan_that_cannot_be_read_costs_its_partition_alone(
     run: Path, merges: Merges, document: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    RunFiles(run).put_batch(2)
+    RunFiles(run).put_batch()
     RunFiles(run).put_plan(0, document.encode(errors="surrogateescape"))
     merges.released.set()
-    assert driver(run, CountingSpark()).run() == EXIT_DONE
+    with RunFiles(run).ending_when_answered(0, 1):
+        assert driver(run, CountingSpark()).run() == EXIT_DONE
     assert merges.begun == [1]
     refused, done = (RunFiles(run).result(item).error for item in range(2))
     assert refused is not None
