@@ -172,10 +172,11 @@ class CompactionTransaction:
     def verify(self) -> None:
         """Ask the server whether transaction and locks are still ours; an exclusive one that was asked for as well.
 
+        To a server, a look at a transaction's lock is a heartbeat of both (``TxnHandler.checkLock``).
+
         :raises OwnershipLostError: they are not.
         """
         self.check()
-        self._client.heartbeat(self.txn_id)
         shared = self._client.check_lock(self.lock_id, self.txn_id)
         if shared.state is not LockState.ACQUIRED:
             raise self._lost(self.lock_id, f"is {shared.state.value}")

@@ -49,12 +49,9 @@ class Fault:
         """The Python process of the first task."""
         return psutil.Process(int(Path(self.folder, "begun-0").read_text()))
 
-    def worker_lives(self) -> bool:
-        """Whether it has not ended."""
-        try:
-            return bool(self.worker().status() != psutil.STATUS_ZOMBIE)
-        except psutil.NoSuchProcess:
-            return False
+    def a_worker_lives(self) -> bool:
+        """Whether the Python process of one of the tasks has not ended."""
+        return any(_lives(int(begun.read_text())) for begun in Path(self.folder).glob("begun-*"))
 
     def executor(self) -> psutil.Process:
         """The executor that the first task runs on."""
@@ -63,6 +60,13 @@ class Fault:
 
     def _has_told(self, what: str) -> bool:
         return len(list(Path(self.folder).glob(f"{what}-*"))) == self.tasks
+
+
+def _lives(pid: int) -> bool:
+    try:
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
 
 
 def settings_of(*faults: Fault) -> dict[str, str]:

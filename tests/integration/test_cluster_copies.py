@@ -76,7 +76,7 @@ def test_two_tasks_write_the_same_and_one_file_counts(
         twins.wait_until_struck()
         assert is_compacted(table, FIRST)
         published = sorted(table.folder(FIRST).rglob("*"))
-        assert slow.worker_lives()
+        assert slow.a_worker_lives()
         slow.release()
         assert sorted(table.folder(FIRST).rglob("*")) == published
         files = attempts_at(table, SECOND, BUCKETS[1])

@@ -98,5 +98,5 @@ def check_that_its_death_costs_nothing(table: AcidTable, cluster: SparkCluster, 
         assert not is_compacted(table, FIRST)
         killed.kill()
         outcomes = task.result()
-    wait_until(lambda: not fault.worker_lives())
+    wait_until(lambda: not fault.a_worker_lives())
     check_result(table, before, outcomes)

@@ -173,9 +173,12 @@ def test_it_stops_when_the_operator_shows_no_sign_of_life(tmp_path: Path) -> Non
 
 
 def test_it_ends_with_all_its_tasks_and_merges_when_its_run_directory_vanishes(tmp_path: Path) -> None:
-    """A task of the one partition hangs in its file, the driver's thread of the other where it writes a marker."""
+    """A task of the one partition hangs in its file, the driver's thread of the other where it writes a marker.
+
+    The first task is one of a pack, which is ended, so that the other partition is merged; the second hangs alone.
+    """
     partitions = [partition_with(tmp_path / f"p={number}", 50) for number in range(2)]
-    in_task = Fault.at(tmp_path / "in-task", "/p=0/.*/attempts/bucket_00000", "writing")
+    in_task = Fault.at(tmp_path / "in-task", "/p=0/.*/attempts/bucket_00000", "writing", tasks=2)
     in_driver = Fault.at(tmp_path / "in-driver", "/p=1/.*/output/rows/_orc_acid_version", "writing")
     run = Run(tmp_path / "run")
     for item, partition in enumerate(partitions):
@@ -190,7 +193,7 @@ def test_it_ends_with_all_its_tasks_and_merges_when_its_run_directory_vanishes(t
         process.kill()
     assert process.returncode == EXIT_ABANDONED, output
     assert f"{run.directory.as_uri()}: was removed, nobody waits for results" in output
-    wait_until(lambda: not in_task.worker_lives())
-    assert not in_driver.worker_lives()
+    wait_until(lambda: not in_task.a_worker_lives())
+    assert not in_driver.a_worker_lives()
     assert not run.directory.exists()
     assert [(partition.path / STAGING / "result.json").exists() for partition in partitions] == [False, False]

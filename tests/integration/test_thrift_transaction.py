@@ -203,6 +203,24 @@ def test_an_aborted_transaction_is_noticed_by_asking(client: AcidMetastoreClient
 
 
 @ON_BOTH_METASTORES
+def test_asking_is_a_sign_of_life(client: AcidMetastoreClient, entity: Entity) -> None:
+    def heard_of_ms(txn_id: int) -> int | None:
+        return next(txn.last_heartbeat_ms for txn in client.transactions() if txn.id == txn_id)
+
+    with CompactionTransaction(
+        client, entity, heartbeat_seconds=PATIENCE_SECONDS, txn_timeout_seconds=2 * PATIENCE_SECONDS
+    ) as transaction:
+        before_ms = heard_of_ms(transaction.txn_id)
+        assert before_ms is not None
+        time.sleep(0.1)
+        assert heard_of_ms(transaction.txn_id) == before_ms
+        transaction.verify()
+        after_ms = heard_of_ms(transaction.txn_id)
+    assert after_ms is not None
+    assert after_ms > before_ms
+
+
+@ON_BOTH_METASTORES
 def test_a_transaction_that_outlived_the_network_is_lost(
     shaky_client: AcidMetastoreClient, proxy: NetworkProxy, client: AcidMetastoreClient, entity: Entity
 ) -> None:

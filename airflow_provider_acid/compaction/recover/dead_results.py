@@ -17,14 +17,14 @@ from airflow_provider_acid.compaction.publish.publisher import publisher_on
 from airflow_provider_acid.compaction.publish.staging import staging_tokens
 from airflow_provider_acid.compaction.recover.attempts import Attempts, pool_of_txn, worker_id
 from airflow_provider_acid.compaction.recover.recovered_partition import DIED, RecoveredPartition, busy, end_row
-from airflow_provider_acid.compaction.recover.withdrawal import Withdrawal
+from airflow_provider_acid.compaction.recover.withdrawal import Withdrawal, compacted_by
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.exceptions import OwnershipLostError, StorageError
 from airflow_provider_acid.filesystem import Storage
 from airflow_provider_acid.metastore.pools import RequestPool
 from airflow_provider_acid.metastore.queue import CompactionQueue
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
-from airflow_provider_acid.metastore.values import CompactionRow, CompactionState, TxnState
+from airflow_provider_acid.metastore.values import CompactionRow, CompactionState, OpenTxns, TxnState
 from airflow_provider_acid.plan.exchange import OUTPUTS_DIRECTORY
 from airflow_provider_acid.plan.plan import OutputKind
 
@@ -73,6 +73,7 @@ class CommittedResults:
         self._client = client
         self._queue = queue
         self._settings = settings
+        self._txns = OpenTxns(0, (), (), None)
 
     def is_unsettled(self, row: CompactionRow) -> bool:
         """Whether a row is ready for cleaning without having been committed."""
@@ -118,12 +119,20 @@ class CommittedResults:
 
     def withdraw_aborted(self, partition: RecoveredPartition) -> str | None:
         """A minor's directories go both or not at all."""
-        aborted = self._client.open_transactions().aborted
+        listing = partition.storage.list()
+        if not staging_tokens(listing) and all(self._was_committed(txn_id) for txn_id in compacted_by(listing)):
+            return None
+        self._txns = self._client.open_transactions()
+        aborted = self._txns.aborted
         self._put_out_of_reach(partition, aborted)
         waits = self._withdrawal(partition).withdraw_aborted(aborted)
         if waits is not None:
             log.warning("%s: what an aborted compaction published stays and waits for %s", partition.entity, waits)
         return waits
+
+    def _was_committed(self, txn_id: int) -> bool:
+        """Whether the last look says so, which then holds for good."""
+        return txn_id <= self._txns.high_water_mark and self._txns.state_of(txn_id) is TxnState.COMMITTED_OR_UNKNOWN
 
     def _put_out_of_reach(self, partition: RecoveredPartition, aborted: Collection[int]) -> None:
         """Take over the staging directories of attempts whose transactions are aborted.

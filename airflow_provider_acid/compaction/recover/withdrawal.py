@@ -22,6 +22,7 @@ import logging
 from collections.abc import Sequence
 
 from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.listing import Listing
 from airflow_provider_acid.acid.names import BaseName, DeltaName, is_acid_prefixed, parse_directory_name
 from airflow_provider_acid.compaction.exclusive_lock import wait_for_exclusive
 from airflow_provider_acid.compaction.publish.journal import find_journal
@@ -95,13 +96,8 @@ class Withdrawal:
         :param aborted: aborted transactions.
         :returns: what the removal waits for; None where nothing is left.
         """
-        found = {
-            name.visibility_txn_id
-            for directory in self._storage.list().directories
-            if "/" not in directory and is_acid_prefixed(directory)
-            if isinstance(name := parse_directory_name(directory), BaseName | DeltaName)
-        }
-        waits = [self.withdraw(txn_id) for txn_id in sorted(found.intersection(aborted))]
+        found = compacted_by(self._storage.list()).intersection(aborted)
+        waits = [self.withdraw(txn_id) for txn_id in sorted(found)]
         return next((text for text in waits if text is not None), None)
 
     def _state(self, txn_id: int) -> TxnState:
@@ -164,3 +160,10 @@ class Withdrawal:
                 continue
             if not attempts.is_alive(txn, self._owner):
                 self._client.abort(txn.id)
+
+
+def compacted_by(listing: Listing) -> frozenset[int]:
+    """The transactions of the compactions that made bases or deltas, as far as names tell."""
+    names = (parse_directory_name(path) for path in listing.directories if "/" not in path and is_acid_prefixed(path))
+    txn_ids = (name.visibility_txn_id for name in names if isinstance(name, BaseName | DeltaName))
+    return frozenset(txn_id for txn_id in txn_ids if txn_id)
