@@ -11,7 +11,7 @@ from enum import Enum
 
 from airflow_provider_acid.acid import json_fields as fields
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.compaction.clean.cleaner import Cleaning
+from airflow_provider_acid.compaction.clean.cleaning import Cleaning
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome
 from airflow_provider_acid.exceptions import ConfigurationError
 from airflow_provider_acid.plan.plan import CompactionType
@@ -46,7 +46,7 @@ class HistoryRecord:
     :param metastore: id of Airflow's connection to the metastore.
     :param ended_ms: when, in milliseconds since 1970, by the clock of the worker.
     :param type: ``major`` or ``minor``; None for a cleaning.
-    :param state: of :class:`~..compaction.outcomes.OutcomeState` or :class:`~..compaction.cleaner.CleaningState`.
+    :param state: of :class:`~..compaction.outcomes.OutcomeState`, or of a cleaning.
     :param seconds: from the claim to the commit; None where it is not known.
     :param deleted: directories and files that a cleaning deleted.
     """

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow.providers.common.compat.sdk import AirflowException, AirflowSkipException, BaseOperator, conf
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.compaction.clean.cleaner import Cleaner, Cleaning, CleaningState
+from airflow_provider_acid.compaction.clean.cleaner import Cleaner
+from airflow_provider_acid.compaction.clean.cleaning import Cleaning, CleaningState
 from airflow_provider_acid.config import configured_settings, option
 from airflow_provider_acid.hooks.health import record_task_history, renew_figures
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook

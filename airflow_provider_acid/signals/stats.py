@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from airflow_provider_acid.compaction.clean.cleaner import Cleaning
+from airflow_provider_acid.compaction.clean.cleaning import Cleaning
 from airflow_provider_acid.compaction.evaluate.initiator import Evaluation
 from airflow_provider_acid.signals import metrics
 from airflow_provider_acid.signals.measurements import Measurement, of_cleanings, of_evaluation

@@ -7,7 +7,8 @@ from typing import Any
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.hive import Hive
 from airflow_provider_acid.acid.json_fields import read_as
-from airflow_provider_acid.compaction.clean.cleaner import Cleaner, CleaningState
+from airflow_provider_acid.compaction.clean.cleaner import Cleaner
+from airflow_provider_acid.compaction.clean.cleaning import CleaningState
 from airflow_provider_acid.config import configured_settings
 from airflow_provider_acid.triggers.wait import MetastoreWait
 

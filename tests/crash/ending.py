@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airflow_provider_acid.compaction.clean.cleaner import CleaningState
+from airflow_provider_acid.compaction.clean.cleaning import CleaningState
 from airflow_provider_acid.compaction.outcomes import Outcome
 from airflow_provider_acid.metastore.values import TxnState
 from tests.harness.compaction_chain import wait_until

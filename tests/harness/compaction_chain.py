@@ -19,7 +19,8 @@ from pathlib import Path
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.active import Waiting
-from airflow_provider_acid.compaction.clean.cleaner import Cleaner, Cleaning
+from airflow_provider_acid.compaction.clean.cleaner import Cleaner
+from airflow_provider_acid.compaction.clean.cleaning import Cleaning
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.steps import Step, StepListener, ignore_steps

@@ -10,7 +10,7 @@ from enum import Enum
 from functools import cached_property
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.compaction.clean.cleaner import CleaningState
+from airflow_provider_acid.compaction.clean.cleaning import CleaningState
 from airflow_provider_acid.compaction.outcomes import OutcomeState
 from airflow_provider_acid.compaction.publish.staging import STAGING_PREFIX
 from airflow_provider_acid.compaction.recover.attempts import pool_of_txn

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_acid.compaction.clean.cleaner import CleaningState
+from airflow_provider_acid.compaction.clean.cleaning import CleaningState
 from airflow_provider_acid.compaction.run.application import ARCHIVE_NAME
 from airflow_provider_acid.metastore.values import CompactionState
 from airflow_provider_acid.operators.compaction import AcidCompactionOperator

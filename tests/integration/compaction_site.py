@@ -14,7 +14,8 @@ import pytest
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.active import ActiveCompaction
-from airflow_provider_acid.compaction.clean.cleaner import Cleaner, Cleaning
+from airflow_provider_acid.compaction.clean.cleaner import Cleaner
+from airflow_provider_acid.compaction.clean.cleaning import Cleaning
 from airflow_provider_acid.compaction.evaluate.initiator import Evaluation, Initiator
 from airflow_provider_acid.compaction.evaluate.selection import TableSelection
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome

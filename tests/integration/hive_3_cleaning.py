@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.compaction.clean.cleaner import Cleaning
+from airflow_provider_acid.compaction.clean.cleaning import Cleaning
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
 from tests.integration.compaction_site import AcidTable, Site
 

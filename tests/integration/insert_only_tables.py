@@ -11,7 +11,7 @@ import pyarrow.parquet as parquet
 import pyorc
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.compaction.clean.cleaner import CleaningState
+from airflow_provider_acid.compaction.clean.cleaning import CleaningState
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
 from airflow_provider_acid.compaction.steps import StepListener, ignore_steps
 from airflow_provider_acid.plan.plan import CompactionType

@@ -11,6 +11,7 @@ import pytest
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.sealing import RunKey
+from airflow_provider_acid.compaction.clean.cleaning import CleaningState
 from airflow_provider_acid.compaction.outcomes import OutcomeState
 from airflow_provider_acid.compaction.run.run_directory import RunDirectory
 from airflow_provider_acid.compaction.run.run_place import RunPlace, run_name
@@ -126,6 +127,24 @@ def test_a_partition_that_nobody_was_at_work_on_costs_15_calls_and_no_transactio
     assert group["open_txns"] == BEGUN_TOGETHER
     assert group["get_config_value"] == 0
     assert group.total() <= 15 * BEGUN_TOGETHER, group
+
+
+def test_a_cleaning_costs_12_calls(site: Site, costs: Costs) -> None:
+    def calls_of(partitions: int) -> Counter[str]:
+        names = [f"p={number}" for number in range(partitions)]
+        table = site.table(f"t{partitions}", partitions=names)
+        for name in names:
+            for value in range(2):
+                table.insert(value, partition=name)
+        play(site, [table.entity(name) for name in names])
+        costs.calls.clear()
+        cleanings = site.clean(*[table.entity(name) for name in names])
+        assert {cleaning.state for cleaning in cleanings} == {CleaningState.CLEANED}
+        return Counter(costs.calls)
+
+    four = calls_of(6)
+    four.subtract(calls_of(2))
+    assert four.total() <= 4 * 12, four
 
 
 @ON_BOTH_METASTORES

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from airflow_provider_acid.compaction.clean.cleaner import CleaningState
+from airflow_provider_acid.compaction.clean.cleaning import CleaningState
+from airflow_provider_acid.compaction.neighbours import Neighbours
 from airflow_provider_acid.compaction.outcomes import OutcomeState
 from airflow_provider_acid.compaction.steps import Step
 from airflow_provider_acid.metastore.values import CompactionState
@@ -229,6 +230,34 @@ def test_a_table_that_is_made_anew_while_a_cleaner_sleeps_loses_nothing(site: Si
     assert "was dropped and made again" in cleaning.message
     assert made[0].values() == [0, 1, 2]
     assert site.clean(table.entity()) == (), "the request went with the table"
+
+
+@ON_BOTH_METASTORES
+@pytest.mark.parametrize(
+    ("happens", "said"), [("drop", "its request has ended"), ("rename", "was renamed to")], ids=["dropped", "renamed"]
+)
+def test_what_became_of_a_table_since_its_location_was_asked_for_is_noticed(
+    site: Site, monkeypatch: pytest.MonkeyPatch, happens: str, said: str
+) -> None:
+    """Locations are asked for a hundred rows together; another table may lie there by the time that one is cleaned."""
+    table = inserts(site)
+    site.compact(table.entity())
+    made: list[AcidTable] = []
+
+    def make_anew(*_: object) -> None:
+        if happens == "drop":
+            site.admin.drop_table(site.database, table.name)
+        else:
+            site.admin.rename_table(site.database, table.name, "renamed")
+        made.append(inserts(site))
+
+    monkeypatch.setattr(Neighbours, "check", make_anew)
+    [cleaning] = site.clean(table.entity())
+    assert said in cleaning.message
+    assert cleaning.state is (CleaningState.CLEANED if happens == "drop" else CleaningState.WAITING)
+    assert cleaning.deleted == ()
+    assert made[0].values() == [0, 1, 2]
+    assert len(made[0].visible()) == 3
 
 
 @ON_BOTH_METASTORES

@@ -9,7 +9,7 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowSkipException, TaskDeferred
 from sqlalchemy.engine import make_url
 
-from airflow_provider_acid.compaction.clean.cleaner import CleaningState
+from airflow_provider_acid.compaction.clean.cleaning import CleaningState
 from airflow_provider_acid.metastore.values import CompactionState
 from airflow_provider_acid.operators.cleaner import AcidCleanerOperator
 from airflow_provider_acid.plan.plan import CompactionType

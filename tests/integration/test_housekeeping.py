@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_acid.acid.sealing import RunKey
-from airflow_provider_acid.compaction.clean.cleaner import CleaningState
+from airflow_provider_acid.compaction.clean.cleaning import CleaningState
 from airflow_provider_acid.compaction.evaluate.selection import TableSelection
 from airflow_provider_acid.compaction.housekeep.housekeeping import Housekeeper
 from airflow_provider_acid.compaction.housekeep.report import Chore, HousekeepingReport, StuckKind

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from airflow_provider_acid.compaction import exclusive_lock
-from airflow_provider_acid.compaction.clean.cleaner import CleaningState
+from airflow_provider_acid.compaction.clean.cleaning import CleaningState
 from airflow_provider_acid.compaction.outcomes import OutcomeState
 from airflow_provider_acid.compaction.publish.staging import STAGING_PREFIX
 from airflow_provider_acid.compaction.recover.recovery import Recovery
@@ -164,7 +164,9 @@ def test_who_died_while_taking_back_is_not_waited_for(table: AcidTable) -> None:
 
 def look_of_the_cleaner(table: AcidTable) -> str | None:
     settings = replace(table.site.settings, minor_lock_wait_seconds=0.2)
-    return Recovery(table.site.client, table.site.queue, settings).withdraw_aborted(table.entity())
+    return Recovery(table.site.client, table.site.queue, settings).withdraw_aborted(
+        table.entity(), LocalStorage(str(table.folder()))
+    )
 
 
 def test_a_cleaner_does_not_end_the_lock_of_another_cleaner(table: AcidTable) -> None:

@@ -9,7 +9,8 @@ from dataclasses import replace
 
 import pytest
 
-from airflow_provider_acid.compaction.clean.cleaner import Cleaner, CleaningState
+from airflow_provider_acid.compaction.clean.cleaner import Cleaner
+from airflow_provider_acid.compaction.clean.cleaning import CleaningState
 from airflow_provider_acid.compaction.outcomes import OutcomeState
 from airflow_provider_acid.compaction.steps import Step
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient

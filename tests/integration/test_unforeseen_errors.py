@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.compaction.clean.cleaner import CleaningState
+from airflow_provider_acid.compaction.clean.cleaning import CleaningState
 from airflow_provider_acid.compaction.evaluate.selection import TableSelection
 from airflow_provider_acid.compaction.housekeep.housekeeping import Housekeeper
 from airflow_provider_acid.compaction.housekeep.report import StuckKind

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from airflow_provider_acid.compaction.candidates import Candidates
-from airflow_provider_acid.compaction.clean.cleaner import CleaningState
+from airflow_provider_acid.compaction.clean.cleaning import CleaningState
 from airflow_provider_acid.compaction.evaluate.selection import TableSelection
 from airflow_provider_acid.compaction.outcomes import OutcomeState
 from airflow_provider_acid.filesystem import Storage, Storages

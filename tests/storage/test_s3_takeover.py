@@ -14,7 +14,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.compaction.clean.cleaner import CleaningState
+from airflow_provider_acid.compaction.clean.cleaning import CleaningState
 from airflow_provider_acid.compaction.outcomes import Outcome, OutcomeState
 from airflow_provider_acid.compaction.publish import by_copy
 from airflow_provider_acid.compaction.publish.journal import PublicationJournal, write_journal

@@ -11,11 +11,11 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import asdict, dataclass, replace
-from enum import Enum
+from dataclasses import replace
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.write_ids import TableWriteIds, ValidTxnList, cleaner_txns
+from airflow_provider_acid.compaction.clean.cleaning import Cleaning, CleaningState
 from airflow_provider_acid.compaction.clean.deletion import Deleter
 from airflow_provider_acid.compaction.clean.view import (
     CleanersView,
@@ -24,7 +24,7 @@ from airflow_provider_acid.compaction.clean.view import (
     ViewByTransactions,
 )
 from airflow_provider_acid.compaction.clean.wait import OPENING_SECONDS, Readers
-from airflow_provider_acid.compaction.facts import EntityFacts, find_property, load_facts
+from airflow_provider_acid.compaction.facts import EntityFacts, FactsOfMany, find_property
 from airflow_provider_acid.compaction.neighbours import Neighbours
 from airflow_provider_acid.compaction.outcomes import OutcomeState
 from airflow_provider_acid.compaction.publish.discard import Discard
@@ -56,45 +56,8 @@ from airflow_provider_acid.metastore.values import CompactionRow
 
 log = logging.getLogger(__name__)
 
-
-class CleaningState(str, Enum):
-    """How far the cleaning of one compaction is."""
-
-    READY = "ready"
-    WAITING = "waiting"
-    CLEANED = "cleaned"
-    KEPT = "kept"
-    FAILED = "failed"
-
-
-@dataclass(frozen=True)
-class Cleaning:
-    """What was found or done about one 'ready for cleaning' row.
-
-    :param message: one sentence: what it waits for, or what was done.
-    :param deleted: deleted directories and files, relative to the partition.
-    """
-
-    entity: Entity
-    request_id: int
-    state: CleaningState
-    message: str
-    deleted: tuple[str, ...] = ()
-
-    @property
-    def has_changed(self) -> bool:
-        """Whether the partition, or what the metastore keeps of it, is other than before."""
-        return self.state is CleaningState.CLEANED or bool(self.deleted)
-
-    def to_json(self) -> dict[str, object]:
-        """The value as a small JSON object."""
-        return {
-            **asdict(self.entity),
-            "request_id": self.request_id,
-            "state": self.state.value,
-            "message": self.message,
-            "deleted": len(self.deleted),
-        }
+LOOKED_UP_TOGETHER = 100
+"""Of so many rows the tables and partitions are asked for together; the last is cleaned seconds after that."""
 
 
 class Cleaner:
@@ -148,18 +111,22 @@ class Cleaner:
         readers = self._readers()
         self._sleep(OPENING_SECONDS)
         readers.look_again()
-        done = [self._clean_if_ready(row, readers) for row in rows]
+        done: list[Cleaning] = []
+        for start in range(0, len(rows), LOOKED_UP_TOGETHER):
+            together = rows[start : start + LOOKED_UP_TOGETHER]
+            known = FactsOfMany(self._client, {row.entity for row in together})
+            done += [self._clean_if_ready(row, readers, known) for row in together]
         # What stood in the way of an older compaction's row may have gone with the directories of a newer one.
         freed = {item.entity for item in done if item.state is CleaningState.CLEANED}
         for place, (row, item) in enumerate(zip(rows, done, strict=True)):
             if item.state is not CleaningState.CLEANED and item.entity in freed:
-                again = self._clean_if_ready(row, readers)
+                again = self._clean_if_ready(row, readers, FactsOfMany(self._client, [row.entity]))
                 done[place] = replace(again, deleted=item.deleted + again.deleted)
         return (*done, *unsettled)
 
-    def _clean_if_ready(self, row: CompactionRow, readers: Readers) -> Cleaning:
+    def _clean_if_ready(self, row: CompactionRow, readers: Readers, known: FactsOfMany) -> Cleaning:
         verdict = self._judge(row, readers)
-        return self._clean_guarded(row, readers) if verdict.state is CleaningState.READY else verdict
+        return self._clean_guarded(row, readers, known) if verdict.state is CleaningState.READY else verdict
 
     def _rows(self, entities: Collection[Entity]) -> list[CompactionRow]:
         return self._queue.ready_to_clean(entities)
@@ -208,19 +175,19 @@ class Cleaner:
             # As a rule somebody else cleaned it, or it was taken back; the next look tells.
             log.warning("%s", error)
 
-    def _clean_guarded(self, row: CompactionRow, readers: Readers) -> Cleaning:
+    def _clean_guarded(self, row: CompactionRow, readers: Readers, known: FactsOfMany) -> Cleaning:
         try:
             with Supervised(row.entity):
-                cleaning = self._clean(row, readers)
+                cleaning = self._clean(row, readers, known)
         except AcidError as error:
             return Cleaning(row.entity, row.id, CleaningState.FAILED, str(error))
         if cleaning.state is CleaningState.WAITING:
             self._keep(row, readers)
         return cleaning
 
-    def _clean(self, row: CompactionRow, readers: Readers) -> Cleaning:
+    def _clean(self, row: CompactionRow, readers: Readers, known: FactsOfMany) -> Cleaning:
         try:
-            facts = load_facts(self._client, row.entity)
+            facts = known.of(row.entity)
         except ObjectNotFoundError:
             return self._mark_cleaned(row, None if self._queue.hive.can_forget_nothing else row.highest_write_id, ())
         _check_may_delete(facts)
@@ -228,8 +195,12 @@ class Cleaner:
         storage = self._settings.storages.open(facts.location)
         with publisher_on(storage).discard() as discard:
             # From here on, what is looked at is the table that this request was made for, or the discard is gone.
-            if self._has_ended(row):
+            now = self._queue.row(row.id)
+            if now is None or now.state.is_terminal:
                 return _nothing_left(row)
+            if now.entity != row.entity:
+                reason = f"is looked at again, for it was renamed to {now.entity}"
+                return Cleaning(row.entity, row.id, CleaningState.WAITING, reason)
             if self._queue.hive.lists_what_is_replaced:
                 return self._clean_replaced(row, storage, discard)
             return self._clean_committed(row, storage, readers, discard)
@@ -240,11 +211,11 @@ class Cleaner:
 
     def _clean_committed(self, row: CompactionRow, storage: Storage, readers: Readers, discard: Discard) -> Cleaning:
         """On Hive 4: delete what this compaction made obsolete for everybody, and what is aborted."""
-        waits = self._recovery.withdraw_aborted(row.entity)
+        waits = self._recovery.withdraw_aborted(row.entity, storage)
         if waits is not None:
             message = f"waits for {waits}: what an aborted compaction published is still there"
             return Cleaning(row.entity, row.id, CleaningState.WAITING, message)
-        txns = cleaner_txns(readers.min_open_txn, _own_txn(row), self._client.open_transactions().aborted)
+        txns = cleaner_txns(readers.min_open_txn, _own_txn(row), readers.aborted_txns)
         view = ViewByTransactions(txns, self._write_ids(row, txns), _highest_write_id(row))
         cleaning = self._delete(row, storage, view, discard)
         self._remove_staging(row, storage)

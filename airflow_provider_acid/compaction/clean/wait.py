@@ -51,16 +51,23 @@ class Readers:
         self._queue_seconds = queue_seconds
         looks = locks_count or queue_seconds is not None
         self._locks = sorted(client.show_locks(), key=lambda lock: lock.lock_id) if looks else []
-        self._min_open = _min_open(client)
+        self._txns = client.open_transactions()
+        self._min_open = _min_open(self._txns)
 
     @property
     def min_open_txn(self) -> int:
         """The lowest transaction that is open; where none is, the next one."""
         return self._min_open
 
+    @property
+    def aborted_txns(self) -> tuple[int, ...]:
+        """All below :attr:`min_open_txn` that were aborted and are remembered."""
+        return self._txns.aborted
+
     def look_again(self) -> None:
         """Look for transactions that were just being opened at the first look: they had an id already."""
-        self._min_open = min(self._min_open, _min_open(self._client))
+        self._txns = self._client.open_transactions()
+        self._min_open = min(self._min_open, _min_open(self._txns))
 
     @cached_property
     def now_ms(self) -> int:
@@ -115,6 +122,5 @@ class Readers:
         return {txn.id: txn for txn in self._client.transactions()}
 
 
-def _min_open(client: ReadersClient) -> int:
-    now = client.open_transactions()
-    return min(now.open, default=now.high_water_mark + 1)
+def _min_open(txns: OpenTxns) -> int:
+    return min(txns.open, default=txns.high_water_mark + 1)

@@ -168,13 +168,14 @@ class Recovery:
         except AcidError as error:
             return Outcome(row.entity, OutcomeState.FAILED, str(error), row.id)
 
-    def withdraw_aborted(self, entity: Entity) -> str | None:
+    def withdraw_aborted(self, entity: Entity, storage: Storage) -> str | None:
         """Take back what compactions with aborted transactions left: a minor's directories go both or not at all.
 
+        :param storage: of the partition.
         :returns: what that waits for; None where nothing is left.
         """
-        partition = self._find_partition(entity, self._look())
-        return None if partition is None else self._results.withdraw_aborted(partition)
+        partition = RecoveredPartition(entity, storage, self._look, nobodys_pool(entity), None)
+        return self._results.withdraw_aborted(partition)
 
     def _look(self) -> Attempts:
         return Attempts.look(self._client, self._settings.transaction_timeout_seconds)

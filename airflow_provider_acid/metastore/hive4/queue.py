@@ -213,8 +213,6 @@ class ThriftCompactionQueue:
     def cleaned(self, row: CompactionRow, highest_write_id: int | None) -> None:
         """See :meth:`~.queue.CompactionQueue.cleaned`."""
         highest = forgettable(row, highest_write_id)
-        if was_cleaned(self.row(row.id)):
-            return
         info = replace(CompactionInfo.of_row(row), highest_write_id=highest)
         try:
             self._change(row, lambda: self._client.mark_cleaned(info), was_cleaned)

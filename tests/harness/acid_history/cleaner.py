@@ -6,6 +6,7 @@ from typing import cast
 
 from airflow_provider_acid.acid.hive import HIVE_4
 from airflow_provider_acid.compaction.clean import cleaner
+from airflow_provider_acid.compaction.clean.cleaning import CleaningState
 from airflow_provider_acid.compaction.settings import CleaningLockAction, CompactionSettings
 from airflow_provider_acid.metastore.hive4.queue import ThriftCompactionQueue
 from airflow_provider_acid.metastore.queue import CompactionQueue
@@ -40,7 +41,7 @@ class Cleaner:
         client = self._partition.client
         done = cleaner.Cleaner(client, self._queue, self._settings, sleep=lambda seconds: None).clean([ENTITY])
         self.deleted += sum(len(one.deleted) for one in done)
-        self.cleaned += sum(one.state is cleaner.CleaningState.CLEANED for one in done)
+        self.cleaned += sum(one.state is CleaningState.CLEANED for one in done)
         words = "; ".join(f"request {one.request_id}: {one.state.value}, {one.message}" for one in done)
         assert "nobody foresaw" not in words, words
         return words or "nothing is ready"

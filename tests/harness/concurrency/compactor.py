@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.compaction.clean.cleaner import Cleaner, CleaningState
+from airflow_provider_acid.compaction.clean.cleaner import Cleaner
+from airflow_provider_acid.compaction.clean.cleaning import CleaningState
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.steps import StepListener, ignore_steps

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from airflow_provider_acid.compaction.clean.cleaner import CleaningState
+from airflow_provider_acid.compaction.clean.cleaning import CleaningState
 from airflow_provider_acid.compaction.outcomes import OutcomeState
 from airflow_provider_acid.plan.plan import CompactionType
 from tests.harness.concurrency.compactor import Compactor, compactor

@@ -10,7 +10,8 @@ from typing import Any, cast
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.hive import HIVE_3
 from airflow_provider_acid.acid.write_ids import TableWriteIds
-from airflow_provider_acid.compaction.clean.cleaner import Cleaner, Cleaning
+from airflow_provider_acid.compaction.clean.cleaner import Cleaner
+from airflow_provider_acid.compaction.clean.cleaning import Cleaning
 from airflow_provider_acid.compaction.publish.discard import DISCARD_PREFIX
 from airflow_provider_acid.compaction.publish.replaced import write_replaced
 from airflow_provider_acid.compaction.publish.staging import staging_name

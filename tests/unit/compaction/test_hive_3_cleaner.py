@@ -12,7 +12,7 @@ from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.hive import HIVE_4
 from airflow_provider_acid.acid.write_ids import TableWriteIds
 from airflow_provider_acid.compaction.clean import deletion
-from airflow_provider_acid.compaction.clean.cleaner import CleaningState
+from airflow_provider_acid.compaction.clean.cleaning import CleaningState
 from airflow_provider_acid.compaction.publish.staging import staging_name
 from airflow_provider_acid.compaction.settings import CleaningLockAction, CompactionSettings
 from airflow_provider_acid.compaction.steps import Step

@@ -20,7 +20,7 @@ from airflow.providers.common.compat.sdk import (
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.hive import Hive
-from airflow_provider_acid.compaction.clean.cleaner import Cleaning, CleaningState
+from airflow_provider_acid.compaction.clean.cleaning import Cleaning, CleaningState
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.exceptions import MetastoreUnavailableError
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook, MetastoreEndpoint

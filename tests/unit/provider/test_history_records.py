@@ -10,7 +10,7 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowException
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.compaction.clean.cleaner import Cleaning
+from airflow_provider_acid.compaction.clean.cleaning import Cleaning
 from airflow_provider_acid.health.history import HistoryRecord, TaskPlace, from_lines
 from airflow_provider_acid.hooks.health import record_task_history
 from tests.unit.provider import test_cleaning, test_compaction_operator

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.compaction.clean.cleaner import Cleaning, CleaningState
+from airflow_provider_acid.compaction.clean.cleaning import Cleaning, CleaningState
 from airflow_provider_acid.compaction.evaluate.initiator import Evaluated, Evaluation
 from airflow_provider_acid.compaction.evaluate.queue_figures import QueueFigures
 from airflow_provider_acid.compaction.housekeep.report import Chore, Deed, HousekeepingReport, Stuck, StuckKind

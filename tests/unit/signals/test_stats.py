@@ -8,7 +8,7 @@ import pytest
 from airflow.providers.common.compat.sdk import Stats
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.compaction.clean.cleaner import Cleaning, CleaningState
+from airflow_provider_acid.compaction.clean.cleaning import Cleaning, CleaningState
 from airflow_provider_acid.compaction.evaluate.initiator import Evaluation
 from airflow_provider_acid.signals import metrics
 from airflow_provider_acid.signals.measurements import Measurement

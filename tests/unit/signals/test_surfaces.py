@@ -13,7 +13,7 @@ from airflow.sdk.execution_time.context import OutletEventAccessors
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.hive import HIVE_4
 from airflow_provider_acid.assets.table import acid_table
-from airflow_provider_acid.compaction.clean.cleaner import Cleaning, CleaningState
+from airflow_provider_acid.compaction.clean.cleaning import Cleaning, CleaningState
 from airflow_provider_acid.compaction.evaluate.initiator import Evaluation
 from airflow_provider_acid.compaction.housekeep.report import Chore, Deed, HousekeepingReport
 from airflow_provider_acid.compaction.outcomes import Outcome, OutcomeState
