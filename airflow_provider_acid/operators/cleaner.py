@@ -147,7 +147,7 @@ class AcidCleanerOperator(NamedByPartitions, UnwindsWhenKilled, BaseOperator):
         settings = replace(settings, storages=endpoint.storages)
         tags = {"conn_id": self.hive_acid_conn_id, "dag_id": self.dag_id}
         with cleaner_cycle(tags) as measured, endpoint.connect() as (client, queue):
-            cleanings = Cleaner(client, queue, settings).clean(entities)
+            cleanings = Cleaner(client, queue, settings, connect=endpoint.connect).clean(entities)
             measured(cleanings)
         for item in cleanings:
             self.log.info("%s: %s: %s", item.entity, item.state.value, item.message)

@@ -8,6 +8,7 @@ seen; only the retention time is for them.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
@@ -33,6 +34,18 @@ class ReadersClient(Protocol):
         """The clock of all these times."""
 
 
+@dataclass(frozen=True)
+class Horizon:
+    """Up to where everything has ended that can be needed by somebody.
+
+    :param min_open_txn: the lowest transaction that was open; where none was, the next one.
+    :param aborted_txns: all below it that were aborted and are remembered, ascending.
+    """
+
+    min_open_txn: int
+    aborted_txns: tuple[int, ...]
+
+
 class Readers:
     """Open transactions and locks of one moment.
 
@@ -55,14 +68,9 @@ class Readers:
         self._min_open = _min_open(self._txns)
 
     @property
-    def min_open_txn(self) -> int:
-        """The lowest transaction that is open; where none is, the next one."""
-        return self._min_open
-
-    @property
-    def aborted_txns(self) -> tuple[int, ...]:
-        """All below :attr:`min_open_txn` that were aborted and are remembered."""
-        return self._txns.aborted
+    def horizon(self) -> Horizon:
+        """What the looks have shown."""
+        return Horizon(self._min_open, self._txns.aborted)
 
     def look_again(self) -> None:
         """Look for transactions that were just being opened at the first look: they had an id already."""

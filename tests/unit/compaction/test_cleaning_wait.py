@@ -223,7 +223,7 @@ def test_the_second_look_forgets_nobody_whom_the_first_one_saw() -> None:
     readers = Readers(FakeClient((20,), ()), 0, locks_count=True, queue_seconds=None)
     readers.look_again()
     assert readers.waits_for(ROW) == "waits for transaction 20"
-    assert readers.min_open_txn == 20
+    assert readers.horizon.min_open_txn == 20
 
 
 def test_one_look_is_one_question_each_however_many_rows_there_are() -> None:

@@ -49,7 +49,7 @@ class FakeCleaner:
     asked: list[tuple[Entity, ...]] = []
     settings: list[CompactionSettings] = []
 
-    def __init__(self, client: object, queue: object, settings: CompactionSettings) -> None:
+    def __init__(self, client: object, queue: object, settings: CompactionSettings, connect: object = None) -> None:
         self.settings.append(settings)
 
     def look(self, entities: Collection[Entity]) -> tuple[Cleaning, ...]:

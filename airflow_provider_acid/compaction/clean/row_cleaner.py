@@ -1,0 +1,273 @@
+"""Cleaning one 'ready for cleaning' row that nobody has to be waited for any more.
+
+What is deleted, :mod:`view` says; how, :mod:`deletion`. Files go first, the metastore's bookkeeping after, never the
+other way: once the metastore forgets an aborted write id, it counts as committed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.write_ids import TableWriteIds, ValidTxnList, cleaner_txns
+from airflow_provider_acid.compaction.clean.cleaning import Cleaning, CleaningState
+from airflow_provider_acid.compaction.clean.deletion import Deleter
+from airflow_provider_acid.compaction.clean.view import (
+    CleanersView,
+    PartitionLook,
+    ViewByReplaced,
+    ViewByTransactions,
+)
+from airflow_provider_acid.compaction.clean.wait import Horizon
+from airflow_provider_acid.compaction.facts import EntityFacts, FactsOfMany, find_property
+from airflow_provider_acid.compaction.neighbours import Neighbours
+from airflow_provider_acid.compaction.publish.discard import Discard
+from airflow_provider_acid.compaction.publish.publisher import publisher_on, remove_discards
+from airflow_provider_acid.compaction.publish.replaced import read_replaced
+from airflow_provider_acid.compaction.publish.staging import staging_name
+from airflow_provider_acid.compaction.recover.attempts import pool_of_worker
+from airflow_provider_acid.compaction.recover.recovery import Recovery
+from airflow_provider_acid.compaction.settings import CompactionSettings
+from airflow_provider_acid.compaction.snapshot import current_txns
+from airflow_provider_acid.compaction.steps import Step, StepListener
+from airflow_provider_acid.compaction.supervision import Supervised
+from airflow_provider_acid.exceptions import (
+    AcidError,
+    MetastoreError,
+    MetastoreUnavailableError,
+    MetastoreVersionError,
+    NotEnoughHistoryError,
+    ObjectNotFoundError,
+    OwnershipLostError,
+    UnsupportedTableError,
+)
+from airflow_provider_acid.filesystem import Storage
+from airflow_provider_acid.metastore.pools import RequestPool
+from airflow_provider_acid.metastore.queue import CompactionQueue
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.values import CompactionRow
+
+log = logging.getLogger(__name__)
+
+
+class RowCleaner:
+    """Cleans one row after the other, in one run; belongs to one thread, like its client.
+
+    All rows of a partition are given to the same one, older ones first.
+
+    :param neighbours: of all who clean in this run.
+    :param insists_on_lock: see :class:`~.deletion.Deleter`.
+    """
+
+    def __init__(
+        self,
+        client: AcidMetastoreClient,
+        queue: CompactionQueue,
+        settings: CompactionSettings,
+        neighbours: Neighbours,
+        on_step: StepListener,
+        *,
+        insists_on_lock: bool,
+    ) -> None:
+        self._client = client
+        self._queue = queue
+        self._settings = settings
+        self._neighbours = neighbours
+        self._recovery = Recovery(client, queue, settings)
+        self._on_step = on_step
+        self._not_markable: set[Entity] = set()
+        self._locked_out: dict[Entity, str] = {}
+        self._deleter = Deleter(client, settings, on_step, insists=insists_on_lock)
+
+    def clean(self, rows: Sequence[CompactionRow], horizon: Horizon) -> list[Cleaning]:
+        """Clean rows, whose tables and partitions are asked for together; one of each, errors too."""
+        known = FactsOfMany(self._client, {row.entity for row in rows})
+        return [self._cleaned(row, horizon, known) for row in rows]
+
+    def _cleaned(self, row: CompactionRow, horizon: Horizon, known: FactsOfMany) -> Cleaning:
+        try:
+            with Supervised(row.entity):
+                return self._clean_row(row, horizon, known)
+        except AcidError as error:
+            return Cleaning(row.entity, row.id, CleaningState.FAILED, str(error))
+
+    def _clean_row(self, row: CompactionRow, horizon: Horizon, known: FactsOfMany) -> Cleaning:
+        try:
+            facts = known.of(row.entity)
+        except ObjectNotFoundError:
+            return self._mark_cleaned(row, None if self._queue.hive.can_forget_nothing else row.highest_write_id, ())
+        _check_may_delete(facts)
+        self._neighbours.check(facts.table, facts.partition)
+        storage = self._settings.storages.open(facts.location)
+        with publisher_on(storage).discard() as discard:
+            # From here on, what is looked at is the table that this request was made for, or the discard is gone.
+            now = self._queue.row(row.id)
+            if now is None or now.state.is_terminal:
+                return _nothing_left(row)
+            if now.entity != row.entity:
+                reason = f"is looked at again, for it was renamed to {now.entity}"
+                return Cleaning(row.entity, row.id, CleaningState.WAITING, reason)
+            if self._queue.hive.lists_what_is_replaced:
+                return self._clean_replaced(row, storage, discard)
+            return self._clean_committed(row, storage, horizon, discard)
+
+    def _has_ended(self, row: CompactionRow) -> bool:
+        now = self._queue.row(row.id)
+        return now is None or now.state.is_terminal
+
+    def _clean_committed(self, row: CompactionRow, storage: Storage, horizon: Horizon, discard: Discard) -> Cleaning:
+        """On Hive 4: delete what this compaction made obsolete for everybody, and what is aborted."""
+        waits = self._recovery.withdraw_aborted(row.entity, storage)
+        if waits is not None:
+            message = f"waits for {waits}: what an aborted compaction published is still there"
+            return Cleaning(row.entity, row.id, CleaningState.WAITING, message)
+        txns = cleaner_txns(horizon.min_open_txn, _own_txn(row), horizon.aborted_txns)
+        view = ViewByTransactions(txns, self._write_ids(row, txns), _highest_write_id(row))
+        cleaning = self._delete(row, storage, view, discard)
+        self._remove_staging(row, storage)
+        return cleaning
+
+    def _clean_replaced(self, row: CompactionRow, storage: Storage, discard: Discard) -> Cleaning:
+        """On Hive 3: delete by the compaction's own list, which goes last, so that a repeated cleaning finds it."""
+        lists = (read_replaced(storage, staging) for staging in _own_staging(row))
+        replaced = next((names for names in lists if names is not None), None)
+        if replaced is None:
+            remark = "; what the compaction replaced is not on record, so that it stays until the next one"
+            cleaning = self._mark_cleaned(row, None, (), remark)
+        else:
+            table = self._write_ids(row, current_txns(self._client))
+            cleaning = self._delete(row, storage, ViewByReplaced(replaced, table, _highest_write_id(row)), discard)
+        if cleaning.state is CleaningState.CLEANED:
+            self._remove_staging(row, storage)
+        return cleaning
+
+    def _delete(self, row: CompactionRow, storage: Storage, view: CleanersView, discard: Discard) -> Cleaning:
+        before = PartitionLook.at(storage)
+        remove_discards(storage, before.listing, discard)
+        if before.is_overtaken(view.highest_write_id):
+            return self._mark_cleaned(row, view.highest_write_id, ())
+        deleted: tuple[str, ...] = ()
+        try:
+            obsolete = view.obsolete(before)
+            left = view.left(before.without(obsolete))
+            if not left:
+                self._on_step(Step.CLEANING_DECIDED, row.entity)
+                waits = self._delete_obsolete(row.entity, obsolete, discard)
+                if waits is not None:
+                    return Cleaning(row.entity, row.id, CleaningState.WAITING, f"waits for {waits}")
+                deleted = obsolete
+                after = PartitionLook.at(storage)
+                left = view.left(after)
+            if left:
+                return _waits_for_newer(row, f"it replaced {', '.join(left)}", deleted)
+            highest = view.highest_safe_write_id(after)
+        except OwnershipLostError as error:
+            return Cleaning(row.entity, row.id, CleaningState.WAITING, f"is looked at again, for {error.reason}")
+        except NotEnoughHistoryError as error:
+            return self._overtaken(row, error, deleted)
+        return self._mark_cleaned(row, highest, deleted)
+
+    def _delete_obsolete(self, entity: Entity, obsolete: Sequence[str], discard: Discard) -> str | None:
+        """What is waited for: in one run once for a partition's lock, whatever number of requests it has."""
+        if obsolete and entity in self._locked_out:
+            return self._locked_out[entity]
+        waits = self._deleter.delete(entity, obsolete, discard)
+        if waits is not None:
+            self._locked_out[entity] = waits
+        return waits
+
+    def _overtaken(self, row: CompactionRow, error: NotEnoughHistoryError, deleted: tuple[str, ...]) -> Cleaning:
+        """A newer compaction's base is there, before or after the deletion; its readers may still be there, too."""
+        if not self._queue.hive.is_claimed_until_cleaned:
+            return _waits_for_newer(row, error.reason, deleted)
+        # There a newer compaction comes only after somebody else has cleaned this one.
+        if self._has_ended(row):
+            return _nothing_left(row)
+        raise error
+
+    def _mark_cleaned(
+        self, row: CompactionRow, highest: int | None, deleted: tuple[str, ...], remark: str = ""
+    ) -> Cleaning:
+        """Tell the metastore; where that cannot be done the data is right, and only the row stays."""
+        done = f"{len(deleted)} deleted{remark}"
+        if not highest and not self._queue.hive.can_forget_nothing:
+            message = f"{done}; the row stays, since an aborted write id still lies in a remaining directory"
+            return Cleaning(row.entity, row.id, CleaningState.KEPT, message, deleted)
+        if row.entity in self._not_markable:
+            message = f"{done}; the row stays, as an older one does that the metastore could not mark cleaned"
+            return Cleaning(row.entity, row.id, CleaningState.KEPT, message, deleted)
+        try:
+            self._queue.cleaned(row, highest or None)
+        except (MetastoreUnavailableError, MetastoreVersionError):
+            raise
+        except MetastoreError as error:
+            # Hive 4.0 on PostgreSQL cannot do it for unpartitioned tables; asking for every row would not help.
+            self._not_markable.add(row.entity)
+            message = f"{done}; the row stays, since the metastore could not mark it cleaned: {_first_words(error)}"
+            return Cleaning(row.entity, row.id, CleaningState.KEPT, message, deleted)
+        self._on_step(Step.MARKED_CLEANED, row.entity)
+        return Cleaning(row.entity, row.id, CleaningState.CLEANED, done, deleted)
+
+    def _remove_staging(self, row: CompactionRow, storage: Storage) -> None:
+        try:
+            with Supervised(row.entity):
+                storage.delete(_own_staging(row))
+        except AcidError as error:
+            log.warning("%s: cleaned, but the compaction's staging directory stays: %s", row.entity, error)
+
+    def _write_ids(self, row: CompactionRow, txns: ValidTxnList) -> TableWriteIds:
+        return self._client.valid_write_ids([row.entity.full_table_name], str(txns))[0]
+
+
+def _waits_for_newer(row: CompactionRow, reason: str, deleted: tuple[str, ...]) -> Cleaning:
+    message = f"waits for a newer compaction to be cleaned: {reason}"
+    return Cleaning(row.entity, row.id, CleaningState.WAITING, message, deleted)
+
+
+def _nothing_left(row: CompactionRow) -> Cleaning:
+    return Cleaning(row.entity, row.id, CleaningState.CLEANED, "nothing left to clean: its request has ended")
+
+
+def _highest_write_id(row: CompactionRow) -> int:
+    if not row.highest_write_id:
+        raise MetastoreError(
+            f"compaction request {row.id} of {row.entity}",
+            "is ready for cleaning, but no highest write id was recorded",
+            "compare COMPACTION_QUEUE in the metastore's database before anything is deleted",
+        )
+    return row.highest_write_id
+
+
+def _own_txn(row: CompactionRow) -> int:
+    """The compaction's transaction; where the server does not tell it, the highest there was at its commit."""
+    newest = row.txn_id or row.next_txn_id
+    assert newest is not None, f"{row} is not committed"
+    return newest
+
+
+def _first_words(error: MetastoreError) -> str:
+    """The server's message without the dump of its objects."""
+    return error.reason.partition("(")[0].strip()
+
+
+def _own_staging(row: CompactionRow) -> tuple[str, ...]:
+    """The compaction's staging directory, where its name is known.
+
+    On Hive 4 it is that of one that died after its commit, when all that was left was tidying up.
+    """
+    pool = RequestPool.parse(row.pool) or pool_of_worker(row.worker_id)
+    return () if pool is None else (staging_name(pool.token),)
+
+
+def _check_may_delete(facts: EntityFacts) -> None:
+    if (facts.property("no_cleanup") or "").lower() == "true":
+        raise UnsupportedTableError(
+            str(facts.entity), "has no_cleanup=true", "remove the property to have obsolete directories deleted"
+        )
+    if find_property(facts.database.parameters, "repl.source.for"):
+        raise UnsupportedTableError(
+            str(facts.entity),
+            "its database is a replication source; files would have to go to the change manager first",
+            "leave this database to Hive's own Cleaner",
+        )

@@ -1,0 +1,137 @@
+"""Many rows are cleaned at once, each partition's by one of those who clean; whatever one of them meets is its own."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.hive import HIVE_4
+from airflow_provider_acid.compaction.clean import cleaner as cleaner_module
+from airflow_provider_acid.compaction.clean.cleaner import HANDS, LOOKED_UP_TOGETHER, Cleaner, Connect
+from airflow_provider_acid.compaction.clean.cleaning import Cleaning, CleaningState
+from airflow_provider_acid.compaction.recover.recovery import Recovery
+from airflow_provider_acid.compaction.settings import CompactionSettings
+from airflow_provider_acid.exceptions import MetastoreUnavailableError
+from airflow_provider_acid.metastore.values import CompactionRow, CompactionState, OpenTxns
+
+PATIENCE_SECONDS = 30.0
+
+
+class Site:
+    """Rows that nobody has to be waited for, and who cleans which: connections by their number, 0 is the task's own."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, rows: Sequence[CompactionRow]) -> None:
+        self.rows = list(rows)
+        self.cleaned: list[tuple[int, CompactionRow]] = []
+        self.open: set[int] = set()
+        self.opened = 0
+        self.refuses = False
+        self.all_at_work = threading.Event()
+        site = self
+
+        class FakeRowCleaner:
+            def __init__(self, client: Any, *_: object, **__: object) -> None:
+                self.number = client.number
+
+            def clean(self, rows: Sequence[CompactionRow], horizon: object) -> list[Cleaning]:
+                return site.clean(self.number, rows)
+
+        monkeypatch.setattr(cleaner_module, "RowCleaner", FakeRowCleaner)
+        monkeypatch.setattr(Recovery, "settle_uncommitted", lambda *_: ())
+
+    def clean(self, number: int, rows: Sequence[CompactionRow]) -> list[Cleaning]:
+        self.cleaned += [(number, row) for row in rows]
+        if len({by for by, _ in self.cleaned}) == min(HANDS, -(-len(self.rows) // LOOKED_UP_TOGETHER)):
+            self.all_at_work.set()
+        return [Cleaning(row.entity, row.id, CleaningState.CLEANED, "1 deleted") for row in rows]
+
+    @contextmanager
+    def connect(self) -> Iterator[tuple[Any, Any]]:
+        if self.refuses:
+            raise MetastoreUnavailableError("metastore", "has too many connections", "allow more")
+        self.opened += 1
+        number = self.opened
+        self.open.add(number)
+        try:
+            yield self.client(number), self.queue()
+        finally:
+            self.open.discard(number)
+
+    def client(self, number: int) -> Any:
+        return SimpleNamespace(number=number, open_transactions=lambda: OpenTxns(99, (), (), None), show_locks=list)
+
+    def queue(self) -> Any:
+        return SimpleNamespace(hive=HIVE_4, database=None, ready_to_clean=lambda entities: self.rows)
+
+    def cleaner(self, connect: Connect | None) -> Cleaner:
+        client, queue = self.client(0), self.queue()
+        return Cleaner(client, queue, CompactionSettings(), connect=connect, sleep=lambda seconds: None)
+
+
+def row(id: int, partition: int) -> CompactionRow:
+    entity = Entity("d", "t", f"p={partition}")
+    found = CompactionRow(id, entity, "major", CompactionState.READY_FOR_CLEANING)
+    return cast(CompactionRow, SimpleNamespace(**{**vars(found), "next_txn_id": 5, "commit_ms": 1}))
+
+
+def test_all_rows_are_cleaned_once_by_as_many_as_there_is_work_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    site = Site(monkeypatch, [row(id, id) for id in range(20 * LOOKED_UP_TOGETHER)])
+    clean = site.clean
+
+    def wait_for_all(number: int, rows: Sequence[CompactionRow]) -> list[Cleaning]:
+        done = clean(number, rows)
+        assert site.all_at_work.wait(PATIENCE_SECONDS), "nobody waits for his turn"
+        return done
+
+    monkeypatch.setattr(site, "clean", wait_for_all)
+    found = site.cleaner(site.connect).clean([])
+    assert sorted(row.id for _, row in site.cleaned) == list(range(len(site.rows)))
+    assert [cleaning.request_id for cleaning in found] == [row.id for row in site.rows]
+    assert {number for number, _ in site.cleaned} == {0, *range(2, HANDS + 1)}, "the first opened asks for neighbours"
+    assert (site.opened, site.open) == (HANDS, set())
+
+
+@pytest.mark.parametrize("rows", [1, LOOKED_UP_TOGETHER])
+def test_few_rows_need_no_further_connection(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
+    site = Site(monkeypatch, [row(id, id) for id in range(rows)])
+    assert len(site.cleaner(site.connect).clean([])) == rows
+    assert site.opened == 0
+
+
+def test_rows_of_one_partition_are_cleaned_by_one_hand_older_ones_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    site = Site(monkeypatch, [row(id, id % 100) for id in range(1000)])
+    site.cleaner(site.connect).clean([])
+    for partition in range(100):
+        of_partition = [(number, row.id) for number, row in site.cleaned if row.id % 100 == partition]
+        assert len({number for number, _ in of_partition}) == 1
+        assert [id for _, id in of_partition] == list(range(partition, 1000, 100))
+
+
+def test_where_no_further_connection_can_be_had_the_own_one_does_it_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    site = Site(monkeypatch, [row(id, id) for id in range(3 * LOOKED_UP_TOGETHER)])
+    site.refuses = True
+    found = site.cleaner(site.connect).clean([])
+    assert {cleaning.state for cleaning in found} == {CleaningState.CLEANED}
+    assert {number for number, _ in site.cleaned} == {0}
+
+
+def test_what_ends_the_task_ends_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    site = Site(monkeypatch, [row(id, id) for id in range(1000 * LOOKED_UP_TOGETHER)])
+    clean = site.clean
+
+    def be_killed(number: int, rows: Sequence[CompactionRow]) -> list[Cleaning]:
+        if number == 0:
+            raise KeyboardInterrupt
+        return clean(number, rows)
+
+    monkeypatch.setattr(site, "clean", be_killed)
+    with pytest.raises(KeyboardInterrupt):
+        site.cleaner(site.connect).clean([])
+    assert len(site.cleaned) < len(site.rows)
+    assert site.open == set()
