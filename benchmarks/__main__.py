@@ -111,7 +111,10 @@ class Bench:
         works: list[tuple[Sequence[str], Callable[[], Findings]]] = [
             (["evaluate_vs_listing"], self.evaluation),
             (["hive_vs_small100"], self.small_partitions),
-            (["chain_small_per_second", "chain_small_cpu_ms", "chain_small_growth"], self.small_chain),
+            (
+                ["chain_small_per_second", "chain_small_cpu_ms", "chain_small_growth", "clean_small_per_second"],
+                self.small_chain,
+            ),
             (["read_vs_hive_result"], self.reading),
         ]
         found = self.merges(keys)

@@ -79,6 +79,7 @@ MEANINGS = {
     "chain_small_per_second": ("small partitions a second, from claim to commit", 20.0, True),
     "chain_small_cpu_ms": ("processor time of one, ms, the metastore's and its database's included", 80.0, False),
     "chain_small_growth": ("rate of five times as many ÷ rate", 0.9, True),
+    "clean_small_per_second": ("small partitions a second, cleaned", 200.0, True),
     "read_vs_hive_result": ("Hive reading our major's result ÷ reading its own", 1.0, False),
 }
 """By key: what the ratio means, its goal, and whether more is better."""

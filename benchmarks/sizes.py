@@ -98,7 +98,7 @@ TINY = Sizes(
     small=SmallPartitions(2, by_hive=1, hive_poll_ms=20),
     partitions=50,
     simulated_partitions=(100,),
-    chain=(2, 10),
+    chain=(8, 40),
     read=replace(_TINY_TABLE, touched=0.1),
 )
 """To see that everything works."""

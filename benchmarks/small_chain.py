@@ -10,14 +10,18 @@ from pathlib import Path
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.sealing import RunKey
 from airflow_provider_acid.compaction.active import ActiveCompaction
+from airflow_provider_acid.compaction.clean.cleaner import Cleaner
+from airflow_provider_acid.compaction.clean.cleaning import CleaningState
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
 from airflow_provider_acid.compaction.run.run_directory import RunDirectory
 from airflow_provider_acid.compaction.run.run_place import RunPlace, run_name
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.work.batch import CompactionBatch
 from airflow_provider_acid.compaction.work.worker import Worker
+from airflow_provider_acid.metastore.queue import CompactionQueue
 from airflow_provider_acid.metastore.queues import open_queue
 from airflow_provider_acid.metastore.thrift.catalog import PARTITIONS_PER_CALL
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
 from airflow_provider_acid.operators.compaction import DEFAULT_MAX_ACTIVE_PARTITIONS, MAX_SMALL_PARTITIONS
@@ -52,14 +56,17 @@ def measure_small_chain(
     few, more = (count / sides[0].costs[0].seconds for count, (sides, _) in zip(partitions, found, strict=True))
     sides, _ = found[0]
     cpu_ms = sum(side.costs[0].cpu_seconds for side in sides) / partitions[0] * 1000
+    cleaned = [_clean(server, count, say) for count in partitions]
+    cleaning, _ = cleaned[0]
     return Findings(
-        tuple(side for sides, _ in found for side in sides),
+        (*(side for sides, _ in found for side in sides), *(side for side, _ in cleaned)),
         (
             figure("chain_small_per_second", few),
             figure("chain_small_cpu_ms", cpu_ms),
             figure("chain_small_growth", more / few),
+            figure("clean_small_per_second", partitions[0] / cleaning.costs[0].seconds),
         ),
-        tuple(note for _, note in found),
+        (*(note for _, note in found), *(note for _, note in cleaned)),
     )
 
 
@@ -84,17 +91,49 @@ def _measure(
     wrong = [outcome for outcome in outcomes if outcome.state is not OutcomeState.COMPACTED]
     if wrong:
         raise RuntimeError(f"{len(wrong)} of {len(outcomes)}: {wrong[0].message}")
-    calls = CountedClient.calls.total()
-    names = ", ".join(f"{name} {count / partitions:.1f}" for name, count in CountedClient.calls.most_common())
+    calls, named = _calls(work, partitions)
     sides = [
         Measured(work, side, tuple(meter.costs), calls if side == "project" else None) for side, meter in meters.items()
     ]
-    return sides, f"{work}: {calls / partitions:.1f} metastore calls each: {names}"
+    return sides, named
+
+
+def _calls(work: str, partitions: int) -> tuple[int, str]:
+    """How many there were, and which for each partition."""
+    calls = CountedClient.calls.total()
+    names = ", ".join(f"{name} {count / partitions:.1f}" for name, count in CountedClient.calls.most_common())
+    return calls, f"{work}: {calls / partitions:.1f} metastore calls each: {names}"
+
+
+def _clean(server: MetastoreServer, partitions: int, say: Say) -> tuple[Measured, str]:
+    """Clean what was compacted, as the cleaner's task does it."""
+    work = f"cleaning, {partitions:,} small partitions"
+    say(work)
+    entities = [Entity(_DATABASE, f"t{partitions}", name) for name in _names(partitions)]
+    meter = Meter(this_process)
+
+    @contextmanager
+    def connect() -> Iterator[tuple[AcidMetastoreClient, CompactionQueue]]:
+        with CountedClient([MetastoreAddress(server.host, server.port)]) as client:
+            yield client, open_queue(client)
+
+    CountedClient.calls.clear()
+    with meter.running(), connect() as (client, queue):
+        cleanings = Cleaner(client, queue, CompactionSettings(), connect=connect).clean(entities)
+    wrong = [cleaning for cleaning in cleanings if cleaning.state is not CleaningState.CLEANED]
+    if wrong or len(cleanings) != partitions:
+        raise RuntimeError(f"{len(wrong)} of {len(cleanings)}: {wrong[:1]}")
+    calls, named = _calls(work, partitions)
+    return Measured(work, "project", tuple(meter.costs), calls), named
+
+
+def _names(partitions: int) -> list[str]:
+    return [f"p={number:06d}" for number in range(partitions)]
 
 
 def _make_table(server: MetastoreServer, folder: Path, partitions: int) -> list[Entity]:
     table = f"t{partitions}"
-    names = [f"p={number:06d}" for number in range(partitions)]
+    names = _names(partitions)
     with ThriftAdmin(server.host, server.port) as admin:
         place = admin.create_table(TableDefinition(_DATABASE, table, COLUMNS, {"p": "string"}))
         for start in range(0, partitions, PARTITIONS_PER_CALL):

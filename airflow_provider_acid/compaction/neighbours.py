@@ -9,7 +9,6 @@ nobody else lies there.
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -37,9 +36,8 @@ MOST_PARTITIONS = 200_000
 
 
 class Neighbours:
-    """Judges locations, for any thread, one after the other. What it has learnt is kept, so it lives for one run.
+    """Judges locations; belongs to one thread, like its client. What it has learnt is kept, so it lives for one run.
 
-    :param client: used by nobody else meanwhile.
     :param database: the metastore's database; None where it is not at hand.
     :param exclusive: patterns of places that nobody else has where no other table is known to lie there.
     """
@@ -51,7 +49,6 @@ class Neighbours:
         exclusive: Sequence[str] = (),
     ) -> None:
         self._client = client
-        self._asked = threading.Lock()
         self._exclusive = [str(Directory.of(pattern)) for pattern in exclusive]
         self._catalogue_error: MetastoreError | None = None
         self._stored = None if database is None else StoredLocations(database)
@@ -67,10 +64,9 @@ class Neighbours:
             cannot be known.
         """
         root = Directory.of(table.location)
-        with self._asked:
-            self._check(Entity(table.database, table.name), table.location, root)
-            if partition is not None:
-                self._check(Entity(table.database, table.name, partition.name), partition.location, root)
+        self._check(Entity(table.database, table.name), table.location, root)
+        if partition is not None:
+            self._check(Entity(table.database, table.name, partition.name), partition.location, root)
 
     def _check(self, entity: Entity, uri: str, root: Directory) -> None:
         if (entity, uri) not in self._found:

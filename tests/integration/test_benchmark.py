@@ -91,13 +91,20 @@ def test_an_evaluation_makes_few_calls_and_lists_each_partition_once(
     assert evaluated["metastore_calls"] <= math.ceil(partitions / 1000) + 10
 
 
-def test_a_chain_of_five_times_as_many_partitions_makes_no_more_calls_for_each(finished: Finished) -> None:
-    measured = finished.found["measured"]
-    two, ten = (
-        next(one for one in measured if one["work"] == f"chain, {count} small partitions" and one["side"] == "project")
-        for count in (2, 10)
+@pytest.mark.parametrize(("work", "calls"), [("chain", 15), ("cleaning", 11)])
+def test_five_times_as_many_small_partitions_make_no_more_calls_for_each(
+    finished: Finished, work: str, calls: int
+) -> None:
+    """So many that they are begun in groups, and cleaned by two at once."""
+    few, more = (
+        next(
+            one
+            for one in finished.found["measured"]
+            if one["work"] == f"{work}, {count} small partitions" and one["side"] == "project"
+        )
+        for count in (8, 40)
     )
-    assert ten["metastore_calls"] - two["metastore_calls"] <= 8 * 23
+    assert more["metastore_calls"] - few["metastore_calls"] <= 32 * calls
 
 
 def test_a_table_is_printed_and_a_plot_drawn(finished: Finished) -> None:

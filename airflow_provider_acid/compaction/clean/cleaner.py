@@ -12,22 +12,23 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.clean.cleaning import Cleaning, CleaningState
 from airflow_provider_acid.compaction.clean.row_cleaner import RowCleaner
 from airflow_provider_acid.compaction.clean.wait import OPENING_SECONDS, Horizon, Readers
+from airflow_provider_acid.compaction.facts import FactsOfMany
 from airflow_provider_acid.compaction.neighbours import Neighbours
 from airflow_provider_acid.compaction.outcomes import OutcomeState
 from airflow_provider_acid.compaction.recover.recovery import Recovery
 from airflow_provider_acid.compaction.settings import CleaningLockAction, CompactionSettings
 from airflow_provider_acid.compaction.steps import StepListener, ignore_steps
 from airflow_provider_acid.compaction.supervision import Supervised
-from airflow_provider_acid.exceptions import AcidError, MetastoreUnavailableError, UnexpectedError
+from airflow_provider_acid.exceptions import AcidError, MetastoreUnavailableError, ObjectNotFoundError, UnexpectedError
 from airflow_provider_acid.metastore.queue import KEEP_SECONDS, CompactionQueue
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.values import CompactionRow
@@ -110,12 +111,13 @@ class Cleaner:
     def _clean_together(self, rows: Sequence[CompactionRow], horizon: Horizon) -> dict[int, Cleaning]:
         """What was done about each row, by its id."""
         parts = deque(_parts(rows))
+        locations = self._locations(parts)
         done: dict[int, Cleaning] = {}
         is_over = threading.Event()
 
         def clean(client: AcidMetastoreClient, queue: CompactionQueue) -> None:
             cleaner = RowCleaner(
-                client, queue, self._settings, neighbours, self._on_step, insists_on_lock=self._insists_on_lock
+                client, queue, self._settings, locations, self._on_step, insists_on_lock=self._insists_on_lock
             )
             with suppress(IndexError):
                 while not is_over.is_set():
@@ -129,18 +131,9 @@ class Cleaner:
             except AcidError as error:
                 log.warning("One connection less cleans: %s", error)
 
-        connect = self._connect if len(parts) > 1 else None
-        with ExitStack() as opened:
-            try:
-                # Not this thread's own: it cleans, too.
-                client, queue = opened.enter_context(connect()) if connect else (self._client, self._queue)
-            except AcidError as error:
-                log.warning("One connection cleans all: %s", error)
-                client, queue, connect = self._client, self._queue, None
-            neighbours = Neighbours(client, queue.database, self._settings.exclusive_locations)
-            hands = opened.enter_context(ThreadPoolExecutor(HANDS, thread_name_prefix="acid-cleaning"))
-            others = min(HANDS, len(parts)) - 1 if connect else 0
-            lent = [hands.submit(lend_a_hand, connect) for _ in range(others) if connect]
+        others = [] if self._connect is None else [self._connect] * (min(HANDS, len(parts)) - 1)
+        with ThreadPoolExecutor(HANDS, thread_name_prefix="acid-cleaning") as hands:
+            lent = [hands.submit(lend_a_hand, connect) for connect in others]
             try:
                 clean(self._client, self._queue)
             finally:
@@ -149,6 +142,22 @@ class Cleaner:
             for hand in lent:
                 hand.result()
         return done
+
+    def _locations(self, parts: Iterable[Sequence[CompactionRow]]) -> dict[Entity, str | AcidError]:
+        """Where the tables and partitions of rows lie, if nobody else can lie there; what is gone is left out."""
+        neighbours = Neighbours(self._client, self._queue.database, self._settings.exclusive_locations)
+        found: dict[Entity, str | AcidError] = {}
+        for part in parts:
+            known = FactsOfMany(self._client, {row.entity for row in part})
+            for row in part:
+                try:
+                    with suppress(ObjectNotFoundError), Supervised(row.entity):
+                        facts = known.of(row.entity)
+                        neighbours.check(facts.table, facts.partition)
+                        found[row.entity] = facts.location
+                except AcidError as error:
+                    found[row.entity] = error
+        return found
 
     def _readers(self) -> Readers:
         return Readers(

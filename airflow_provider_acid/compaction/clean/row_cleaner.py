@@ -7,7 +7,7 @@ other way: once the metastore forgets an aborted write id, it counts as committe
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.write_ids import TableWriteIds, ValidTxnList, cleaner_txns
@@ -21,7 +21,6 @@ from airflow_provider_acid.compaction.clean.view import (
 )
 from airflow_provider_acid.compaction.clean.wait import Horizon
 from airflow_provider_acid.compaction.facts import EntityFacts, FactsOfMany, find_property
-from airflow_provider_acid.compaction.neighbours import Neighbours
 from airflow_provider_acid.compaction.publish.discard import Discard
 from airflow_provider_acid.compaction.publish.publisher import publisher_on, remove_discards
 from airflow_provider_acid.compaction.publish.replaced import read_replaced
@@ -56,7 +55,7 @@ class RowCleaner:
 
     All rows of a partition are given to the same one, older ones first.
 
-    :param neighbours: of all who clean in this run.
+    :param locations: where nobody else lies, or the error of looking; of what is not in it nothing is deleted.
     :param insists_on_lock: see :class:`~.deletion.Deleter`.
     """
 
@@ -65,7 +64,7 @@ class RowCleaner:
         client: AcidMetastoreClient,
         queue: CompactionQueue,
         settings: CompactionSettings,
-        neighbours: Neighbours,
+        locations: Mapping[Entity, str | AcidError],
         on_step: StepListener,
         *,
         insists_on_lock: bool,
@@ -73,7 +72,7 @@ class RowCleaner:
         self._client = client
         self._queue = queue
         self._settings = settings
-        self._neighbours = neighbours
+        self._locations = locations
         self._recovery = Recovery(client, queue, settings)
         self._on_step = on_step
         self._not_markable: set[Entity] = set()
@@ -98,7 +97,12 @@ class RowCleaner:
         except ObjectNotFoundError:
             return self._mark_cleaned(row, None if self._queue.hive.can_forget_nothing else row.highest_write_id, ())
         _check_may_delete(facts)
-        self._neighbours.check(facts.table, facts.partition)
+        looked_at = self._locations.get(row.entity)
+        if isinstance(looked_at, AcidError):
+            raise looked_at
+        if looked_at != facts.location:
+            reason = f"is looked at again, for it was moved to {facts.location}"
+            return Cleaning(row.entity, row.id, CleaningState.WAITING, reason)
         storage = self._settings.storages.open(facts.location)
         with publisher_on(storage).discard() as discard:
             # From here on, what is looked at is the table that this request was made for, or the discard is gone.
