@@ -177,7 +177,15 @@ class CompactionTransaction:
         :raises OwnershipLostError: they are not.
         """
         self.check()
-        shared = self._client.check_lock(self.lock_id, self.txn_id)
+        try:
+            shared = self._client.check_lock(self.lock_id, self.txn_id)
+        except OwnershipLostError as error:
+            # Of one that was aborted, a server knows the lock no more.
+            raise OwnershipLostError(
+                f"transaction {self.txn_id} on {self.entity}",
+                f"was aborted, or lost its lock ({error.reason})",
+                "start the attempt again",
+            ) from error
         if shared.state is not LockState.ACQUIRED:
             raise self._lost(self.lock_id, f"is {shared.state.value}")
         if self._exclusive_lock_id is not None and not self.has_exclusive():
