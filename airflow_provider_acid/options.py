@@ -206,9 +206,9 @@ _TABLE = (
     Option(
         "batch_partitions",
         whole(1, MOST_PARTITIONS),
-        "Partitions in one Spark application.",
+        "Most partitions in one Spark application; what reads more than 64 GiB is divided before.",
         _EVERYWHERE | Place.TABLE_PLAN,
-        50,
+        MOST_PARTITIONS,
         "Batch",
         since="0.2.0",
     ),

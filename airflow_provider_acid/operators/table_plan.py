@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.common.compat.sdk import AirflowFailException, AirflowSkipException, BaseOperator
+from airflow.providers.common.compat.sdk import AirflowFailException, AirflowSkipException, BaseOperator, conf
 
 from airflow_provider_acid.compaction.candidates import Candidates
 from airflow_provider_acid.compaction.evaluate.budget import RunBudget
@@ -45,7 +45,7 @@ class AcidTablePlanOperator(BaseOperator):
         partition: str | None = None,
         type: str = DemandedType.AUTO.value,
         decide_only: bool | str = False,
-        batch_partitions: int | str = 50,
+        batch_partitions: int | str = 1000,
         max_partitions: int | str = 5000,
         hive_acid_conn_id: str = AcidMetastoreHook.default_conn_name,
         **kwargs: Any,
@@ -93,7 +93,7 @@ class AcidTablePlanOperator(BaseOperator):
             )
         if not share.taken:
             self._end(evaluation.refused, f"Nothing of {selection.include[0]} is to be compacted ({wanted.value})")
-        return share.batches(size)
+        return share.batches(size, conf.getint("core", "max_map_length", fallback=1024))
 
     def _end(self, refused: Sequence[str], nothing: str) -> None:
         if refused:

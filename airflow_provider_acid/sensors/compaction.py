@@ -80,7 +80,7 @@ class AcidCompactionSensor(BaseSensorOperator):
         candidates: Candidates | str | None = None,
         override_no_auto_compaction: bool | str | None = None,
         serve_foreign_requests: bool | str | None = None,
-        batch_partitions: int | str = 50,
+        batch_partitions: int | str = 1000,
         max_partitions: int | str = 1000,
         max_gib: float | str | None = None,
         time_window: str | None = None,
@@ -171,10 +171,8 @@ class AcidCompactionSensor(BaseSensorOperator):
         selection = TableSelection.of(self._given("tables"), self._given("exclude"))
         size = as_integer("batch_partitions", self.batch_partitions)
         # More batches than Airflow maps over would fail the task after all the work.
-        most = min(
-            as_integer("max_partitions", self.max_partitions),
-            size * conf.getint("core", "max_map_length", fallback=1024),
-        )
+        most_batches = conf.getint("core", "max_map_length", fallback=1024)
+        most = min(as_integer("max_partitions", self.max_partitions), size * most_batches)
         budget = RunBudget.of(most, self._given("max_gib"))
         skip, decide_only = self._given("skip_when_nothing_due"), self._given("decide_only")
         fail_on_unmatched = self._given("fail_on_unmatched_patterns")
@@ -206,7 +204,7 @@ class AcidCompactionSensor(BaseSensorOperator):
             )
         if not share.taken:
             return self._nothing(f"No partition of {', '.join(selection.include)} is due for compaction", skip)
-        return PokeReturnValue(is_done=True, xcom_value=share.batches(size))
+        return PokeReturnValue(is_done=True, xcom_value=share.batches(size, most_batches))
 
     def _nothing(self, reason: str, skip: bool) -> PokeReturnValue:
         if skip:

@@ -16,6 +16,9 @@ from airflow_provider_acid.compaction.text_table import LINES, text_table
 Line = tuple[int, str]
 """A level of :mod:`logging` and a message."""
 
+BATCH_BYTES = 64 << 30
+"""What one Spark application reads before another begins; small partitions share one by the thousand."""
+
 LEFT = "left to the next run (budget): "
 HEADER = ("partition", "type", "deltas", "delete deltas", "ratio", "bytes", "read cost", "reason")
 NUMBERS = (2, 3, 4, 5, 6)
@@ -41,10 +44,20 @@ class RunShare:
         count = budget.takes(sizes)
         return cls(evaluation, evaluation.due[:count], evaluation.due[count:])
 
-    def batches(self, partitions: int) -> list[list[dict[str, object]]]:
-        """What is taken as small objects, so many in one list: the partitions of one Spark application."""
-        items = [item.to_json() for item in self.taken]
-        return [items[start : start + partitions] for start in range(0, len(items), partitions)]
+    def batches(self, partitions: int, most: int) -> list[list[dict[str, object]]]:
+        """What is taken as small objects: in one list the partitions of one Spark application, worst first.
+
+        :param partitions: most in one list; one ends before it where it reads more than :data:`BATCH_BYTES`.
+        :param most: lists; where that would not do, they may read more.
+        """
+        figures = _by_entity(self.evaluation)
+        sized = [(item, figures[item.entity].input_bytes if item.entity in figures else 0) for item in self.taken]
+        batch_bytes, total_bytes = BATCH_BYTES, sum(input_bytes for _, input_bytes in sized)
+        batches = list(_batches(sized, partitions, batch_bytes))
+        while len(batches) > most and batch_bytes < total_bytes:
+            batch_bytes *= 2
+            batches = list(_batches(sized, partitions, batch_bytes))
+        return [[item.to_json() for item in batch] for batch in batches]
 
     def lines(self, *, all_partitions: bool = False) -> Iterator[Line]:
         """The decision for the log.
@@ -76,6 +89,21 @@ class RunShare:
         for seen in self.evaluation.evaluated if all_partitions else ():
             if seen.decision.type is None:
                 yield _cells(seen.entity, "-", seen, seen.decision.reason)
+
+
+def _batches(
+    sized: Iterable[tuple[DuePartition, int]], partitions: int, batch_bytes: int
+) -> Iterator[list[DuePartition]]:
+    batch: list[DuePartition] = []
+    total_bytes = 0
+    for item, input_bytes in sized:
+        if batch and (len(batch) >= partitions or total_bytes + input_bytes > batch_bytes):
+            yield batch
+            batch, total_bytes = [], 0
+        batch.append(item)
+        total_bytes += input_bytes
+    if batch:
+        yield batch
 
 
 def _by_entity(evaluation: Evaluation) -> dict[Entity, Evaluated]:

@@ -7,6 +7,7 @@ import logging
 import pytest
 
 from airflow_provider_acid.acid.listing import FileEntry, Listing
+from airflow_provider_acid.compaction.evaluate import decision_report
 from airflow_provider_acid.compaction.evaluate.budget import RunBudget
 from airflow_provider_acid.compaction.evaluate.decision_report import RunShare
 from airflow_provider_acid.compaction.evaluate.demand import Demand
@@ -106,9 +107,35 @@ def test_requests_of_others_count_no_bytes(gib: float | None, taken: int) -> Non
     assert (*share.taken, *share.left) == evaluation().due
 
 
-def test_what_is_taken_comes_in_batches() -> None:
+@pytest.mark.parametrize(
+    ("partitions", "batch_mib", "most", "batches"),
+    [
+        (2, 10_000, 9, [[None, "p=00003"], ["p=00001"]]),
+        (9, 10_000, 9, [[None, "p=00003", "p=00001"]]),
+        (9, 2010, 9, [[None, "p=00003", "p=00001"]]),
+        (9, 2009, 9, [[None, "p=00003"], ["p=00001"]]),
+        (9, 1, 9, [[None], ["p=00003"], ["p=00001"]]),
+        (9, 1, 2, [[None, "p=00003", "p=00001"]]),
+        (9, 1, 1, [[None, "p=00003", "p=00001"]]),
+        (1, 1, 1, [[None], ["p=00003"], ["p=00001"]]),
+    ],
+    ids=[
+        "two in one",
+        "all in one",
+        "just as much as one may read",
+        "a byte more",
+        "each is too large for another beside it",
+        "in two lists at most",
+        "in one list",
+        "their number alone is too large",
+    ],
+)
+def test_what_is_taken_comes_in_batches_of_so_many_or_so_much(
+    monkeypatch: pytest.MonkeyPatch, partitions: int, batch_mib: int, most: int, batches: list[list[str | None]]
+) -> None:
+    monkeypatch.setattr(decision_report, "BATCH_BYTES", batch_mib * MIB)
     share = RunShare.within(RunBudget(3), evaluation())
-    assert [[item["partition"] for item in batch] for batch in share.batches(2)] == [[None, "p=00003"], ["p=00001"]]
+    assert [[item["partition"] for item in batch] for batch in share.batches(partitions, most)] == batches
 
 
 def test_the_worst_for_readers_comes_first_and_its_input_is_what_is_merged() -> None:
