@@ -213,9 +213,9 @@ def _parts(rows: Sequence[CompactionRow]) -> list[list[CompactionRow]]:
     of_entity: dict[Entity, list[CompactionRow]] = {}
     for row in rows:
         of_entity.setdefault(row.entity, []).append(row)
-    parts: list[list[CompactionRow]] = [[]]
+    parts: list[list[CompactionRow]] = []
     for some in of_entity.values():
-        if len(parts[-1]) >= LOOKED_UP_TOGETHER:
+        if not parts or len(parts[-1]) >= LOOKED_UP_TOGETHER:
             parts.append([])
         parts[-1] += some
     return parts
