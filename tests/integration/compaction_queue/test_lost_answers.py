@@ -52,7 +52,7 @@ def test_changes_whose_answer_got_lost_are_settled_by_looking(
         transaction.commit()
     row = the_row(queue, claim.id)
     assert (row.state, row.highest_write_id) == (CompactionState.READY_FOR_CLEANING, 5)
-    shaky.lose_answer_to_change(looks=2)
+    shaky.lose_answer_to_change()
     shaky.queue.cleaned(row, 5)
     assert the_row(queue, claim.id).state is CompactionState.SUCCEEDED
     if shaky.database is None:
