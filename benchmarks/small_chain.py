@@ -17,7 +17,7 @@ from airflow_provider_acid.compaction.run.run_directory import RunDirectory
 from airflow_provider_acid.compaction.run.run_place import RunPlace, run_name
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.work.batch import CompactionBatch
-from airflow_provider_acid.compaction.work.worker import Worker
+from airflow_provider_acid.compaction.work.worker import LookedAt, Worker
 from airflow_provider_acid.metastore.queue import CompactionQueue
 from airflow_provider_acid.metastore.queues import open_queue
 from airflow_provider_acid.metastore.thrift.catalog import PARTITIONS_PER_CALL
@@ -149,6 +149,7 @@ def _make_table(server: MetastoreServer, folder: Path, partitions: int) -> list[
 
 def _compact(server: MetastoreServer, spark: SparkPlace, folder: Path, entities: list[Entity]) -> tuple[Outcome, ...]:
     settings = CompactionSettings(run_directory=str(folder / "runs"))
+    looked_at = LookedAt()
 
     @contextmanager
     def open_worker() -> Iterator[Worker]:
@@ -157,7 +158,15 @@ def _compact(server: MetastoreServer, spark: SparkPlace, folder: Path, entities:
             def transaction(entity: Entity, agent_info: str) -> CompactionTransaction:
                 return CompactionTransaction(client, entity, agent_info=agent_info)
 
-            yield Worker(client, open_queue(client), transaction, settings, identity="benchmark", host="here")
+            yield Worker(
+                client,
+                open_queue(client),
+                transaction,
+                settings,
+                identity="benchmark",
+                host="here",
+                looked_at=looked_at,
+            )
 
     def make_run_directory(worker: Worker, first: ActiveCompaction) -> RunDirectory:
         place = RunPlace.of(settings.storages, settings.run_directory, first.table_location)

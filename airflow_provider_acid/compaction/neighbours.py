@@ -9,9 +9,10 @@ nobody else lies there.
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from functools import cached_property
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.location import Directory, Occupied
@@ -35,11 +36,28 @@ MOST_PARTITIONS = 200_000
 """Of all tables, looked at without the metastore's database: 200 calls, each of a second or so on a slow server."""
 
 
+@dataclass
+class KnownPlaces:
+    """What has been learnt of who lies where, for one run; whoever asks for more holds its lock meanwhile."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    warehouse: Directory | None = None
+    databases: dict[str, tuple[Directory, ...]] = field(default_factory=dict)
+    partitions: dict[Entity, Occupied] = field(default_factory=dict)
+    near: dict[tuple[str, bool, Directory], Occupied | None] = field(default_factory=dict)
+    located_tables: list[tuple[Entity, str]] | None = None
+    tables: Occupied | None = None
+    apart: Occupied | None = None
+    catalogue_error: MetastoreError | None = None
+    others: dict[tuple[Entity, str], tuple[Entity, str] | None] = field(default_factory=dict)
+
+
 class Neighbours:
-    """Judges locations; belongs to one thread, like its client. What it has learnt is kept, so it lives for one run.
+    """Judges locations; belongs to one thread, like its client.
 
     :param database: the metastore's database; None where it is not at hand.
     :param exclusive: patterns of places that nobody else has where no other table is known to lie there.
+    :param known: what it has learnt is kept there, for all who are given the same.
     """
 
     def __init__(
@@ -47,15 +65,12 @@ class Neighbours:
         client: AcidMetastoreClient,
         database: MetastoreDatabase | None = None,
         exclusive: Sequence[str] = (),
+        known: KnownPlaces | None = None,
     ) -> None:
         self._client = client
         self._exclusive = [str(Directory.of(pattern)) for pattern in exclusive]
-        self._catalogue_error: MetastoreError | None = None
         self._stored = None if database is None else StoredLocations(database)
-        self._databases: dict[str, tuple[Directory, ...]] = {}
-        self._partitions: dict[Entity, Occupied] = {}
-        self._near_found: dict[tuple[str, bool, Directory], Occupied | None] = {}
-        self._found: dict[tuple[Entity, str], tuple[Entity, str] | None] = {}
+        self._known = KnownPlaces() if known is None else known
 
     def check(self, table: TableInfo, partition: PartitionInfo | None) -> None:
         """Do nothing where nobody else's files can lie in the directories of a table and its partition.
@@ -64,14 +79,15 @@ class Neighbours:
             cannot be known.
         """
         root = Directory.of(table.location)
-        self._check(Entity(table.database, table.name), table.location, root)
-        if partition is not None:
-            self._check(Entity(table.database, table.name, partition.name), partition.location, root)
+        with self._known.lock:
+            self._check(Entity(table.database, table.name), table.location, root)
+            if partition is not None:
+                self._check(Entity(table.database, table.name, partition.name), partition.location, root)
 
     def _check(self, entity: Entity, uri: str, root: Directory) -> None:
-        if (entity, uri) not in self._found:
-            self._found[entity, uri] = self._other(entity, Directory.of(uri), root)
-        found = self._found[entity, uri]
+        if (entity, uri) not in self._known.others:
+            self._known.others[entity, uri] = self._other(entity, Directory.of(uri), root)
+        found = self._known.others[entity, uri]
         if found is not None:
             raise UnsupportedTableError(
                 str(entity),
@@ -84,7 +100,7 @@ class Neighbours:
         if entity.partition is not None:
             return place == root.child(entity.partition)
         folder = "" if entity.database == DEFAULT_DATABASE else f"{entity.database}.db"
-        usual = self._warehouse.child(folder).child(entity.table)
+        usual = self._warehouse().child(folder).child(entity.table)
         if usual.path == place.path and usual.store in (place.store, ("", "")):
             return True
         # A folder that is named after its database is no other database's.
@@ -92,15 +108,16 @@ class Neighbours:
         folders = [folder for folder in self._folders(entity.database) if folder.path[-1:] in names]
         return place in [folder.child(entity.table) for folder in folders]
 
-    @cached_property
     def _warehouse(self) -> Directory:
-        return Directory.of(self._client.config_value("metastore.warehouse.dir"))
+        if self._known.warehouse is None:
+            self._known.warehouse = Directory.of(self._client.config_value("metastore.warehouse.dir"))
+        return self._known.warehouse
 
     def _folders(self, database: str) -> tuple[Directory, ...]:
-        if database not in self._databases:
+        if database not in self._known.databases:
             found = self._client.get_database(database)
-            self._databases[database] = Directory.of(found.location), Directory.of(found.managed_location)
-        return self._databases[database]
+            self._known.databases[database] = Directory.of(found.location), Directory.of(found.managed_location)
+        return self._known.databases[database]
 
     def _other(self, entity: Entity, place: Directory, root: Directory) -> tuple[Entity, str] | None:
         if self._is_own_place(entity, place, root):
@@ -118,14 +135,14 @@ class Neighbours:
         table = Entity(entity.database, entity.table)
         is_exclusive = any(fnmatchcase(str(place), pattern) for pattern in self._exclusive)
         try:
-            if self._catalogue_error is not None:
-                raise self._catalogue_error
-            found = self._tables.other(place, table)
-            return self._apart.other(place, table) if found is None and not is_exclusive else found
+            if self._known.catalogue_error is not None:
+                raise self._known.catalogue_error
+            found = self._tables().other(place, table)
+            return self._apart().other(place, table) if found is None and not is_exclusive else found
         except MetastoreUnavailableError:
             raise
         except MetastoreError as error:
-            self._catalogue_error = error
+            self._known.catalogue_error = error
             if is_exclusive:
                 return None
             raise UnsupportedTableError(
@@ -138,9 +155,9 @@ class Neighbours:
     def _near(self, entity: Entity, around: Directory) -> Occupied | None:
         """What the database knows, asked once for all partitions below their table; None where it cannot be asked."""
         key = entity.full_table_name, entity.partition is None, around
-        if self._stored is not None and key not in self._near_found:
-            self._near_found[key] = self._ask(self._stored, entity, around)
-        return self._near_found.get(key)
+        if self._stored is not None and key not in self._known.near:
+            self._known.near[key] = self._ask(self._stored, entity, around)
+        return self._known.near.get(key)
 
     def _ask(self, stored: StoredLocations, entity: Entity, around: Directory) -> Occupied | None:
         try:
@@ -151,22 +168,25 @@ class Neighbours:
             log.warning("%s: its location is compared with those in the catalogue alone, for %s", entity, error)
             return None
 
-    @cached_property
     def _located_tables(self) -> list[tuple[Entity, str]]:
-        return [(table, uri) for table, uri in self._client.table_locations() if uri]
+        if self._known.located_tables is None:
+            self._known.located_tables = [(table, uri) for table, uri in self._client.table_locations() if uri]
+        return self._known.located_tables
 
-    @cached_property
     def _tables(self) -> Occupied:
-        return Occupied(self._located_tables)
+        if self._known.tables is None:
+            self._known.tables = Occupied(self._located_tables())
+        return self._known.tables
 
-    @cached_property
     def _apart(self) -> Occupied:
-        return Occupied(self._partitions_apart())
+        if self._known.apart is None:
+            self._known.apart = Occupied(self._partitions_apart())
+        return self._known.apart
 
     def _partitions_apart(self) -> Iterator[tuple[Entity, str]]:
         """Tables at the places of those of their partitions that do not lie below them; those below need no look."""
         looked_at = 0
-        for table, uri in self._located_tables:
+        for table, uri in self._located_tables():
             root = Directory.of(uri)
             try:
                 names = self._client.get_partition_names(table.database, table.table)
@@ -183,9 +203,9 @@ class Neighbours:
 
     def _own_partitions(self, entity: Entity) -> Occupied:
         table = Entity(entity.database, entity.table)
-        if table not in self._partitions:
-            self._partitions[table] = Occupied(self._partition_locations(table))
-        return self._partitions[table]
+        if table not in self._known.partitions:
+            self._known.partitions[table] = Occupied(self._partition_locations(table))
+        return self._known.partitions[table]
 
     def _partition_locations(self, table: Entity) -> Iterator[tuple[Entity, str]]:
         names = self._client.get_partition_names(table.database, table.table)

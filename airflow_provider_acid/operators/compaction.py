@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import uuid4
@@ -30,7 +31,7 @@ from airflow_provider_acid.compaction.run.run_place import RunPlace, run_name
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.work.batch import CompactionBatch
 from airflow_provider_acid.compaction.work.window_end import WindowEnd
-from airflow_provider_acid.compaction.work.worker import Worker
+from airflow_provider_acid.compaction.work.worker import LookedAt, Worker
 from airflow_provider_acid.config import configured_settings, option
 from airflow_provider_acid.hooks.health import record_task_history, renew_figures
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook, MetastoreEndpoint
@@ -262,10 +263,7 @@ class AcidCompactionOperator(NamedByPartitions, SparkSubmitOperator):
         settings = replace(self._settings(), storages=endpoint.storages)
         idle_timeout_seconds = as_number("idle_timeout_seconds", self.idle_timeout_seconds)
 
-        @contextmanager
-        def open_worker() -> Iterator[Worker]:
-            with open_connected_worker(endpoint, settings, identity) as worker:
-                yield worker
+        open_worker = partial(open_connected_worker, endpoint, settings, identity, LookedAt())
 
         def make_run_directory(worker: Worker, first: ActiveCompaction) -> RunDirectory:
             place = RunPlace.of(settings.storages, settings.run_directory, first.table_location)
@@ -315,7 +313,9 @@ class AcidCompactionOperator(NamedByPartitions, SparkSubmitOperator):
 
 
 @contextmanager
-def open_connected_worker(endpoint: MetastoreEndpoint, settings: CompactionSettings, identity: str) -> Iterator[Worker]:
+def open_connected_worker(
+    endpoint: MetastoreEndpoint, settings: CompactionSettings, identity: str, looked_at: LookedAt | None = None
+) -> Iterator[Worker]:
     """A worker with a metastore connection of its own, for the calling thread."""
     with endpoint.connect() as (client, queue):
 
@@ -329,7 +329,9 @@ def open_connected_worker(endpoint: MetastoreEndpoint, settings: CompactionSetti
                 lock_wait_seconds=settings.lock_wait_seconds,
             )
 
-        yield Worker(client, queue, transaction, settings, identity=identity, host=socket.gethostname())
+        yield Worker(
+            client, queue, transaction, settings, identity=identity, host=socket.gethostname(), looked_at=looked_at
+        )
 
 
 def task_identity(context: Context) -> str:

@@ -21,7 +21,7 @@ from airflow_provider_acid.compaction.evaluate.selection import TableSelection
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome
 from airflow_provider_acid.compaction.settings import CleaningLockAction, CompactionSettings
 from airflow_provider_acid.compaction.steps import Step, StepListener, ignore_steps
-from airflow_provider_acid.compaction.work.worker import Worker
+from airflow_provider_acid.compaction.work.worker import LookedAt, Worker
 from airflow_provider_acid.metastore.database.database import MetastoreDatabase
 from airflow_provider_acid.metastore.database.written import WriteRecords
 from airflow_provider_acid.metastore.queue import CompactionQueue
@@ -266,12 +266,21 @@ class Site:
         location = self.admin.table_location(self.database, name)
         return read_table(location, columns, snapshot, partition_keys=list(partition_keys))
 
-    def worker(self, identity: str = "task", on_step: StepListener = ignore_steps) -> Worker:
+    def worker(
+        self, identity: str = "task", on_step: StepListener = ignore_steps, looked_at: LookedAt | None = None
+    ) -> Worker:
         def transaction(entity: Entity, agent_info: str) -> CompactionTransaction:
             return CompactionTransaction(self.client, entity, agent_info=agent_info, heartbeat_seconds=60.0)
 
         return Worker(
-            self.client, self.queue, transaction, self.settings, identity=identity, host="here", on_step=on_step
+            self.client,
+            self.queue,
+            transaction,
+            self.settings,
+            identity=identity,
+            host="here",
+            looked_at=looked_at,
+            on_step=on_step,
         )
 
     def begin(self, entity: Entity, identity: str = "task") -> ActiveCompaction:

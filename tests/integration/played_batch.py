@@ -14,7 +14,7 @@ from airflow_provider_acid.compaction.outcomes import Outcome
 from airflow_provider_acid.compaction.run.run_directory import RunDirectory
 from airflow_provider_acid.compaction.run.run_place import RunPlace, run_name
 from airflow_provider_acid.compaction.work.batch import CompactionBatch
-from airflow_provider_acid.compaction.work.worker import Worker
+from airflow_provider_acid.compaction.work.worker import LookedAt, Worker
 from airflow_provider_acid.merge.app import driver_run as job
 from airflow_provider_acid.storages.local import LocalStorage
 from tests.harness.plain_job import run_plainly
@@ -28,13 +28,15 @@ def play(
 ) -> dict[str, Outcome]:
     """The outcomes by partition, or table.
 
-    :param when_planned: called when the first partitions are begun, and none is merged.
+    :param when_planned: called when the first partition is begun, and none is merged.
     """
+
+    looked_at = LookedAt()
 
     @contextmanager
     def open_worker() -> Iterator[Worker]:
         with site.client.for_another_thread() as client:
-            yield replace(site, client=client).worker()
+            yield replace(site, client=client).worker(looked_at=looked_at)
 
     def make_run_directory(worker: Worker, first: ActiveCompaction) -> RunDirectory:
         place = RunPlace.of(site.settings.storages, site.settings.run_directory, first.table_location)

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.listing import Listing
 from airflow_provider_acid.acid.sealing import RunKey
+from airflow_provider_acid.compaction.active import ActiveCompaction
 from airflow_provider_acid.compaction.clean.cleaning import CleaningState
-from airflow_provider_acid.compaction.outcomes import OutcomeState
+from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
+from airflow_provider_acid.compaction.run import dead_runs
 from airflow_provider_acid.compaction.run.run_directory import RunDirectory
 from airflow_provider_acid.compaction.run.run_place import RunPlace, run_name
+from airflow_provider_acid.compaction.work import batch
 from airflow_provider_acid.compaction.work.batch import BEGUN_TOGETHER
-from airflow_provider_acid.filesystem import Storages
+from airflow_provider_acid.compaction.work.worker import Worker
+from airflow_provider_acid.filesystem import Storage, Storages
 from airflow_provider_acid.metastore.hive3 import row_store
 from airflow_provider_acid.metastore.hive3.stored_rows import stored_rows
 from airflow_provider_acid.metastore.pools import RequestPool, owner_of
@@ -27,7 +34,7 @@ from airflow_provider_acid.metastore.values import CompactionState
 from airflow_provider_acid.plan.plan import FORMAT_VERSION, CompactionType
 from airflow_provider_acid.storages.local import LocalStorage
 from tests.harness.run_files import RunFiles
-from tests.integration.compaction_site import ON_BOTH_METASTORES, AcidTable, Site
+from tests.integration.compaction_site import ON_BOTH_METASTORES, ON_HIVE_3, AcidTable, Site
 from tests.integration.played_batch import play
 
 PAST = 20
@@ -106,10 +113,41 @@ def test_a_batch_looks_for_dead_runs_once_and_reads_no_plan_of_its_own(site: Sit
     assert {outcome.state for outcome in found.values()} == {OutcomeState.COMPACTED}
 
 
+@ON_HIVE_3
+def test_of_many_hands_one_looks_for_dead_runs(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others would find the run of their own batch. Hive 3's site has a PostgreSQL, which serves many at once."""
+    monkeypatch.setattr(batch, "BEGUN_TOGETHER", 1)
+    hands: set[int] = set()
+    looked: list[RunPlace] = []
+    begin_together, listing = Worker.begin_together, dead_runs._listing
+
+    def begin(self: Worker, due: Sequence[DuePartition]) -> list[ActiveCompaction | Outcome]:
+        hands.add(threading.get_ident())
+        return begin_together(self, due)
+
+    def look(storage: Storage, place: RunPlace) -> Listing:
+        looked.append(place)
+        return listing(storage, place)
+
+    monkeypatch.setattr(Worker, "begin_together", begin)
+    monkeypatch.setattr(dead_runs, "_listing", look)
+    partitions = [f"p={number}" for number in range(12)]
+    table = site.table(partitions=partitions)
+    for partition in partitions:
+        for value in range(2):
+            table.insert(value, partition=partition)
+    found = play(site, [table.entity(name) for name in partitions], max_active=12)
+    assert {outcome.state for outcome in found.values()} == {OutcomeState.COMPACTED}
+    assert len(hands) > 1
+    assert len(looked) == 1
+
+
 def test_a_partition_that_nobody_was_at_work_on_costs_15_calls_and_no_transaction_but_its_own(
-    site: Site, costs: Costs
+    site: Site, costs: Costs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As docs/performance.md lists them; the first partition is begun alone, all others together with others."""
+    # Each further connection costs a few calls, however many partitions there are.
+    monkeypatch.setattr(batch, "HANDS", 1)
 
     def calls_of(partitions: int) -> Counter[str]:
         names = [f"p={number}" for number in range(partitions)]

@@ -25,6 +25,7 @@ from airflow_provider_acid.merge.app import spark_tasks
 from airflow_provider_acid.merge.app.driver import EXIT_DONE, Driver
 from airflow_provider_acid.plan.plan import CompactionPlan, SourceFile
 from airflow_provider_acid.plan.result import CompactionResult
+from tests.harness.compaction_chain import wait_until
 from tests.integration.compaction_site import ON_BOTH_METASTORES, AcidTable, Site, due
 from tests.unit.merge.fake_spark import FakeSpark, FakeUdf
 
@@ -55,6 +56,7 @@ class Batch:
             run = batch.wait_until_planned()
             assert run is not None
             folder = Path(run.location.removeprefix("file:"))
+            wait_until((folder / PLANS[VICTIM]).exists)
             change(folder, self.tables)
             driver = Driver(cast("SparkSession", FakeSpark()), run.location, Storages(), run.key.secret)
             assert driver.run() == EXIT_DONE

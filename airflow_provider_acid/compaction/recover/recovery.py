@@ -28,6 +28,7 @@ from airflow_provider_acid.compaction.recover.attempts import Attempts, nobodys_
 from airflow_provider_acid.compaction.recover.dead_results import dead_results, kept_until
 from airflow_provider_acid.compaction.recover.recovered_partition import DIED, EndRow, RecoveredPartition, busy, end_row
 from airflow_provider_acid.compaction.run.dead_runs import DeadRuns, IsAlive
+from airflow_provider_acid.compaction.run.run_place import RunPlace
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.supervision import Supervised
 from airflow_provider_acid.exceptions import AcidError, MetastoreUnavailableError, ObjectNotFoundError
@@ -44,6 +45,7 @@ class Recovery:
     """Puts in order what dead attempts left; belongs to one thread, like its client.
 
     :param end: how a claim ends whose worker is dead, with a message; by default it fails.
+    :param run_places: where all who are given the same have looked for dead runs.
     """
 
     def __init__(
@@ -53,13 +55,14 @@ class Recovery:
         settings: CompactionSettings,
         *,
         end: EndRow | None = None,
+        run_places: set[RunPlace] | None = None,
     ) -> None:
         self._client = client
         self._queue = queue
         self._settings = settings
         self._results = dead_results(client, queue, settings)
         self._end_row = end
-        self._dead_runs = DeadRuns(settings.storages, self._look_for_living, lambda: client.database_uuid())
+        self._dead_runs = DeadRuns(settings.storages, self._look_for_living, lambda: client.database_uuid(), run_places)
 
     def recover(self, facts: EntityFacts, own: RequestPool) -> Outcome | FinishedOutput | None:
         """Bury dead attempts of one partition, or say who is alive.

@@ -33,13 +33,20 @@ class DeadRuns:
     :param look: who is alive; asked after the listing, since whoever handed out a plan had opened its transaction
         before.
     :param metastore: the id of the database of the one that is asked; None where it does not say.
+    :param looked_at: where all who are given the same have looked.
     """
 
-    def __init__(self, storages: Storages, look: Callable[[], IsAlive], metastore: Callable[[], str | None]) -> None:
+    def __init__(
+        self,
+        storages: Storages,
+        look: Callable[[], IsAlive],
+        metastore: Callable[[], str | None],
+        looked_at: set[RunPlace] | None = None,
+    ) -> None:
         self._storages = storages
         self._look = look
         self._metastore = metastore
-        self._looked_at: set[RunPlace] = set()
+        self._looked_at = set() if looked_at is None else looked_at
 
     def remove(self, run_directory: str | None, table_location: str) -> None:
         """Remove those in a place (see :meth:`.RunPlace.of`), the first time it is asked to.

@@ -1,7 +1,8 @@
-"""Many partitions in one Spark application: a thread that begins, watches and finishes each on its own.
+"""Many partitions in one Spark application: a thread that decides which is begun, watched and finished when.
 
 Claim, transaction and snapshot of a partition happen when its work starts, and only ``max_active`` at a time: an
-open transaction holds back every cleaner of the metastore.
+open transaction holds back every cleaner of the metastore. What waits for metastore or store is done by the batch's
+hands (:mod:`.hands`), so that neither other partitions nor the signs of life wait for it.
 """
 
 from __future__ import annotations
@@ -11,35 +12,30 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, wait
+from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
 
-from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.compaction.active import ActiveCompaction, Waiting
+from airflow_provider_acid.compaction.active import ActiveCompaction
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
-from airflow_provider_acid.compaction.run.run_directory import RunDirectory
-from airflow_provider_acid.compaction.supervision import Supervised
-from airflow_provider_acid.compaction.work.finishing import Finished
+from airflow_provider_acid.compaction.run.run_directory import BEATS_IN_IDLE_TIMEOUT, RunDirectory
+from airflow_provider_acid.compaction.work.hands import Hand, Hands, WorkerFactory
+from airflow_provider_acid.compaction.work.in_work import InWork, begin
 from airflow_provider_acid.compaction.work.progress import Progress
 from airflow_provider_acid.compaction.work.window_end import WindowEnd
 from airflow_provider_acid.compaction.work.worker import Worker
-from airflow_provider_acid.exceptions import AcidError, SparkJobError, UnexpectedError
+from airflow_provider_acid.exceptions import AcidError
 from airflow_provider_acid.plan import exchange
-from airflow_provider_acid.plan.plan import CompactionType
 from airflow_provider_acid.plan.result import CompactionResult
 
 log = logging.getLogger(__name__)
 
-T = TypeVar("T")
-
 SMALL_BYTES = 1 << 30
 """What a batch may have in work before it begins no more partitions than its task slots need."""
 
-BEGINNING_SECONDS = 0.25
-"""So long small partitions are begun before a look at what was merged meanwhile; or as long as such a look takes."""
+HANDS = 8
+"""So many work at once at most; each has a connection, and waits for metastore and store most of the time."""
 
 BEGUN_TOGETHER = 16
 """So many partitions are begun by the same looks at the metastore; the first of them waits for the last."""
@@ -47,11 +43,16 @@ BEGUN_TOGETHER = 16
 APPLICATION_END_SECONDS = 60.0
 """So long the run directory stays for an application that was told to end; when it is gone, that ends it too."""
 
-WorkerFactory = Callable[[], AbstractContextManager[Worker]]
-"""Opens a worker (and its metastore connection) in the thread that calls it."""
-
 RunDirectoryFactory = Callable[[Worker, ActiveCompaction], RunDirectory]
 """Makes the run directory when a worker has the first plan."""
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Partitions that are begun together, each with its number in the run directory."""
+
+    hand: Hand
+    items: tuple[tuple[int, DuePartition], ...]
 
 
 class CompactionBatch:
@@ -92,18 +93,20 @@ class CompactionBatch:
         self._worker_timeout_seconds = worker_timeout_seconds
         self._poll_seconds = poll_seconds
         self._window_end = window_end
-        self._active: dict[int, ActiveCompaction] = {}
-        self._waiting: dict[int, Waiting] = {}
-        self._named: set[int] = set()
+        self._beginning: dict[Future[list[ActiveCompaction | Outcome]], _Group] = {}
+        self._in_work: dict[int, InWork] = {}
+        self._results: dict[int, CompactionResult | AcidError] = {}
+        """Of partitions whose hand has other things to do."""
         self._outcomes: dict[int, Outcome] = {}
         self._run: RunDirectory | None = None
-        self._last_resume_monotonic = -math.inf
-        self._look_seconds = 0.0
+        self._look_due_monotonic = self._resume_due_monotonic = -math.inf
+        self._seen_last = (0, 0)
         self._pause_seconds = exchange.LEAST_PAUSE_SECONDS
         self._progress = Progress(len(items))
         self._planned = threading.Event()
         self._application_ended = threading.Event()
         self._stopped = threading.Event()
+        self._news = threading.Event()
         self._crash: BaseException | None = None
         self._thread = threading.Thread(target=self._guarded, name="acid-compaction-batch", daemon=True)
 
@@ -119,11 +122,12 @@ class CompactionBatch:
     def application_ended(self) -> None:
         """Tell that the Spark application is over, however it ended."""
         self._application_ended.set()
+        self._news.set()
 
     def stop(self) -> None:
         """Give up: active partitions are abandoned, the rest is not begun."""
         self._stopped.set()
-        self._application_ended.set()
+        self.application_ended()
 
     def wait(self, seconds: float) -> None:
         """Wait at most so long for the thread to give everything back."""
@@ -141,11 +145,11 @@ class CompactionBatch:
 
     def _guarded(self) -> None:
         try:
-            with self._open_worker() as worker:
+            with Hands(self._open_worker, min(HANDS, self._count), self._news.set) as hands:
                 try:
-                    self._run_all(worker)
+                    self._run_all(hands)
                 finally:
-                    self._abandon_all(worker, "the batch ended before this partition was finished")
+                    self._give_back("the batch ended before this partition was finished")
         except BaseException as error:  # noqa: BLE001 - handed to the thread that joins, which raises it
             self._crash = error
         finally:
@@ -153,215 +157,196 @@ class CompactionBatch:
             if self._run is not None:
                 self._remove_run(self._run)
 
-    def _run_all(self, worker: Worker) -> None:
+    def _run_all(self, hands: Hands) -> None:
         while not self._stopped.is_set():
-            before, ended_before = self._in_transaction, len(self._outcomes)
-            self._begin_next(worker)
-            if not self._active and not self._waiting and not self._pending:
-                return
+            self._news.clear()
             # Whoever stops says that first.
             ended = self._application_ended.is_set() and not self._stopped.is_set()
-            self._collect(worker)
-            self._resume_waiting(worker)
+            self._take_done()
+            if not ended:
+                self._begin_next(hands)
+            if not self._in_transaction and not self._pending:
+                return
+            self._collect(at_once=ended)
+            self._go_on(watched=not ended)
+            self._resume_waiting()
             self._let_application_go()
             if ended:
-                self._abandon_active(worker, "the Spark application ended without a result for this partition")
+                self._abandon_merging("the Spark application ended without a result for this partition")
                 self._leave_pending("the Spark application ended before this partition was begun")
-            news = (before, ended_before) != (self._in_transaction, len(self._outcomes))
-            self._pause_seconds = exchange.pause_seconds(
-                self._pause_seconds, self._poll_seconds, self._look_seconds, news=news
-            )
-            if not self._has_work:
-                (self._stopped if ended else self._application_ended).wait(self._pause_seconds)
-        self._abandon_all(worker, "the task was stopped")
+            self._news.wait(self._seconds_until_due())
+        self._give_back("the task was stopped")
         self._leave_pending("the task was stopped before this partition was begun")
 
-    def _begin_next(self, worker: Worker) -> None:
-        until = time.monotonic() + max(BEGINNING_SECONDS, self._look_seconds)
-        while self._has_work and not self._stopped.is_set():
-            # Not all small ones at once: what is merged meanwhile is to be published.
-            if self._in_transaction >= self._max_active and time.monotonic() >= until:
-                break
-            group = self._next_group()
-            begun = worker.begin_together([due for _, due in group], self._beat)
-            for (item, _), one in zip(group, begun, strict=True):
-                if isinstance(one, Outcome):
-                    self._end(item, one)
-                else:
-                    self._active[item] = one
-            for (item, _), one in zip(group, begun, strict=True):
-                if isinstance(one, Outcome):
-                    continue
-                if one.adopted is not None:
-                    self._finish(worker, item, one.adopted)
-                else:
-                    self._hand_over(worker, item, one)
-        if self._run is not None:
-            self._planned.set()
+    def _seconds_until_due(self) -> float:
+        """How long nothing has to be looked at unless there is news."""
+        if self._run is None:
+            return self._poll_seconds
+        beat_seconds = min(self._poll_seconds, self._run.idle_timeout_seconds / BEATS_IN_IDLE_TIMEOUT)
+        return min(max(self._look_due_monotonic - time.monotonic(), 0.0), beat_seconds)
 
-    def _next_group(self) -> list[tuple[int, DuePartition]]:
-        """What is begun together now, as far as the limits let it; what is too late is left out."""
-        group: list[tuple[int, DuePartition]] = []
-        # The first plan starts the application, which takes seconds.
-        most = BEGUN_TOGETHER if self._run is not None else 1
-        while self._may_begin(len(group)) and len(group) < most:
+    def _begin_next(self, hands: Hands) -> None:
+        """Have as many begun as the limits let, by those who have nothing else to do."""
+        while self._pending and not self._stopped.is_set():
+            room = self._room()
+            # The first plan starts the application, which takes seconds.
+            if self._run is None:
+                room = 0 if self._beginning else min(room, 1)
+            hand = hands.idle() if room else None
+            if hand is None:
+                return
+            items = tuple(self._next_items(min(room, BEGUN_TOGETHER)))
+            if items:
+                work = partial(begin, [due for _, due in items], partial(self._hand_over, items))
+                self._beginning[hand.ask(work)] = _Group(hand, items)
+
+    def _next_items(self, most: int) -> Iterator[tuple[int, DuePartition]]:
+        """The next partitions; what is too late is left out."""
+        for _ in range(min(most, len(self._pending))):
             item, due = self._pending.popleft()
-            late = self._too_late(due)
-            if late is None:
-                group.append((item, due))
+            if self._window_end is not None and self._window_end.is_over:
+                self._end(
+                    item,
+                    Outcome(due.entity, OutcomeState.SKIPPED, f"left to the next run: {self._window_end.why_over}"),
+                )
             else:
-                self._end(item, late)
-        return group
+                yield item, due
 
-    def _too_late(self, due: DuePartition) -> Outcome | None:
-        if self._window_end is None or not self._window_end.is_over:
-            return None
-        return Outcome(due.entity, OutcomeState.SKIPPED, f"left to the next run: {self._window_end.why_over}")
+    def _room(self) -> int:
+        """How many partitions may be begun now.
 
-    @property
-    def _has_work(self) -> bool:
-        """Whether the next partition may be begun now."""
-        return self._may_begin(0)
-
-    def _may_begin(self, beside: int) -> bool:
-        """Whether one more may be begun, beside as many others."""
-        in_transaction = self._in_transaction + beside
-        if not self._pending:
-            return False
-        if in_transaction < self._max_active:
-            return True
-        sizes = [active.plan.input_bytes for active in self._active.values()]
+        Of small ones either as many as are begun together, or none: each group costs looks at the metastore.
+        """
+        in_transaction = self._in_transaction
+        few = self._max_active - in_transaction
+        if few < min(len(self._pending), BEGUN_TOGETHER, self._max_active // 32):
+            few = 0
+        sizes = [each.active.plan.input_bytes for each in self._in_work.values() if each.waiting is None]
         # Whose size is not known yet may be as large as the largest.
-        merging_bytes = sum(sizes) + beside * max(sizes, default=SMALL_BYTES)
-        return in_transaction < self._max_small and merging_bytes < SMALL_BYTES
+        largest = max(sizes, default=SMALL_BYTES)
+        left_bytes = SMALL_BYTES - sum(sizes) - sum(len(group.items) for group in self._beginning.values()) * largest
+        small = min(self._max_small - in_transaction, math.ceil(left_bytes / max(largest, 1)))
+        if small > few and small < min(len(self._pending), BEGUN_TOGETHER, self._max_small // 4):
+            small = 0
+        return max(few, small, 0)
 
     @property
     def _in_transaction(self) -> int:
-        return len(self._active) + len(self._waiting)
+        return len(self._in_work) + sum(len(group.items) for group in self._beginning.values())
 
-    def _hand_over(self, worker: Worker, item: int, begun: ActiveCompaction) -> None:
-        try:
-            with Supervised(begun.entity):
-                if self._run is None:
-                    self._run = self._make_run_directory(worker, begun)
-                self._run.put_plan(item, begun.plan)
-        except AcidError as error:
-            outcome = _abandoned(worker, self._active.pop(item), str(error))
-            self._end(item, replace(outcome, state=OutcomeState.REFUSED) if error.is_permanent else outcome)
+    def _hand_over(
+        self, items: Sequence[tuple[int, DuePartition]], worker: Worker, place: int, begun: ActiveCompaction
+    ) -> None:
+        """Put a plan where the application finds it; done by a hand, one of which alone makes the run directory."""
+        if self._run is None:
+            self._run = self._make_run_directory(worker, begun)
+        self._run.put_plan(items[place][0], begun.plan)
+
+    def _take_done(self) -> None:
+        """Take what the hands have done."""
+        for done in [each for each in self._beginning if each.done()]:
+            group = self._beginning.pop(done)
+            for (item, _), begun in zip(group.items, done.result(), strict=True):
+                self._take_begun(item, group.hand, begun)
+        for item, each in list(self._in_work.items()):
+            taken = each.take()
+            if isinstance(taken, Outcome):
+                self._end(item, taken)
+            elif taken is not None:
+                log.info("%s: %s", taken.entity, taken.reason)
+                self._forget(item)
+                self._pending.appendleft((item % self._count + self._count, taken))
+        if self._run is not None and not self._beginning:
+            self._planned.set()
+
+    def _take_begun(self, item: int, hand: Hand, begun: ActiveCompaction | Outcome) -> None:
+        if isinstance(begun, Outcome):
+            self._end(item, begun)
             return
-        self._progress.began(begun.plan)
-
-    def _settle(self, item: int, finished: Finished) -> None:
-        """Keep what came of an item, or have it wait, or begun anew under its spare number."""
-        if isinstance(finished, Outcome):
-            self._end(item, finished)
-        elif isinstance(finished, DuePartition):
-            log.info("%s: %s", finished.entity, finished.reason)
-            self._forget(item)
-            self._pending.appendleft((item % self._count + self._count, finished))
+        self._in_work[item] = InWork(hand, begun)
+        if begun.adopted is None:
+            self._progress.began(begun.plan)
         else:
-            self._waiting[item] = finished
+            self._in_work[item].finish(begun.adopted, None)
 
     def _end(self, item: int, outcome: Outcome) -> None:
-        self._keep(item, outcome)
-        self._forget(item)
-
-    def _keep(self, item: int, outcome: Outcome) -> None:
         self._outcomes[item % self._count] = outcome
         self._progress.ended(outcome)
+        self._forget(item)
 
     def _forget(self, item: int) -> None:
+        self._in_work.pop(item, None)
+        self._results.pop(item, None)
         if self._run is not None:
             self._run.forget(item)
 
-    def _collect(self, worker: Worker) -> None:
-        """Take what the application has said."""
+    def _collect(self, *, at_once: bool) -> None:
+        """Take what the application has said, if a look is due."""
         if self._run is None:
             return
-        self._beat()
+        self._run.beat_if_due(self._poll_seconds)
         begun = time.monotonic()
+        if begun < self._look_due_monotonic and not at_once:
+            return
         results, bytes_done = self._run.poll()
-        self._look_seconds = time.monotonic() - begun
-        self._name_application(worker, self._run.application_id)
+        look_seconds = time.monotonic() - begun
         for item, done in bytes_done.items():
-            if item in self._active:
-                self._progress.advanced(self._active[item].entity, done)
-        for item, result in results.items():
-            if item in self._active:
-                self._finish(worker, item, result)
-        for item, active in list(self._active.items()):
-            try:
-                with Supervised(active.entity):
-                    self._check_time(active)
-                    active.transaction.check()
-                    worker.keep(active)
-            except AcidError as error:
-                self._abandon(worker, item, str(error))
+            if item in self._in_work:
+                self._progress.advanced(self._in_work[item].active.entity, done)
+        known = self._in_work.keys() | {item for group in self._beginning.values() for item, _ in group.items}
+        self._results |= {item: result for item, result in results.items() if item in known}
+        seen = (self._in_transaction, len(self._outcomes))
+        news, self._seen_last = seen != self._seen_last, seen
+        self._pause_seconds = exchange.pause_seconds(self._pause_seconds, self._poll_seconds, look_seconds, news=news)
+        self._look_due_monotonic = time.monotonic() + self._pause_seconds
 
-    def _name_application(self, worker: Worker, application_id: str | None) -> None:
-        """Have SHOW COMPACTIONS name the Spark application of each partition in work."""
-        if application_id is None:
-            return
-        for item in self._active.keys() - self._named:
-            self._named.add(item)
-            active = self._active[item]
-            _guarded(active.entity, partial(worker.name_application, active, application_id))
+    def _go_on(self, *, watched: bool) -> None:
+        """Finish what is merged, and watch over what is not while somebody merges it."""
+        application_id = None if self._run is None else self._run.application_id
+        for item, each in self._in_work.items():
+            if each.is_merging and item in self._results:
+                each.finish(self._results.pop(item), application_id)
+            elif each.is_merging and watched:
+                each.watch(
+                    application_id, timeout_seconds=self._worker_timeout_seconds, poll_seconds=self._poll_seconds
+                )
 
-    def _abandon(self, worker: Worker, item: int, message: str) -> None:
-        self._end(item, _abandoned(worker, self._active.pop(item), message))
-
-    def _finish(self, worker: Worker, item: int, result: CompactionResult | AcidError) -> None:
-        self._beat()
-        if isinstance(result, AcidError):
-            self._abandon(worker, item, str(result))
-            return
-        active = self._active.pop(item)
-        self._settle(item, _guarded(active.entity, partial(worker.finish, active, result)))
-
-    def _beat(self) -> None:
-        """Leave a sign of life, if one is due, before what may take minutes: a publication on S3, or a take-over.
-
-        What it is about is still listed then, and so given back should the storage fail.
-        """
-        if self._run is not None:
-            self._run.beat_if_due(self._poll_seconds)
-
-    def _resume_waiting(self, worker: Worker) -> None:
+    def _resume_waiting(self) -> None:
         # Each look is a call to the metastore.
         now = time.monotonic()
-        if now - self._last_resume_monotonic < self._poll_seconds:
-            return
-        self._last_resume_monotonic = now
-        for item in list(self._waiting):
-            self._beat()
-            waiting = self._waiting.pop(item)
-            self._settle(item, _guarded(waiting.active.entity, partial(worker.resume, waiting)))
+        if now >= self._resume_due_monotonic:
+            self._resume_due_monotonic = now + self._poll_seconds
+            for each in self._in_work.values():
+                each.resume()
 
     def _let_application_go(self) -> None:
-        """Have it end as soon as nothing can need it: a minor that gets no lock may be begun anew, as a major."""
-        of_waiting = {waiting.active.plan.type for waiting in self._waiting.values()}
-        if self._run is not None and not self._pending and not self._active and CompactionType.MINOR not in of_waiting:
+        """Have it end as soon as nothing can need it."""
+        if self._run is None or self._pending or self._beginning:
+            return
+        if not any(each.may_need_the_application for each in self._in_work.values()):
             self._run.put_end()
 
-    def _check_time(self, active: ActiveCompaction) -> None:
-        seconds = time.monotonic() - active.begun_monotonic
-        if seconds > self._worker_timeout_seconds:
-            raise SparkJobError(
-                str(active.entity),
-                f"was not merged within {self._worker_timeout_seconds:.0f} s",
-                "give the application more cores, or raise [hive_acid] worker_timeout_seconds and Hive's own alike",
-            )
+    def _abandon_merging(self, message: str) -> None:
+        for each in self._in_work.values():
+            if each.is_merging:
+                each.abandon(message)
 
-    def _abandon_all(self, worker: Worker, message: str) -> None:
-        self._abandon_active(worker, message)
-        while self._waiting:
-            item, waiting = self._waiting.popitem()
-            self._keep(item, _abandoned(worker, waiting.active, message))
+    def _give_back(self, message: str) -> None:
+        """Abandon all, when what is being done for them is done."""
+        self._drain()
+        for each in self._in_work.values():
+            each.abandon(message)
+        self._drain()
 
-    def _abandon_active(self, worker: Worker, message: str) -> None:
-        while self._active:
-            item, active = self._active.popitem()
-            self._keep(item, _abandoned(worker, active, message))
+    def _drain(self) -> None:
+        """Wait until nothing is being done; an error of it that is no partition's own is for who joins."""
+        while self._beginning or any(each.job for each in self._in_work.values()):
+            wait(self._beginning)
+            wait([each.job for each in self._in_work.values() if each.job is not None])
+            try:
+                self._take_done()
+            except BaseException as error:  # noqa: BLE001 - raised by join
+                self._crash = self._crash or error
 
     def _leave_pending(self, message: str) -> None:
         while self._pending:
@@ -376,16 +361,3 @@ class CompactionBatch:
             run.remove()
         except AcidError as error:
             log.warning("The run directory stays behind: %s", error)
-
-
-def _guarded(entity: Entity, work: Callable[[], T]) -> T | Outcome:
-    """What is done for one partition; what nobody foresaw of it ends this partition alone."""
-    try:
-        with Supervised(entity):
-            return work()
-    except UnexpectedError as error:
-        return Outcome(entity, OutcomeState.FAILED, str(error))
-
-
-def _abandoned(worker: Worker, active: ActiveCompaction, message: str) -> Outcome:
-    return _guarded(active.entity, partial(worker.abandon, active, message))

@@ -67,6 +67,7 @@ class Claimer:
         settings: CompactionSettings,
         neighbours: Neighbours,
         finisher: Finisher,
+        recovery: Recovery,
         *,
         host: str,
         on_step: StepListener,
@@ -79,7 +80,7 @@ class Claimer:
         self._finisher = finisher
         self._host = host
         self._on_step = on_step
-        self._recovery = Recovery(client, queue, settings)
+        self._recovery = recovery
 
     def claim(self, due: DuePartition, pool: RequestPool, known: FactsOfMany) -> Claimed | Outcome:
         """Claim and lock one partition; an outcome where there is nothing (more) to do.

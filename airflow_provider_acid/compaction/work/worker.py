@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from airflow_provider_acid.compaction.active import ActiveCompaction, Waiting
 from airflow_provider_acid.compaction.facts import FactsOfMany
-from airflow_provider_acid.compaction.neighbours import Neighbours
+from airflow_provider_acid.compaction.neighbours import KnownPlaces, Neighbours
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
+from airflow_provider_acid.compaction.recover.recovery import Recovery
+from airflow_provider_acid.compaction.run.run_place import RunPlace
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.snapshot import TransactionView
 from airflow_provider_acid.compaction.steps import StepListener, ignore_steps
@@ -31,11 +34,20 @@ from airflow_provider_acid.plan.result import CompactionResult
 log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True)
+class LookedAt:
+    """What those who work side by side in one batch look at once for all of them."""
+
+    places: KnownPlaces = field(default_factory=KnownPlaces)
+    run_places: set[RunPlace] = field(default_factory=set)
+
+
 class Worker:
     """Begins and finishes compactions; belongs to one thread, like its client.
 
     :param identity: of the task; stays the same when the same task is tried again.
     :param host: this machine's name, shown with the worker's id in ``SHOW COMPACTIONS``.
+    :param looked_at: of its batch, where others work beside it.
     """
 
     def __init__(
@@ -47,15 +59,18 @@ class Worker:
         *,
         identity: str,
         host: str,
+        looked_at: LookedAt | None = None,
         on_step: StepListener = ignore_steps,
     ) -> None:
         self._client = client
         self._queue = queue
         self._identity = identity
-        neighbours = Neighbours(client, queue.database, settings.exclusive_locations)
+        looked_at = LookedAt() if looked_at is None else looked_at
+        neighbours = Neighbours(client, queue.database, settings.exclusive_locations, looked_at.places)
+        recovery = Recovery(client, queue, settings, run_places=looked_at.run_places)
         self._finisher = Finisher(queue, settings, on_step)
         self._claimer = Claimer(
-            client, queue, transactions, settings, neighbours, self._finisher, host=host, on_step=on_step
+            client, queue, transactions, settings, neighbours, self._finisher, recovery, host=host, on_step=on_step
         )
         self._preparer = Preparer(queue, settings, neighbours, self._finisher, on_step)
         self._kept: dict[int, float] = {}
@@ -67,23 +82,19 @@ class Worker:
 
     def begin(self, due: DuePartition) -> ActiveCompaction | Outcome:
         """Begin one partition; see :meth:`begin_together`."""
-        return self.begin_together([due], lambda: None)[0]
+        return self.begin_together([due])[0]
 
-    def begin_together(
-        self, due: Sequence[DuePartition], before_each: Callable[[], None]
-    ) -> list[ActiveCompaction | Outcome]:
+    def begin_together(self, due: Sequence[DuePartition]) -> list[ActiveCompaction | Outcome]:
         """Claim, lock and plan partitions; an outcome where there is nothing (more) to do.
 
         All are locked before any is looked at, so that one look at the metastore is right for all of them.
 
-        :param before_each: called before each partition, of which one may take minutes: what a dead attempt left.
         :returns: one of each, in their order; errors of one partition come back as its outcome.
         """
         known = FactsOfMany(self._client, [one.entity for one in due])
         claimed: list[Claimed | Outcome] = []
         try:
             for one in due:
-                before_each()
                 claimed.append(self._claim(one, known))
             locked = [one for one in claimed if isinstance(one, Claimed)]
             known = FactsOfMany(self._client, [one.due.entity for one in locked])

@@ -57,13 +57,10 @@ class FakeWorker:
         self.crash: Exception | None = None
         self.named: list[tuple[str, str]] = []
 
-    def begin_together(
-        self, due: Sequence[DuePartition], before_each: Callable[[], None]
-    ) -> list[ActiveCompaction | Outcome]:
+    def begin_together(self, due: Sequence[DuePartition]) -> list[ActiveCompaction | Outcome]:
         begun: list[ActiveCompaction | Outcome] = []
         try:
             for one in due:
-                before_each()
                 begun.append(self.begin(one))
         except BaseException:
             self.ended += [one.entity.table for one in begun if isinstance(one, ActiveCompaction)]

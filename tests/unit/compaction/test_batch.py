@@ -253,6 +253,8 @@ def test_what_nobody_foresaw_at_one_step_of_one_partition_ends_that_partition_al
     batch = setting.batch("a", "odd", "b", max_active=2)
     run = batch.wait_until_planned()
     assert run is not None
+    if step == "keep":
+        setting.wait_until(lambda: "odd" in setting.worker.ended)
     setting.answer(run, result_of)
     batch.application_ended()
     assert states(batch) == {"a": "compacted", "odd": "failed", "b": "compacted"}
@@ -268,6 +270,7 @@ def test_a_result_that_cannot_be_understood_ends_its_partition_alone(setting: Se
     name = "0000.result.json"
     storage.write_new(name, run.key.sealed(name, b"[" * 200_000))
     application = job.DriverRun(storage, run.key.secret)
+    setting.wait_until(lambda: 1 in application.look().plans)
     application.write_result(1, result_of(application.plan(1)))
     batch.application_ended()
     assert states(batch) == {"odd": "failed", "a": "compacted"}

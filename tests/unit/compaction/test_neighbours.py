@@ -12,7 +12,7 @@ import pytest
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.location import Directory
 from airflow_provider_acid.compaction import neighbours as neighbours_module
-from airflow_provider_acid.compaction.neighbours import Neighbours
+from airflow_provider_acid.compaction.neighbours import KnownPlaces, Neighbours
 from airflow_provider_acid.exceptions import (
     MetastoreError,
     MetastoreUnavailableError,
@@ -151,6 +151,17 @@ def test_partitions_elsewhere_that_nobody_shares_are_fetched_once(location: str)
         "get_partition_names": 3,
         "partition_locations": 2,
     }
+
+
+def test_who_works_beside_others_asks_nothing_that_they_have_asked() -> None:
+    first, second = Catalogue(VICTIM), Catalogue(VICTIM)
+    for catalogue in (first, second):
+        catalogue.partitions = {"p=a": "file:/elsewhere/p=a", "p=b": "file:/elsewhere/p=b"}
+    known = KnownPlaces()
+    Neighbours(first, known=known).check(table(), partition("p=a", "file:/elsewhere/p=a"))
+    Neighbours(second, known=known).check(table(), partition("p=b", "file:/elsewhere/p=b"))
+    assert first.asked
+    assert not second.asked
 
 
 @pytest.mark.parametrize(

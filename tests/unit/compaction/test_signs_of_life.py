@@ -5,48 +5,17 @@ from __future__ import annotations
 import threading
 import time
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from airflow_provider_acid.compaction.run import run_directory as run_directory_module
-from airflow_provider_acid.compaction.run.run_directory import IDLE_TIMEOUT_SECONDS, RunDirectory
-from airflow_provider_acid.compaction.work import batch as batch_module
+from airflow_provider_acid.compaction.run.run_directory import RunDirectory
+from airflow_provider_acid.compaction.work.batch import BEGUN_TOGETHER
 from airflow_provider_acid.merge.app import driver_run as job
 from airflow_provider_acid.storages.local import LocalStorage
 from tests.unit.compaction.batch_setting import PATIENCE_SECONDS, POLL_SECONDS, Setting, messages, result_of
 
 TABLES = "abcdefgh"
-
-
-class Diary:
-    """What the batch does, and at how many seconds of a clock that moves by what each of these is said to take."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.entries: list[tuple[str, float]] = []
-        self._monkeypatch = monkeypatch
-        self._seconds = 0.0
-        for module in (batch_module, run_directory_module):
-            monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: self._seconds))
-
-    def keep(self, owner: Any, name: str, takes_seconds: float = 0.0) -> None:
-        original = getattr(owner, name)
-
-        def kept(*args: Any) -> Any:
-            self.entries.append((name, self._seconds))
-            self._seconds += takes_seconds
-            return original(*args)
-
-        self._monkeypatch.setattr(owner, name, kept)
-
-    @property
-    def names(self) -> list[str]:
-        return [name for name, _ in self.entries]
-
-    def keep_steps(self, setting: Setting, takes_seconds: float = 0.0) -> None:
-        for name in ("begin", "finish", "resume"):
-            self.keep(setting.worker, name, takes_seconds)
 
 
 @pytest.fixture
@@ -55,80 +24,107 @@ def setting(tmp_path: Path) -> Setting:
 
 
 @pytest.fixture
-def diary(monkeypatch: pytest.MonkeyPatch) -> Diary:
-    diary = Diary(monkeypatch)
-    diary.keep(RunDirectory, "beat")
-    return diary
+def beats(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """When a sign of life was left, by the monotonic clock."""
+    left: list[float] = []
+    beat = RunDirectory.beat
+
+    def noted(run: RunDirectory) -> None:
+        left.append(time.monotonic())
+        beat(run)
+
+    monkeypatch.setattr(RunDirectory, "beat", noted)
+    return left
 
 
-def test_a_sign_of_life_goes_before_each_step_that_may_take_minutes(
-    setting: Setting, diary: Diary, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("step", ["begin", "finish", "resume"])
+def test_signs_of_life_come_while_a_step_of_one_partition_takes_minutes(
+    setting: Setting, beats: list[float], step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """But before there is a run directory."""
-    answered = threading.Event()
-    setting.worker.adopted = {"d"}
-    setting.worker.looks_at_lock = {"a": 2, "b": 2}
+    """Seen on S3, where the publication of a large partition copies it."""
+    blocked, freed = threading.Event(), threading.Event()
+    setting.worker.looks_at_lock = {"b": 2} if step == "resume" else {}
+    do = getattr(setting.worker, step)
 
-    def poll(run: RunDirectory, original: Any = RunDirectory.poll) -> Any:
-        assert answered.wait(PATIENCE_SECONDS)
-        return original(run)
+    def take_minutes(subject: Any, *others: Any) -> object:
+        if getattr(subject, "active", subject).entity.table == "b":
+            blocked.set()
+            assert freed.wait(PATIENCE_SECONDS)
+        return do(subject, *others)
 
-    diary.keep_steps(setting, takes_seconds=60.0)
-    monkeypatch.setattr(RunDirectory, "poll", poll)
-    batch = setting.batch("a", "b", "c", "d", max_active=4)
+    monkeypatch.setattr(setting.worker, step, take_minutes)
+    batch = setting.batch("a", "b")
     run = batch.wait_until_planned()
     assert run is not None
-    application = job.DriverRun(LocalStorage(run.location), run.key.secret)
-    for item in range(3):
-        application.write_result(item, result_of(application.plan(item)))
-    answered.set()
+    answering = threading.Thread(target=setting.answer, args=(run, result_of))
+    answering.start()
+    assert blocked.wait(PATIENCE_SECONDS)
+    before = len(beats)
+    setting.wait_until(lambda: len(beats) >= before + 10)
+    freed.set()
+    answering.join()
     batch.application_ended()
-    assert messages(batch) == dict.fromkeys("abcd", "merged (minor)")
-    told = diary.names
-    steps = [(before, step) for before, step in zip(told, told[1:], strict=False) if step != "beat"]
-    # The fake worker finishes what it resumes itself.
-    assert set(steps) == {("beat", "begin"), ("beat", "finish"), ("beat", "resume"), ("resume", "finish")}
+    assert messages(batch) == dict.fromkeys("ab", "merged (minor)")
 
 
-def test_partitions_that_wait_for_locks_cost_no_more_signs_of_life_than_one(setting: Setting, diary: Diary) -> None:
+def test_a_partition_that_takes_minutes_keeps_only_those_of_its_own_hand_waiting(
+    setting: Setting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blocked, freed = threading.Event(), threading.Event()
+    tables = [f"t{number}" for number in range(3 * BEGUN_TOGETHER)]
+    finish = setting.worker.finish
+
+    def take_minutes(active: Any, result: Any) -> Any:
+        if active.entity.table == "t0":
+            blocked.set()
+            assert freed.wait(PATIENCE_SECONDS)
+        return finish(active, result)
+
+    monkeypatch.setattr(setting.worker, "finish", take_minutes)
+    batch = setting.batch(*tables, max_active=1, max_small=2 * BEGUN_TOGETHER)
+    run = batch.wait_until_planned()
+    assert run is not None
+    answering = threading.Thread(target=setting.answer, args=(run, result_of))
+    answering.start()
+    assert blocked.wait(PATIENCE_SECONDS)
+    setting.wait_until(lambda: len(setting.worker.ended) >= BEGUN_TOGETHER)
+    assert "t0" not in setting.worker.ended
+    freed.set()
+    answering.join()
+    batch.application_ended()
+    assert messages(batch) == dict.fromkeys(tables, "merged (minor)")
+
+
+def test_partitions_that_wait_for_locks_cost_no_more_signs_of_life_than_one(
+    setting: Setting, beats: list[float]
+) -> None:
     """One in each interval, also if every partition is looked at in it."""
     setting.worker.looks_at_lock = dict.fromkeys(TABLES, 20)
-    diary.keep_steps(setting)
-    diary.keep(RunDirectory, "poll", takes_seconds=2 * POLL_SECONDS)
     batch = setting.batch(*TABLES, max_active=len(TABLES))
     run = batch.wait_until_planned()
     assert run is not None
     setting.answer(run, result_of)
     batch.application_ended()
     assert messages(batch) == dict.fromkeys(TABLES, "merged (minor)")
-    polls, beats = diary.names.count("poll"), diary.names.count("beat")
-    assert diary.names.count("resume") == 20 * len(TABLES)
-    assert polls <= beats <= polls + 1
+    assert min(after - before for before, after in zip(beats, beats[1:], strict=False)) > 0.9 * POLL_SECONDS
 
 
 @pytest.mark.parametrize(
-    ("poll_seconds", "idle_timeout_seconds", "most_seconds"),
-    [(1.0, IDLE_TIMEOUT_SECONDS, 1.0), (1.0, 100.0, 1.0), (1.0, 10.0, 0.1), (3600.0, 10.0, 0.1)],
+    ("poll_seconds", "idle_timeout_seconds", "most_seconds"), [(3600.0, 10.0, 0.1), (0.1, 600.0, 0.1)]
 )
-def test_a_step_begins_so_soon_after_a_sign_of_life_that_all_but_a_hundredth_of_the_idle_timeout_is_left_to_it(
-    setting: Setting, diary: Diary, poll_seconds: float, idle_timeout_seconds: float, most_seconds: float
+def test_a_sign_of_life_comes_in_each_hundredth_of_the_idle_timeout_and_each_interval(
+    setting: Setting, beats: list[float], poll_seconds: float, idle_timeout_seconds: float, most_seconds: float
 ) -> None:
-    diary.keep_steps(setting, takes_seconds=0.4 * most_seconds)
-    batch = setting.batch(
-        *TABLES, max_active=len(TABLES), poll_seconds=poll_seconds, idle_timeout_seconds=idle_timeout_seconds
-    )
-    assert batch.wait_until_planned() is not None
+    batch = setting.batch("a", poll_seconds=poll_seconds, idle_timeout_seconds=idle_timeout_seconds)
+    run = batch.wait_until_planned()
+    assert run is not None
+    setting.wait_until(lambda: len(beats) > 10)
+    assert min(after - before for before, after in zip(beats, beats[1:], strict=False)) > 0.9 * most_seconds
     batch.stop()
     batch.join()
-    # Before the first there is no run directory.
-    after = diary.entries[1:]
-    beats = [seconds for name, seconds in after if name == "beat"]
-    begins = [seconds for name, seconds in after if name == "begin"]
-    assert len(begins) == len(TABLES) - 1
-    assert all(min(begin - beat for beat in beats if beat <= begin) <= most_seconds for begin in begins)
 
 
-def test_signs_of_life_come_while_a_partition_takes_long(setting: Setting) -> None:
+def test_signs_of_life_come_while_a_partition_is_merged_for_long(setting: Setting) -> None:
     batch = setting.batch("a")
     run = batch.wait_until_planned()
     assert run is not None

@@ -143,7 +143,7 @@ def test_how_minors_are_published_is_configured_and_may_be_set_for_one_task(
     made: list[CompactionSettings] = []
 
     @contextmanager
-    def open_worker(endpoint: object, settings: CompactionSettings, identity: str) -> Iterator[None]:
+    def open_worker(endpoint: object, settings: CompactionSettings, *others: object) -> Iterator[None]:
         made.append(settings)
         yield
 

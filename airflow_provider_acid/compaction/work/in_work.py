@@ -1,0 +1,190 @@
+"""One partition of a batch between its begin and its end: what is done for it, by its own hand, one after the other."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import replace
+from functools import partial
+from typing import TypeVar
+
+from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.compaction.active import ActiveCompaction, Waiting
+from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
+from airflow_provider_acid.compaction.supervision import Supervised
+from airflow_provider_acid.compaction.work.finishing import Finished
+from airflow_provider_acid.compaction.work.hands import Hand
+from airflow_provider_acid.compaction.work.worker import Worker
+from airflow_provider_acid.exceptions import AcidError, SparkJobError, UnexpectedError
+from airflow_provider_acid.plan.plan import CompactionType
+from airflow_provider_acid.plan.result import CompactionResult
+
+T = TypeVar("T")
+
+Done = Finished | None
+"""What came of something: None where the partition goes on as it did."""
+
+
+class InWork:
+    """A partition that is claimed, locked and planned; for the thread that decides.
+
+    :param hand: the one that began it.
+    :ivar waiting: its merged result, which waits to be published; None before.
+    """
+
+    def __init__(self, hand: Hand, active: ActiveCompaction) -> None:
+        self.active = active
+        self.waiting: Waiting | None = None
+        self._hand = hand
+        self._job: Future[Done] | None = None
+        self._is_named = False
+        self._looked_monotonic = active.begun_monotonic
+
+    @property
+    def job(self) -> Future[Done] | None:
+        """What its hand is asked for, until :meth:`take`; None where it is left alone."""
+        return self._job
+
+    @property
+    def is_merging(self) -> bool:
+        """Whether nothing but its result is waited for."""
+        return self._job is None and self.waiting is None
+
+    @property
+    def may_need_the_application(self) -> bool:
+        """Whether it is not merged yet, or may be begun anew: a minor that gets no lock, as a major."""
+        return self.waiting is None or self.active.plan.type is CompactionType.MINOR
+
+    def take(self) -> Outcome | DuePartition | None:
+        """What came of what its hand did, if that is done; None where the partition is still in work.
+
+        :raises BaseException: what happened is not this partition's alone.
+        """
+        job = self._job
+        if job is None or not job.done():
+            return None
+        self._job = None
+        done = job.result()
+        if done is None or isinstance(done, Outcome | DuePartition):
+            return done
+        self.waiting = done
+        return None
+
+    def finish(self, result: CompactionResult | AcidError, application_id: str | None) -> None:
+        """Have its result published, or the partition given up where there is none.
+
+        :param application_id: who merged; None where that is not known, or nobody did.
+        """
+        if isinstance(result, AcidError):
+            self.abandon(str(result))
+            return
+        name = None if self._is_named else application_id
+        self._ask(partial(_finish, self.active, result, name))
+
+    def resume(self) -> None:
+        """Have another look at what its result waits for."""
+        if self.waiting is not None and self._job is None:
+            waiting = self.waiting
+            self._ask(lambda worker: worker.resume(waiting))
+
+    def watch(self, application_id: str | None, *, timeout_seconds: float, poll_seconds: float) -> None:
+        """Have the metastore told what is to be told of it, or give it up, while it is merged.
+
+        :param application_id: the Spark application that merges it, for ``SHOW COMPACTIONS``.
+        :param timeout_seconds: so long it may take at most.
+        :param poll_seconds: the time between two looks at its claim.
+        """
+        now = time.monotonic()
+        try:
+            with Supervised(self.active.entity):
+                self._check_time(now, timeout_seconds)
+                # What the heartbeats know; nobody is asked.
+                self.active.transaction.check()
+        except AcidError as error:
+            self.abandon(str(error))
+            return
+        if application_id is not None and not self._is_named:
+            self._is_named = True
+            self._ask(partial(_name, self.active, application_id))
+        elif now - self._looked_monotonic >= poll_seconds:
+            self._looked_monotonic = now
+            self._ask(partial(_keep, self.active))
+
+    def abandon(self, message: str) -> None:
+        """Have it given up, unpublished."""
+        self._ask(partial(_abandoned, self.active, message))
+
+    def _check_time(self, now: float, timeout_seconds: float) -> None:
+        if now - self.active.begun_monotonic > timeout_seconds:
+            raise SparkJobError(
+                str(self.active.entity),
+                f"was not merged within {timeout_seconds:.0f} s",
+                "give the application more cores, or raise [hive_acid] worker_timeout_seconds and Hive's own alike",
+            )
+
+    def _ask(self, work: Callable[[Worker], Done]) -> None:
+        self._job = self._hand.ask(partial(_guarded, self.active.entity, work))
+
+
+def begin(
+    due: Sequence[DuePartition], hand_over: Callable[[Worker, int, ActiveCompaction], None], worker: Worker
+) -> list[ActiveCompaction | Outcome]:
+    """Begin partitions together, and hand over each that is to be merged; its error ends it alone.
+
+    :param hand_over: given a partition's place among them.
+    """
+    begun = worker.begin_together(due)
+    try:
+        for place, one in enumerate(begun):
+            if isinstance(one, ActiveCompaction) and one.adopted is None:
+                begun[place] = _handed_over(one, partial(hand_over, worker, place, one), worker)
+    except BaseException:
+        for one in begun:
+            if isinstance(one, ActiveCompaction):
+                _abandoned(one, "the batch ended before this partition was finished", worker)
+        raise
+    return begun
+
+
+def _handed_over(active: ActiveCompaction, hand_over: Callable[[], None], worker: Worker) -> ActiveCompaction | Outcome:
+    try:
+        with Supervised(active.entity):
+            hand_over()
+    except AcidError as error:
+        outcome = _abandoned(active, str(error), worker)
+        return replace(outcome, state=OutcomeState.REFUSED) if error.is_permanent else outcome
+    return active
+
+
+def _finish(active: ActiveCompaction, result: CompactionResult, name: str | None, worker: Worker) -> Done:
+    if name is not None:
+        worker.name_application(active, name)
+    return worker.finish(active, result)
+
+
+def _name(active: ActiveCompaction, name: str, worker: Worker) -> Done:
+    worker.name_application(active, name)
+    return None
+
+
+def _keep(active: ActiveCompaction, worker: Worker) -> Done:
+    try:
+        with Supervised(active.entity):
+            worker.keep(active)
+    except AcidError as error:
+        return _abandoned(active, str(error), worker)
+    return None
+
+
+def _abandoned(active: ActiveCompaction, message: str, worker: Worker) -> Outcome:
+    return _guarded(active.entity, lambda worker: worker.abandon(active, message), worker)
+
+
+def _guarded(entity: Entity, work: Callable[[Worker], T], worker: Worker) -> T | Outcome:
+    """What is done for one partition; what nobody foresaw of it ends this partition alone."""
+    try:
+        with Supervised(entity):
+            return work(worker)
+    except UnexpectedError as error:
+        return Outcome(entity, OutcomeState.FAILED, str(error))
