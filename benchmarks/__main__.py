@@ -11,9 +11,10 @@ import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
+from benchmarks.hive_workers import HIVE_WORKERS, measure_hive_workers
 from benchmarks.measured import MEANINGS, Findings
 from benchmarks.merges import measure_merge
 from benchmarks.metastore_evaluation import hive_4_metastore, measure_evaluation, measure_simulated_evaluation
@@ -22,7 +23,7 @@ from benchmarks.project_side import ProjectSide, project_side
 from benchmarks.reading import measure_reading
 from benchmarks.report import as_json, as_picture, as_text
 from benchmarks.sizes import FULL, QUICK, TINY, Sizes
-from benchmarks.small_chain import measure_small_chain
+from benchmarks.small_chain import CHAIN_KEYS, measure_small_chain
 from benchmarks.small_partitions import measure_small_partitions
 from benchmarks.spark_places import SparkPlace, cluster_place
 from tests.harness.metastore_server import MetastoreServer
@@ -96,11 +97,19 @@ class Bench:
             found += measure_simulated_evaluation(partitions, self._sizes.rounds.measured, self.say)
         return found
 
-    def small_chain(self) -> Findings:
-        """The keys of ``chain_small``."""
+    def small_chain(self, *, by_hive: bool) -> Findings:
+        """The keys of ``chain_small``.
+
+        :param by_hive: also those that compare with Hive's Workers.
+        """
         self.say("chain: starting Hive 4's metastore")
+        folder = self._folder / "chained"
         with self._servers.metastore(self._folder / "chain") as server:
-            return measure_small_chain(server, self.spark, self._folder / "chained", self._sizes.chain, self.say)
+            found = measure_small_chain(server, self.spark, folder, self._sizes.chain, self.say)
+            if by_hive:
+                (rate,) = (one.value for one in found.ratios if one.key == "chain_small_per_second")
+                found += measure_hive_workers(server, folder, self._sizes.chain_by_hive, rate, self.say)
+            return found
 
     def reading(self) -> Findings:
         """``read_vs_hive_result``."""
@@ -111,10 +120,7 @@ class Bench:
         works: list[tuple[Sequence[str], Callable[[], Findings]]] = [
             (["evaluate_vs_listing"], self.evaluation),
             (["hive_vs_small100"], self.small_partitions),
-            (
-                ["chain_small_per_second", "chain_small_cpu_ms", "chain_small_growth", "clean_small_per_second"],
-                self.small_chain,
-            ),
+            ([*CHAIN_KEYS, *HIVE_WORKERS], partial(self.small_chain, by_hive=bool(set(HIVE_WORKERS) & set(keys)))),
             (["read_vs_hive_result"], self.reading),
         ]
         found = self.merges(keys)

@@ -15,7 +15,7 @@ from tests.harness.hive_engine import HiveEngine
 from tests.harness.hive_engine_program import HIVE_3
 
 _JOB = "org.apache.hadoop.hive.ql.txn.compactor.CompactionJob"
-_JVM_OPTIONS = ("-Xmx3g", "-Xss8m", "-Xshare:auto", "-Duser.timezone=UTC", "-Dlog4j2.disable.jmx=true")
+JVM_OPTIONS = ("-Xmx3g", "-Xss8m", "-Xshare:auto", "-Duser.timezone=UTC", "-Dlog4j2.disable.jmx=true")
 """As a metastore's: unlike in tests nothing keeps the JVM from making its code fast."""
 
 _STATEMENT_SECONDS = 3600
@@ -64,7 +64,7 @@ class HiveSide:
 @contextmanager
 def hive_side(folder: Path) -> Iterator[HiveSide]:
     """An engine with its metastore, ended with the block."""
-    with HiveEngine(HIVE_3, folder, jvm_options=_JVM_OPTIONS, statement_seconds=_STATEMENT_SECONDS) as engine:
+    with HiveEngine(HIVE_3, folder, jvm_options=JVM_OPTIONS, statement_seconds=_STATEMENT_SECONDS) as engine:
         yield HiveSide(engine)
 
 

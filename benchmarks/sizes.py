@@ -20,6 +20,7 @@ class Sizes:
 
     :param partitions: how many to evaluate with a real metastore.
     :param chain: how many small ones to compact with one, and five times as many.
+    :param chain_by_hive: how many of them for each of Hive's workers.
     :param read: the table whose result Hive reads.
     """
 
@@ -29,6 +30,7 @@ class Sizes:
     partitions: int
     simulated_partitions: tuple[int, ...]
     chain: tuple[int, int]
+    chain_by_hive: int
     read: Shape
 
 
@@ -75,6 +77,7 @@ FULL = Sizes(
     partitions=10_000,
     simulated_partitions=(10_000, 100_000),
     chain=(2000, 10_000),
+    chain_by_hive=5,
     read=replace(_TWENTY_MILLION, touched=0.1),
 )
 """As docs/measurements.md shows it; most of an hour, and 10 GB of disk."""
@@ -86,6 +89,7 @@ QUICK = Sizes(
     partitions=2000,
     simulated_partitions=(10_000,),
     chain=(100, 500),
+    chain_by_hive=2,
     read=replace(_MILLION, touched=0.1),
 )
 """A few minutes."""
@@ -99,6 +103,7 @@ TINY = Sizes(
     partitions=50,
     simulated_partitions=(100,),
     chain=(8, 40),
+    chain_by_hive=1,
     read=replace(_TINY_TABLE, touched=0.1),
 )
 """To see that everything works."""

@@ -36,6 +36,8 @@ from tests.harness.generated_table import COLUMNS
 from tests.harness.metastore_server import MetastoreServer
 from tests.harness.thrift_admin import TableDefinition, ThriftAdmin
 
+CHAIN_KEYS = ("chain_small_per_second", "chain_small_cpu_ms", "chain_small_growth", "clean_small_per_second")
+
 _SHAPE = Shape(rows=3000, touched=1.0)
 _DATABASE = "small"
 
@@ -75,7 +77,7 @@ def _measure(
 ) -> tuple[list[Measured], str]:
     work = f"chain, {partitions:,} small partitions"
     say(f"{work}: making them")
-    entities = _make_table(server, folder, partitions)
+    entities = make_small_partitions(server, folder, f"t{partitions}", partitions)
     # The application is this process's child, and counts with it when it has ended.
     meters = {
         "project": Meter(lambda: [*this_process(), *spark.processes()]),
@@ -131,8 +133,11 @@ def _names(partitions: int) -> list[str]:
     return [f"p={number:06d}" for number in range(partitions)]
 
 
-def _make_table(server: MetastoreServer, folder: Path, partitions: int) -> list[Entity]:
-    table = f"t{partitions}"
+def make_small_partitions(server: MetastoreServer, folder: Path, table: str, partitions: int) -> list[Entity]:
+    """A table of small partitions, all of them due.
+
+    :param folder: where :func:`measure_small_chain` has been at work.
+    """
     names = _names(partitions)
     with ThriftAdmin(server.host, server.port) as admin:
         place = admin.create_table(TableDefinition(_DATABASE, table, COLUMNS, {"p": "string"}))

@@ -24,6 +24,8 @@ REPOSITORY = Path(__file__).parents[2]
 SIDES = {
     "project",
     "Hive 3.1.3",
+    "Hive 4.0.1, 2 workers",
+    "Hive 4.0.1, 20 workers",
     "copy",
     "evaluation",
     "evaluation, written",
