@@ -22,6 +22,7 @@ from benchmarks.other_sides import CopySide, HiveSide, hive_side
 from benchmarks.project_side import ProjectSide, project_side
 from benchmarks.reading import measure_reading
 from benchmarks.report import as_json, as_picture, as_text
+from benchmarks.simulated_chain import measure_simulated_chain
 from benchmarks.sizes import FULL, QUICK, TINY, Sizes
 from benchmarks.small_chain import CHAIN_KEYS, measure_small_chain
 from benchmarks.small_partitions import measure_small_partitions
@@ -111,6 +112,10 @@ class Bench:
                 found += measure_hive_workers(server, folder, self._sizes.chain_by_hive, rate, self.say)
             return found
 
+    def simulated_chain(self) -> Findings:
+        """``chain_simulated_per_second``."""
+        return measure_simulated_chain(self._folder / "simulated", self._sizes.simulated_chain, self.say)
+
     def reading(self) -> Findings:
         """``read_vs_hive_result``."""
         return measure_reading(self.hive, self.project, self._sizes.read, self._folder, self._sizes.rounds, self.say)
@@ -121,6 +126,7 @@ class Bench:
             (["evaluate_vs_listing"], self.evaluation),
             (["hive_vs_small100"], self.small_partitions),
             ([*CHAIN_KEYS, *HIVE_WORKERS], partial(self.small_chain, by_hive=bool(set(HIVE_WORKERS) & set(keys)))),
+            (["chain_simulated_per_second"], self.simulated_chain),
             (["read_vs_hive_result"], self.reading),
         ]
         found = self.merges(keys)

@@ -81,6 +81,7 @@ MEANINGS = {
     "chain_small_growth": ("rate of five times as many ÷ rate", 0.9, True),
     "chain_small_vs_hive2": ("small partitions a second ÷ Hive 4.0.1's, 2 workers", 50.0, True),
     "chain_small_vs_hive20": ("small partitions a second ÷ Hive 4.0.1's, 20 workers", 5.0, True),
+    "chain_simulated_per_second": ("small partitions a second by one operator, calls of 5 ms, 256 slots", 100.0, True),
     "clean_small_per_second": ("small partitions a second, cleaned", 200.0, True),
     "read_vs_hive_result": ("Hive reading our major's result ÷ reading its own", 1.0, False),
 }

@@ -21,6 +21,7 @@ class Sizes:
     :param partitions: how many to evaluate with a real metastore.
     :param chain: how many small ones to compact with one, and five times as many.
     :param chain_by_hive: how many of them for each of Hive's workers.
+    :param simulated_chain: how many to compact with a metastore and an application that are simulated.
     :param read: the table whose result Hive reads.
     """
 
@@ -31,6 +32,7 @@ class Sizes:
     simulated_partitions: tuple[int, ...]
     chain: tuple[int, int]
     chain_by_hive: int
+    simulated_chain: int
     read: Shape
 
 
@@ -78,6 +80,7 @@ FULL = Sizes(
     simulated_partitions=(10_000, 100_000),
     chain=(2000, 10_000),
     chain_by_hive=5,
+    simulated_chain=100_000,
     read=replace(_TWENTY_MILLION, touched=0.1),
 )
 """As docs/measurements.md shows it; most of an hour, and 10 GB of disk."""
@@ -90,6 +93,7 @@ QUICK = Sizes(
     simulated_partitions=(10_000,),
     chain=(100, 500),
     chain_by_hive=2,
+    simulated_chain=2000,
     read=replace(_MILLION, touched=0.1),
 )
 """A few minutes."""
@@ -104,6 +108,7 @@ TINY = Sizes(
     simulated_partitions=(100,),
     chain=(8, 40),
     chain_by_hive=1,
+    simulated_chain=40,
     read=replace(_TINY_TABLE, touched=0.1),
 )
 """To see that everything works."""

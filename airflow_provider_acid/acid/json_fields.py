@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache
 from types import NoneType
@@ -195,7 +195,13 @@ def versioned(document: str | bytes, what: str, version: int) -> JsonObject:
 
 def versioned_document(value: DataclassInstance, version: int) -> str:
     """A value and the version of its format, as :func:`versioned` reads them."""
-    return json.dumps({"format_version": version, **asdict(value)}, sort_keys=True)
+    document = {"format_version": version, **_fields_of(value)}
+    # Not asdict, which copies every leaf: an operator writes some documents for each partition.
+    return json.dumps(document, sort_keys=True, default=_fields_of)
+
+
+def _fields_of(value: DataclassInstance) -> dict[str, object]:
+    return {field.name: getattr(value, field.name) for field in fields(value)}
 
 
 def _list(data: JsonObject, name: str) -> list[object]:

@@ -109,6 +109,11 @@ def test_five_times_as_many_small_partitions_make_no_more_calls_for_each(
     assert more["metastore_calls"] - few["metastore_calls"] <= 32 * calls
 
 
+def test_an_operator_whose_metastore_is_slow_makes_no_more_calls(finished: Finished) -> None:
+    (simulated,) = [one for one in finished.found["measured"] if one["work"] == "chain, 40 small partitions, simulated"]
+    assert simulated["metastore_calls"] <= 40 * 15
+
+
 def test_a_table_is_printed_and_a_plot_drawn(finished: Finished) -> None:
     assert [key for key in MEANINGS if f"(`{key}`)" not in finished.printed] == []
     bars = ElementTree.parse(finished.plot).getroot().findall("{http://www.w3.org/2000/svg}rect")

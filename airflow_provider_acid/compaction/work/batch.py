@@ -99,7 +99,7 @@ class CompactionBatch:
         """Of partitions whose hand has other things to do."""
         self._outcomes: dict[int, Outcome] = {}
         self._run: RunDirectory | None = None
-        self._look_due_monotonic = self._resume_due_monotonic = -math.inf
+        self._look_due_monotonic = self._watch_due_monotonic = self._resume_due_monotonic = -math.inf
         self._seen_last = (0, 0)
         self._pause_seconds = exchange.LEAST_PAUSE_SECONDS
         self._progress = Progress(len(items))
@@ -221,7 +221,7 @@ class CompactionBatch:
         few = self._max_active - in_transaction
         if few < min(len(self._pending), BEGUN_TOGETHER, self._max_active // 32):
             few = 0
-        sizes = [each.active.plan.input_bytes for each in self._in_work.values() if each.waiting is None]
+        sizes = [each.input_bytes for each in self._in_work.values() if each.waiting is None]
         # Whose size is not known yet may be as large as the largest.
         largest = max(sizes, default=SMALL_BYTES)
         left_bytes = SMALL_BYTES - sum(sizes) - sum(len(group.items) for group in self._beginning.values()) * largest
@@ -303,10 +303,15 @@ class CompactionBatch:
     def _go_on(self, *, watched: bool) -> None:
         """Finish what is merged, and watch over what is not while somebody merges it."""
         application_id = None if self._run is None else self._run.application_id
-        for item, each in self._in_work.items():
-            if each.is_merging and item in self._results:
-                each.finish(self._results.pop(item), application_id)
-            elif each.is_merging and watched:
+        for item in [item for item in self._results if item in self._in_work]:
+            if self._in_work[item].is_merging:
+                self._in_work[item].finish(self._results.pop(item), application_id)
+        now = time.monotonic()
+        if not watched or now < self._watch_due_monotonic:
+            return
+        self._watch_due_monotonic = now + self._poll_seconds
+        for each in self._in_work.values():
+            if each.is_merging:
                 each.watch(
                     application_id, timeout_seconds=self._worker_timeout_seconds, poll_seconds=self._poll_seconds
                 )

@@ -30,11 +30,14 @@ class InWork:
     """A partition that is claimed, locked and planned; for the thread that decides.
 
     :param hand: the one that began it.
+    :ivar input_bytes: of its plan.
     :ivar waiting: its merged result, which waits to be published; None before.
     """
 
     def __init__(self, hand: Hand, active: ActiveCompaction) -> None:
         self.active = active
+        # Asked for at every look at what is in work.
+        self.input_bytes = active.plan.input_bytes
         self.waiting: Waiting | None = None
         self._hand = hand
         self._job: Future[Done] | None = None

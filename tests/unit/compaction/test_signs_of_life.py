@@ -60,7 +60,7 @@ def test_signs_of_life_come_while_a_step_of_one_partition_takes_minutes(
     answering.start()
     assert blocked.wait(PATIENCE_SECONDS)
     before = len(beats)
-    setting.wait_until(lambda: len(beats) >= before + 10)
+    setting.wait_until(lambda: len(beats) >= before + 3)
     freed.set()
     answering.join()
     batch.application_ended()

@@ -1,0 +1,197 @@
+"""The operator's share of the chain alone, at more partitions and task slots than a machine has.
+
+Operator, run directory and files are real. The metastore grants everything, and takes its time for each call; the
+Spark application is a process that hands in a result it has made before, by links to its file.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.sealing import RunKey
+from airflow_provider_acid.compaction.active import ActiveCompaction
+from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
+from airflow_provider_acid.compaction.run.run_directory import RunDirectory
+from airflow_provider_acid.compaction.run.run_place import RunPlace, run_name
+from airflow_provider_acid.compaction.settings import CompactionSettings
+from airflow_provider_acid.compaction.work.batch import CompactionBatch
+from airflow_provider_acid.compaction.work.worker import LookedAt, Worker
+from airflow_provider_acid.filesystem import Storages
+from airflow_provider_acid.merge.app.driver_run import DriverRun
+from airflow_provider_acid.merge.app.partition_job import carry_out
+from airflow_provider_acid.merge.files.answers import Merged, attempt_path
+from airflow_provider_acid.metastore.queues import open_queue
+from airflow_provider_acid.metastore.transaction import CompactionTransaction
+from airflow_provider_acid.plan.plan import CompactionPlan, CompactionType
+from airflow_provider_acid.storages.local import LocalStorage
+from benchmarks.acid_tables import Shape, write_table
+from benchmarks.measured import Findings, Measured, figure
+from benchmarks.metering import Meter, this_process
+from benchmarks.rounds import Say
+from benchmarks.simulated_metastore import DATABASE, TABLE, SimulatedMetastore
+from tests.harness.plain_job import merge_bucket
+
+CALL_SECONDS = 0.005
+"""How long each call of the metastore takes."""
+
+SLOTS = 256
+"""Of the application that is simulated; the operator has twice as many partitions in work."""
+
+_SHAPE = Shape(rows=3000, touched=1.0)
+_LINKS = 10_000
+"""So many names a file has at most; file systems have limits (ext4: 65,000)."""
+
+_LOOK_SECONDS = 0.02
+_HANDING_THREADS = 16
+_PATIENCE_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class _Made:
+    """A merge's outcome, to be handed in again and again.
+
+    :param file: what was written.
+    """
+
+    merged: Merged
+    file: Path
+
+
+def measure_simulated_chain(folder: Path, partitions: int, say: Say) -> Findings:
+    """Compact so many small partitions by one operator."""
+    work = f"chain, {partitions:,} small partitions, simulated"
+    say(f"{work}: making them")
+    (folder / "runs").mkdir(parents=True)
+    entities = _make_partitions(folder, partitions)
+    metastore = SimulatedMetastore(f"file:{_table(folder)}", _SHAPE.write_ids, CALL_SECONDS)
+    meter = Meter(this_process)
+    say(f"{work}: compacting")
+    with meter.running():
+        outcomes = _compact(metastore, folder, entities)
+    wrong = [outcome for outcome in outcomes if outcome.state is not OutcomeState.COMPACTED]
+    if wrong or len(outcomes) != partitions:
+        raise RuntimeError(f"{len(wrong)} of {len(outcomes)}: {wrong[:1]}")
+    xcom_bytes = len(json.dumps([outcome.to_json() for outcome in outcomes])) // partitions
+    return Findings(
+        (Measured(work, "project", tuple(meter.costs), metastore.calls.total()),),
+        (figure("chain_simulated_per_second", partitions / meter.costs[0].seconds),),
+        (f"{work}: {xcom_bytes} bytes of XCom each",),
+    )
+
+
+def _table(folder: Path) -> Path:
+    return folder / "warehouse" / f"{DATABASE}.db" / TABLE
+
+
+def _make_partitions(folder: Path, partitions: int) -> list[Entity]:
+    """Links to the files of one, which are the same in all."""
+    write_table(_SHAPE, folder / "model")
+    paths = [file.relative_to(folder / "model") for file in (folder / "model").glob("*/*")]
+    names = [f"p={number:06d}" for number in range(partitions)]
+    for number, name in enumerate(names):
+        model = folder / f"model.{number // _LINKS}"
+        if not model.exists():
+            shutil.copytree(folder / "model", model)
+        for path in paths:
+            place = _table(folder) / name / path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            os.link(model / path, place)
+    return [Entity(DATABASE, TABLE, name) for name in names]
+
+
+def _compact(metastore: SimulatedMetastore, folder: Path, entities: list[Entity]) -> tuple[Outcome, ...]:
+    settings = CompactionSettings(run_directory=f"file:{folder / 'runs'}")
+    looked_at = LookedAt()
+
+    @contextmanager
+    def open_worker() -> Iterator[Worker]:
+        client = metastore.client()
+        transaction = partial(CompactionTransaction, client)
+        yield Worker(
+            client,
+            open_queue(client),
+            lambda entity, agent_info: transaction(entity, agent_info=agent_info),
+            settings,
+            identity="benchmark",
+            host="here",
+            looked_at=looked_at,
+        )
+
+    def make_run_directory(worker: Worker, first: ActiveCompaction) -> RunDirectory:
+        place = RunPlace.of(settings.storages, settings.run_directory, first.table_location)
+        return RunDirectory(settings.storages, place, RunKey.new(run_name(worker.metastore)))
+
+    items = [DuePartition(entity, CompactionType.MAJOR, "benchmark") for entity in entities]
+    batch = CompactionBatch(items, open_worker, make_run_directory, max_active=2 * SLOTS)
+    batch.start()
+    run = batch.wait_until_planned()
+    try:
+        if run is not None:
+            _in_another_process(run.location, run.key.secret, folder / "made")
+    finally:
+        batch.application_ended()
+    return batch.join()
+
+
+def _in_another_process(location: str, secret: bytes, made: Path) -> None:
+    application = multiprocessing.get_context("spawn").Process(
+        target=_be_the_application, args=(location, secret, made)
+    )
+    application.start()
+    application.join()
+
+
+def _be_the_application(location: str, secret: bytes, made: Path) -> None:
+    """Hand in results until the operator says that it is over."""
+    run = DriverRun(LocalStorage(location), secret)
+    first: _Made | None = None
+    given: set[int] = set()
+
+    def hand_in(item: int, plan: CompactionPlan, made: _Made) -> None:
+        run.write_result(item, carry_out(Storages(), plan, partial(_hand_in, plan, made)))
+
+    last_news = time.monotonic()
+    with ThreadPoolExecutor(_HANDING_THREADS) as threads:
+        while time.monotonic() < last_news + _PATIENCE_SECONDS:
+            seen = run.look()
+            if seen.ended:
+                return
+            for item in seen.plans - seen.results - given:
+                given.add(item)
+                plan = run.plan(item)
+                first = first or _merge(plan, made)
+                file = made.with_suffix(f".{item // _LINKS}")
+                if not file.exists():
+                    shutil.copyfile(first.file, file)
+                threads.submit(hand_in, item, plan, replace(first, file=file))
+                last_news = time.monotonic()
+            time.sleep(_LOOK_SECONDS)
+
+
+def _merge(plan: CompactionPlan, made: Path) -> _Made:
+    """What a task does, with its file kept."""
+    storage = LocalStorage(plan.location)
+    (bucket,) = plan.buckets
+    (merged,) = merge_bucket(storage, plan, bucket, lambda done_bytes: None)
+    assert merged.attempt is not None, "a partition has rows left"
+    os.rename(Path(plan.location.removeprefix("file:"), merged.attempt), made)
+    return _Made(merged, made)
+
+
+def _hand_in(plan: CompactionPlan, made: _Made) -> list[Merged]:
+    path = attempt_path(plan, made.merged.file.name or "")
+    place = Path(plan.location.removeprefix("file:"), path)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    os.link(made.file, place)
+    return [replace(made.merged, attempt=path)]
