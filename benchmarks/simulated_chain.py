@@ -11,14 +11,16 @@ import multiprocessing
 import os
 import shutil
 import time
+from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.names import marker_files
 from airflow_provider_acid.acid.sealing import RunKey
 from airflow_provider_acid.compaction.active import ActiveCompaction
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
@@ -27,20 +29,19 @@ from airflow_provider_acid.compaction.run.run_place import RunPlace, run_name
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.work.batch import CompactionBatch
 from airflow_provider_acid.compaction.work.worker import LookedAt, Worker
-from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.merge.app.driver_run import DriverRun
-from airflow_provider_acid.merge.app.partition_job import carry_out
-from airflow_provider_acid.merge.files.answers import Merged, attempt_path
 from airflow_provider_acid.metastore.queues import open_queue
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
+from airflow_provider_acid.plan.exchange import OUTPUTS_DIRECTORY, RESULT_FILE
 from airflow_provider_acid.plan.plan import CompactionPlan, CompactionType
+from airflow_provider_acid.plan.result import CompactionResult
 from airflow_provider_acid.storages.local import LocalStorage
 from benchmarks.acid_tables import Shape, write_table
 from benchmarks.measured import Findings, Measured, figure
 from benchmarks.metering import Meter, this_process
 from benchmarks.rounds import Say
 from benchmarks.simulated_metastore import DATABASE, TABLE, SimulatedMetastore
-from tests.harness.plain_job import merge_bucket
+from tests.harness.plain_job import run_plainly
 
 CALL_SECONDS = 0.005
 """How long each call of the metastore takes."""
@@ -59,12 +60,13 @@ _PATIENCE_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class _Made:
-    """A merge's outcome, to be handed in again and again.
+    """What was merged once, to be handed in again and again.
 
+    :param result: of the plan that it was merged for.
     :param file: what was written.
     """
 
-    merged: Merged
+    result: CompactionResult
     file: Path
 
 
@@ -157,14 +159,13 @@ def _be_the_application(location: str, secret: bytes, made: Path) -> None:
     run = DriverRun(LocalStorage(location), secret)
     first: _Made | None = None
     given: set[int] = set()
-
-    def hand_in(item: int, plan: CompactionPlan, made: _Made) -> None:
-        run.write_result(item, carry_out(Storages(), plan, partial(_hand_in, plan, made)))
-
+    handed: deque[Future[None]] = deque()
     last_news = time.monotonic()
     with ThreadPoolExecutor(_HANDING_THREADS) as threads:
         while time.monotonic() < last_news + _PATIENCE_SECONDS:
             seen = run.look()
+            while handed and handed[0].done():
+                handed.popleft().result()
             if seen.ended:
                 return
             for item in seen.plans - seen.results - given:
@@ -174,24 +175,32 @@ def _be_the_application(location: str, secret: bytes, made: Path) -> None:
                 file = made.with_suffix(f".{item // _LINKS}")
                 if not file.exists():
                     shutil.copyfile(first.file, file)
-                threads.submit(hand_in, item, plan, replace(first, file=file))
+                handed.append(threads.submit(_hand_in, run, item, plan, replace(first, file=file)))
                 last_news = time.monotonic()
             time.sleep(_LOOK_SECONDS)
 
 
 def _merge(plan: CompactionPlan, made: Path) -> _Made:
-    """What a task does, with its file kept."""
-    storage = LocalStorage(plan.location)
-    (bucket,) = plan.buckets
-    (merged,) = merge_bucket(storage, plan, bucket, lambda done_bytes: None)
-    assert merged.attempt is not None, "a partition has rows left"
-    os.rename(Path(plan.location.removeprefix("file:"), merged.attempt), made)
-    return _Made(merged, made)
+    """What the application does, with its output taken away."""
+    result = run_plainly(plan)
+    folder = Path(plan.location.removeprefix("file:"))
+    (written,) = result.files
+    os.rename(folder / plan.staged(written.output) / (written.name or ""), made)
+    shutil.rmtree(folder / plan.staging / OUTPUTS_DIRECTORY)
+    (folder / plan.staging / RESULT_FILE).unlink()
+    return _Made(result, made)
 
 
-def _hand_in(plan: CompactionPlan, made: _Made) -> list[Merged]:
-    path = attempt_path(plan, made.merged.file.name or "")
-    place = Path(plan.location.removeprefix("file:"), path)
-    place.parent.mkdir(parents=True, exist_ok=True)
-    os.link(made.file, place)
-    return [replace(made.merged, attempt=path)]
+def _hand_in(run: DriverRun, item: int, plan: CompactionPlan, made: _Made) -> None:
+    """What it leaves behind, without the cost of a task's own looks, which have other machines' processors."""
+    result = replace(made.result, attempt=plan.attempt, plan_digest=plan.digest, entity=plan.entity)
+    folder = Path(plan.location.removeprefix("file:"))
+    (written,) = result.files
+    (output,) = plan.outputs
+    staged = folder / plan.staged(output.kind)
+    staged.mkdir(parents=True, exist_ok=True)
+    os.link(made.file, staged / (written.name or ""))
+    for name, content in marker_files(output.target).items():
+        (staged / name).write_bytes(content)
+    (folder / plan.staging / RESULT_FILE).write_text(result.to_json())
+    run.write_result(item, result)

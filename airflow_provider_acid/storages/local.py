@@ -56,11 +56,7 @@ class LocalStorage:
 
     def exists(self, path: str) -> bool:
         """Whether a file or directory of this name exists."""
-        place = self._resolve(path, "looked at")
-        try:
-            return _mode(place) is not None
-        except OSError as error:
-            raise _storage_error(place, "cannot be looked at", error) from error
+        return _exists(self._resolve(path, "looked at"))
 
     def read(self, path: str, most_bytes: int = SIDE_FILE_BYTES) -> bytes:
         """The bytes of a small file; see :meth:`~..filesystem.Storage.read`."""
@@ -136,11 +132,12 @@ class LocalStorage:
 
     def publish(self, source: str, target: str) -> None:
         """Rename atomically to a name that does not exist; see :meth:`~..filesystem.Storage.publish`."""
-        old, new = self._resolve(source, "renamed"), self._resolve(target, "renamed to")
-        if not self.exists(source):
+        self._check_way()
+        old, new = self._below(source, "renamed"), self._below(target, "renamed to")
+        if not _exists(old):
             raise StorageError(str(old), "does not exist", "start the compaction again; its output was removed")
         # POSIX replaces an existing empty directory without a word, hence the look before.
-        if self.exists(target):
+        if _exists(new):
             raise _name_taken(new)
         try:
             if old.is_dir():
@@ -155,7 +152,8 @@ class LocalStorage:
 
     def delete(self, paths: Iterable[str]) -> None:
         """Remove exactly these files and directories; see :meth:`~..filesystem.Storage.delete`."""
-        victims = [self._resolve(path, "deleted") for path in paths]
+        self._check_way()
+        victims = [self._below(path, "deleted") for path in paths]
         if self._root in victims:
             raise StorageError(str(self._root), "is the location itself", "name what is to be deleted below it")
         for victim in victims:
@@ -183,8 +181,11 @@ class LocalStorage:
 
     def _resolve(self, path: str, operation: str) -> Path:
         """The path itself, which goes through no symbolic link; ``operation`` is what cannot be done where it does."""
-        resolved = self._root
         self._check_way()
+        return self._below(path, operation)
+
+    def _below(self, path: str, operation: str) -> Path:
+        resolved = self._root
         for part in relative_parts(self._location, path):
             resolved /= part
             try:
@@ -202,6 +203,13 @@ def _mode(path: Path) -> int | None:
         return path.lstat().st_mode
     except (FileNotFoundError, NotADirectoryError):
         return None
+
+
+def _exists(place: Path) -> bool:
+    try:
+        return _mode(place) is not None
+    except OSError as error:
+        raise _storage_error(place, "cannot be looked at", error) from error
 
 
 def _kind(mode: int) -> str:
