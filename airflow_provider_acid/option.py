@@ -25,8 +25,11 @@ from airflow_provider_acid.parameters import (
 SECTION = "hive_acid"
 """Of Airflow's configuration."""
 
-MOST_PARTITIONS = 1000
-"""Of one run and of one batch: Airflow maps over a few more, ``[core] max_map_length``."""
+MOST_IN_RUN = 10_000
+"""Partitions of one run: the XCom that names them, in all batches, has one to two megabytes then."""
+
+MOST_IN_BATCH = 1000
+"""Partitions of one Spark application."""
 
 REQUIRED = object()
 """The default of what has none."""

@@ -13,7 +13,8 @@ from airflow_provider_acid.compaction.candidates import Candidates
 from airflow_provider_acid.compaction.evaluate.demand import DemandedType
 from airflow_provider_acid.compaction.settings import CleaningLockAction, CompactionSettings, LockTimeoutAction
 from airflow_provider_acid.option import (
-    MOST_PARTITIONS,
+    MOST_IN_BATCH,
+    MOST_IN_RUN,
     NAMES,
     NO_OR_PATTERNS,
     NUMBER,
@@ -185,10 +186,10 @@ _TABLE = (
     ),
     Option(
         "max_partitions",
-        whole(1, MOST_PARTITIONS),
+        whole(1, MOST_IN_RUN),
         "Most partitions of one run, those first whose deltas cost readers most; the next run takes the others.",
         _EVERYWHERE | Place.TABLE_PLAN | Place.HOUSEKEEPING,
-        MOST_PARTITIONS,
+        MOST_IN_RUN,
         "Most partitions",
         since="0.2.0",
     ),
@@ -205,10 +206,10 @@ _TABLE = (
     ),
     Option(
         "batch_partitions",
-        whole(1, MOST_PARTITIONS),
+        whole(1, MOST_IN_BATCH),
         "Most partitions in one Spark application; what reads more than 64 GiB is divided before.",
         _EVERYWHERE | Place.TABLE_PLAN,
-        MOST_PARTITIONS,
+        MOST_IN_BATCH,
         "Batch",
         since="0.2.0",
     ),

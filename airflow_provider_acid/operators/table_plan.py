@@ -46,7 +46,7 @@ class AcidTablePlanOperator(BaseOperator):
         type: str = DemandedType.AUTO.value,
         decide_only: bool | str = False,
         batch_partitions: int | str = 1000,
-        max_partitions: int | str = 5000,
+        max_partitions: int | str = 10_000,
         hive_acid_conn_id: str = AcidMetastoreHook.default_conn_name,
         **kwargs: Any,
     ) -> None:
@@ -74,7 +74,9 @@ class AcidTablePlanOperator(BaseOperator):
         demand = Demand.of(option("partition", self.partition), wanted)
         decide_only: bool = option("decide_only", self.decide_only)
         size = as_integer("batch_partitions", self.batch_partitions)
-        budget = RunBudget(as_integer("max_partitions", self.max_partitions))
+        # More batches than Airflow maps over would fail the task after all the work.
+        most_batches = conf.getint("core", "max_map_length", fallback=1024)
+        budget = RunBudget(min(as_integer("max_partitions", self.max_partitions), size * most_batches))
         endpoint = AcidMetastoreHook(self.hive_acid_conn_id).endpoint()
         settings = replace(
             configured_settings(),
@@ -93,7 +95,7 @@ class AcidTablePlanOperator(BaseOperator):
             )
         if not share.taken:
             self._end(evaluation.refused, f"Nothing of {selection.include[0]} is to be compacted ({wanted.value})")
-        return share.batches(size, conf.getint("core", "max_map_length", fallback=1024))
+        return share.batches(size, most_batches)
 
     def _end(self, refused: Sequence[str], nothing: str) -> None:
         if refused:

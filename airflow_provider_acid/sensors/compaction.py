@@ -81,7 +81,7 @@ class AcidCompactionSensor(BaseSensorOperator):
         override_no_auto_compaction: bool | str | None = None,
         serve_foreign_requests: bool | str | None = None,
         batch_partitions: int | str = 1000,
-        max_partitions: int | str = 1000,
+        max_partitions: int | str = 10_000,
         max_gib: float | str | None = None,
         time_window: str | None = None,
         time_zone: str = "UTC",

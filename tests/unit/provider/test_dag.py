@@ -147,10 +147,6 @@ def test_the_form_starts_with_hives_thresholds() -> None:
     assert PARAMS["delta_pct_threshold"].value == thresholds.delta_pct_threshold
 
 
-def test_no_more_batches_than_airflow_maps_over() -> None:
-    assert PARAMS["max_partitions"].schema["maximum"] <= 1024  # [core] max_map_length, with batches of one partition
-
-
 def render(text: object, **names: Any) -> object:
     environment = jinja2.nativetypes.NativeEnvironment()
     return environment.from_string(str(text)).render(**names)

@@ -94,7 +94,7 @@ def test_the_form_of_the_housekeeping_takes_its_timeout_from_the_option(monkeypa
         ("time_window", "night"),
         ("time_zone", "Europe/Berln"),
         ("max_partitions", "0"),
-        ("max_partitions", "1001"),
+        ("max_partitions", "10001"),
         ("max_gib", "much"),
         ("max_gib", "0"),
         ("batch_partitions", "many"),

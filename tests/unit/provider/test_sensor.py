@@ -22,6 +22,7 @@ from airflow_provider_acid.compaction.requests_of_others import NOT_SERVED, Left
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.exceptions import ConfigurationError
 from airflow_provider_acid.metastore.database.written import WriteRecords
+from airflow_provider_acid.option import MOST_IN_RUN
 from airflow_provider_acid.plan.plan import CompactionType
 from airflow_provider_acid.plan.thresholds import CompactionDecision
 from airflow_provider_acid.sensors import compaction
@@ -102,6 +103,21 @@ def test_due_partitions_come_in_batches_the_worst_first(
     assert answer.is_done
     assert answer.xcom_value is not None
     assert [[item["partition"] for item in batch] for batch in answer.xcom_value] == batches
+
+
+def test_there_are_no_more_batches_than_airflow_maps_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW__CORE__MAX_MAP_LENGTH", "3")
+    answer = poke(monkeypatch, Evaluation(due(*(f"p={number}" for number in range(5)))), batch_partitions=1)
+    assert answer.xcom_value is not None
+    assert [[item["partition"] for item in batch] for batch in answer.xcom_value] == [["p=0"], ["p=1"], ["p=2"]]
+
+
+def test_the_largest_run_fits_into_a_small_xcom(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"ss_sold_date=2026-11-25/ss_store={number:05d}" for number in range(MOST_IN_RUN + 1)]
+    answer = poke(monkeypatch, Evaluation(due(*names)))
+    assert answer.xcom_value is not None
+    assert [len(batch) for batch in answer.xcom_value] == [1000] * 10
+    assert len(json.dumps(answer.xcom_value)) < 2_000_000
 
 
 def test_an_item_is_small_and_plain(monkeypatch: pytest.MonkeyPatch) -> None:

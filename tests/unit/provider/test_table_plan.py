@@ -79,6 +79,12 @@ def test_partitions_come_in_batches_and_no_more_than_asked_for(monkeypatch: pyte
     assert [len(batch) for batch in found] == [2, 1]
 
 
+def test_there_are_no_more_batches_than_airflow_maps_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW__CORE__MAX_MAP_LENGTH", "3")
+    found = plan(monkeypatch, Evaluation(due(*(f"p={number}" for number in range(5)))), batch_partitions=1)
+    assert [[item["partition"] for item in batch] for batch in found] == [["p=0"], ["p=1"], ["p=2"]]
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
