@@ -81,12 +81,20 @@ def _write_bucket(shape: Shape, folder: Path, bucket: int) -> None:
         for count in _seal(file, INSERT, _property(bucket), write_id):
             stripes.append(_Stripe(write_id, first, count))
             first += count
-    if shape.touched:
-        chosen = stripes[:: max(round(1 / shape.touched), 1)]
+    chosen = _touched(shape, stripes, bucket)
+    if chosen:
         file = _place(folder, "delete_delta", shape.write_ids, bucket)
         events = _deletes(chosen, shape.write_ids, bucket)
         _write_orc(file, [events], shape.stripe_bytes)
         _seal(file, DELETE, _property(bucket), shape.write_ids, events)
+
+
+def _touched(shape: Shape, stripes: Sequence[_Stripe], bucket: int) -> list[_Stripe]:
+    """Those of a bucket in which rows are deleted: of the stripes of all files, taken in turns, one of so many."""
+    if not shape.touched:
+        return []
+    every = max(round(1 / shape.touched), 1)
+    return [stripe for place, stripe in enumerate(stripes) if (place * shape.files + bucket) % every == 0]
 
 
 def _place(folder: Path, kind: str, write_id: int, bucket: int) -> Path:

@@ -118,11 +118,15 @@ def test_of_many_hands_one_looks_for_dead_runs(site: Site, monkeypatch: pytest.M
     """The others would find the run of their own batch. Hive 3's site has a PostgreSQL, which serves many at once."""
     monkeypatch.setattr(batch, "BEGUN_TOGETHER", 1)
     hands: set[int] = set()
+    second = threading.Event()
     looked: list[RunPlace] = []
     begin_together, listing = Worker.begin_together, dead_runs._listing
 
     def begin(self: Worker, due: Sequence[DuePartition]) -> list[ActiveCompaction | Outcome]:
         hands.add(threading.get_ident())
+        if len(hands) > 1:
+            second.set()
+        assert due[0].entity.partition == "p=0" or second.wait(60)
         return begin_together(self, due)
 
     def look(storage: Storage, place: RunPlace) -> Listing:

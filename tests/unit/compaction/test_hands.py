@@ -44,11 +44,13 @@ class Metastore:
         return Hands(self.connect, most, self.told.release)
 
     def idle(self, hands: Hands) -> Hand | None:
-        """One that is idle, after whoever was coming has said something."""
-        hand = hands.idle()
-        if hand is None and self.told.acquire(timeout=0.5):
+        """One that is idle, when nobody is coming any more."""
+        for _ in range(100):
             hand = hands.idle()
-        return hand
+            if hand is not None or hands._coming is None:
+                return hand
+            assert self.told.acquire(timeout=PATIENCE_SECONDS)
+        return None
 
 
 def number(worker: Worker) -> int:
