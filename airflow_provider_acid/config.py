@@ -59,6 +59,12 @@ def _check_names() -> None:
             raise ConfigurationError(f"[{SECTION}] {name}", "is no option", remedy)
 
 
+def most_batches() -> int:
+    """Batches that Airflow maps a task over; more would fail the task that finds them, after all its work."""
+    most: int = conf.getint("core", "max_map_length", fallback=1024)
+    return most
+
+
 def schedule() -> str | None:
     """When ``acid_compaction`` runs: a cron expression or preset; None for only by hand.
 

@@ -12,35 +12,26 @@ import os
 import shutil
 import time
 from collections import deque
-from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.names import marker_files
-from airflow_provider_acid.acid.sealing import RunKey
-from airflow_provider_acid.compaction.active import ActiveCompaction
-from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
+from airflow_provider_acid.compaction.outcomes import OutcomeState
 from airflow_provider_acid.compaction.run.run_directory import RunDirectory
-from airflow_provider_acid.compaction.run.run_place import RunPlace, run_name
-from airflow_provider_acid.compaction.settings import CompactionSettings
-from airflow_provider_acid.compaction.work.batch import CompactionBatch
-from airflow_provider_acid.compaction.work.worker import LookedAt, Worker
 from airflow_provider_acid.merge.app.driver_run import DriverRun
-from airflow_provider_acid.metastore.queues import open_queue
-from airflow_provider_acid.metastore.transaction import CompactionTransaction
 from airflow_provider_acid.plan.exchange import OUTPUTS_DIRECTORY, RESULT_FILE
-from airflow_provider_acid.plan.plan import CompactionPlan, CompactionType
+from airflow_provider_acid.plan.plan import CompactionPlan
 from airflow_provider_acid.plan.result import CompactionResult
 from airflow_provider_acid.storages.local import LocalStorage
-from benchmarks.acid_tables import Shape, write_table
+from benchmarks.acid_tables import write_table
 from benchmarks.measured import Findings, Measured, figure
 from benchmarks.metering import Meter, this_process
 from benchmarks.rounds import Say
 from benchmarks.simulated_metastore import DATABASE, TABLE, SimulatedMetastore
+from benchmarks.small_chain import SMALL, compact_as_operator, partition_names
 from tests.harness.plain_job import run_plainly
 
 CALL_SECONDS = 0.005
@@ -49,7 +40,6 @@ CALL_SECONDS = 0.005
 SLOTS = 256
 """Of the application that is simulated; the operator has twice as many partitions in work."""
 
-_SHAPE = Shape(rows=3000, touched=1.0)
 _LINKS = 10_000
 """So many names a file has at most; file systems have limits (ext4: 65,000)."""
 
@@ -76,11 +66,13 @@ def measure_simulated_chain(folder: Path, partitions: int, say: Say) -> Findings
     say(f"{work}: making them")
     (folder / "runs").mkdir(parents=True)
     entities = _make_partitions(folder, partitions)
-    metastore = SimulatedMetastore(f"file:{_table(folder)}", _SHAPE.write_ids, CALL_SECONDS)
+    metastore = SimulatedMetastore(f"file:{_table(folder)}", SMALL.write_ids, CALL_SECONDS)
     meter = Meter(this_process)
     say(f"{work}: compacting")
     with meter.running():
-        outcomes = _compact(metastore, folder, entities)
+        outcomes = compact_as_operator(
+            metastore.client, folder, entities, partial(_in_another_process, folder / "made"), max_active=2 * SLOTS
+        )
     wrong = [outcome for outcome in outcomes if outcome.state is not OutcomeState.COMPACTED]
     if wrong or len(outcomes) != partitions:
         raise RuntimeError(f"{len(wrong)} of {len(outcomes)}: {wrong[:1]}")
@@ -98,9 +90,9 @@ def _table(folder: Path) -> Path:
 
 def _make_partitions(folder: Path, partitions: int) -> list[Entity]:
     """Links to the files of one, which are the same in all."""
-    write_table(_SHAPE, folder / "model")
+    write_table(SMALL, folder / "model")
     paths = [file.relative_to(folder / "model") for file in (folder / "model").glob("*/*")]
-    names = [f"p={number:06d}" for number in range(partitions)]
+    names = partition_names(partitions)
     for number, name in enumerate(names):
         model = folder / f"model.{number // _LINKS}"
         if not model.exists():
@@ -112,43 +104,9 @@ def _make_partitions(folder: Path, partitions: int) -> list[Entity]:
     return [Entity(DATABASE, TABLE, name) for name in names]
 
 
-def _compact(metastore: SimulatedMetastore, folder: Path, entities: list[Entity]) -> tuple[Outcome, ...]:
-    settings = CompactionSettings(run_directory=f"file:{folder / 'runs'}")
-    looked_at = LookedAt()
-
-    @contextmanager
-    def open_worker() -> Iterator[Worker]:
-        client = metastore.client()
-        transaction = partial(CompactionTransaction, client)
-        yield Worker(
-            client,
-            open_queue(client),
-            lambda entity, agent_info: transaction(entity, agent_info=agent_info),
-            settings,
-            identity="benchmark",
-            host="here",
-            looked_at=looked_at,
-        )
-
-    def make_run_directory(worker: Worker, first: ActiveCompaction) -> RunDirectory:
-        place = RunPlace.of(settings.storages, settings.run_directory, first.table_location)
-        return RunDirectory(settings.storages, place, RunKey.new(run_name(worker.metastore)))
-
-    items = [DuePartition(entity, CompactionType.MAJOR, "benchmark") for entity in entities]
-    batch = CompactionBatch(items, open_worker, make_run_directory, max_active=2 * SLOTS)
-    batch.start()
-    run = batch.wait_until_planned()
-    try:
-        if run is not None:
-            _in_another_process(run.location, run.key.secret, folder / "made")
-    finally:
-        batch.application_ended()
-    return batch.join()
-
-
-def _in_another_process(location: str, secret: bytes, made: Path) -> None:
+def _in_another_process(made: Path, run: RunDirectory) -> None:
     application = multiprocessing.get_context("spawn").Process(
-        target=_be_the_application, args=(location, secret, made)
+        target=_be_the_application, args=(run.location, run.key.secret, made)
     )
     application.start()
     application.join()

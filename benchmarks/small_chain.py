@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -38,7 +38,7 @@ from tests.harness.thrift_admin import TableDefinition, ThriftAdmin
 
 CHAIN_KEYS = ("chain_small_per_second", "chain_small_cpu_ms", "chain_small_growth", "clean_small_per_second")
 
-_SHAPE = Shape(rows=3000, touched=1.0)
+SMALL = Shape(rows=3000, touched=1.0)
 _DATABASE = "small"
 
 
@@ -51,7 +51,7 @@ def measure_small_chain(
     :param partitions: how many, the second five times the first.
     """
     (folder / "runs").mkdir(parents=True)
-    write_table(_SHAPE, folder / "model")
+    write_table(SMALL, folder / "model")
     with ThriftAdmin(server.host, server.port) as admin:
         admin.create_database(_DATABASE)
     found = [_measure(server, spark, folder, count, say) for count in partitions]
@@ -89,7 +89,14 @@ def _measure(
     with ExitStack() as running:
         for meter in meters.values():
             running.enter_context(meter.running())
-        outcomes = _compact(server, spark, folder, entities)
+        outcomes = compact_as_operator(
+            lambda: CountedClient([MetastoreAddress(server.host, server.port)]),
+            folder,
+            entities,
+            lambda run: spark.submit(run, folder),
+            max_active=DEFAULT_MAX_ACTIVE_PARTITIONS,
+            max_small=MAX_SMALL_PARTITIONS,
+        )
     wrong = [outcome for outcome in outcomes if outcome.state is not OutcomeState.COMPACTED]
     if wrong:
         raise RuntimeError(f"{len(wrong)} of {len(outcomes)}: {wrong[0].message}")
@@ -111,7 +118,7 @@ def _clean(server: MetastoreServer, partitions: int, say: Say) -> tuple[Measured
     """Clean what was compacted, as the cleaner's task does it."""
     work = f"cleaning, {partitions:,} small partitions"
     say(work)
-    entities = [Entity(_DATABASE, f"t{partitions}", name) for name in _names(partitions)]
+    entities = [Entity(_DATABASE, f"t{partitions}", name) for name in partition_names(partitions)]
     meter = Meter(this_process)
 
     @contextmanager
@@ -129,7 +136,8 @@ def _clean(server: MetastoreServer, partitions: int, say: Say) -> tuple[Measured
     return Measured(work, "project", tuple(meter.costs), calls), named
 
 
-def _names(partitions: int) -> list[str]:
+def partition_names(partitions: int) -> list[str]:
+    """Of a table with so many."""
     return [f"p={number:06d}" for number in range(partitions)]
 
 
@@ -138,12 +146,12 @@ def make_small_partitions(server: MetastoreServer, folder: Path, table: str, par
 
     :param folder: where :func:`measure_small_chain` has been at work.
     """
-    names = _names(partitions)
+    names = partition_names(partitions)
     with ThriftAdmin(server.host, server.port) as admin:
         place = admin.create_table(TableDefinition(_DATABASE, table, COLUMNS, {"p": "string"}))
         for start in range(0, partitions, PARTITIONS_PER_CALL):
             admin.add_partitions(_DATABASE, table, names[start : start + PARTITIONS_PER_CALL])
-        transactions = admin.open_transactions(_SHAPE.write_ids)
+        transactions = admin.open_transactions(SMALL.write_ids)
         admin.allocate_write_ids(_DATABASE, table, transactions)
         for transaction in transactions:
             admin.commit(transaction)
@@ -152,13 +160,27 @@ def make_small_partitions(server: MetastoreServer, folder: Path, table: str, par
     return [Entity(_DATABASE, table, name) for name in names]
 
 
-def _compact(server: MetastoreServer, spark: SparkPlace, folder: Path, entities: list[Entity]) -> tuple[Outcome, ...]:
+def compact_as_operator(
+    connect: Callable[[], AcidMetastoreClient],
+    folder: Path,
+    entities: Sequence[Entity],
+    be_the_application: Callable[[RunDirectory], object],
+    *,
+    max_active: int,
+    max_small: int = 0,
+) -> tuple[Outcome, ...]:
+    """Compact partitions in one batch, as an operator does.
+
+    :param connect: opens a metastore connection.
+    :param folder: has the directory of the runs.
+    :param be_the_application: carries out a run, and returns when that has ended.
+    """
     settings = CompactionSettings(run_directory=str(folder / "runs"))
     looked_at = LookedAt()
 
     @contextmanager
     def open_worker() -> Iterator[Worker]:
-        with CountedClient([MetastoreAddress(server.host, server.port)]) as client:
+        with connect() as client:
 
             def transaction(entity: Entity, agent_info: str) -> CompactionTransaction:
                 return CompactionTransaction(client, entity, agent_info=agent_info)
@@ -178,14 +200,12 @@ def _compact(server: MetastoreServer, spark: SparkPlace, folder: Path, entities:
         return RunDirectory(settings.storages, place, RunKey.new(run_name(worker.metastore)))
 
     items = [DuePartition(entity, CompactionType.MAJOR, "benchmark") for entity in entities]
-    batch = CompactionBatch(
-        items, open_worker, make_run_directory, max_active=DEFAULT_MAX_ACTIVE_PARTITIONS, max_small=MAX_SMALL_PARTITIONS
-    )
+    batch = CompactionBatch(items, open_worker, make_run_directory, max_active=max_active, max_small=max_small)
     batch.start()
     run = batch.wait_until_planned()
-    if run is not None:
-        try:
-            spark.submit(run, folder)
-        finally:
-            batch.application_ended()
+    try:
+        if run is not None:
+            be_the_application(run)
+    finally:
+        batch.application_ended()
     return batch.join()

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.common.compat.sdk import AirflowFailException, AirflowSkipException, BaseOperator, conf
+from airflow.providers.common.compat.sdk import AirflowFailException, AirflowSkipException, BaseOperator
 
 from airflow_provider_acid.compaction.candidates import Candidates
 from airflow_provider_acid.compaction.evaluate.budget import RunBudget
 from airflow_provider_acid.compaction.evaluate.decision_report import RunShare
 from airflow_provider_acid.compaction.evaluate.demand import Demand, DemandedType, one_table
 from airflow_provider_acid.compaction.evaluate.initiator import Initiator
-from airflow_provider_acid.config import configured_settings, option
+from airflow_provider_acid.config import configured_settings, most_batches, option
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
 from airflow_provider_acid.operators.permanent import failing_at_once
 from airflow_provider_acid.option import Place
@@ -74,9 +74,7 @@ class AcidTablePlanOperator(BaseOperator):
         demand = Demand.of(option("partition", self.partition), wanted)
         decide_only: bool = option("decide_only", self.decide_only)
         size = as_integer("batch_partitions", self.batch_partitions)
-        # More batches than Airflow maps over would fail the task after all the work.
-        most_batches = conf.getint("core", "max_map_length", fallback=1024)
-        budget = RunBudget(min(as_integer("max_partitions", self.max_partitions), size * most_batches))
+        budget = RunBudget(min(as_integer("max_partitions", self.max_partitions), size * most_batches()))
         endpoint = AcidMetastoreHook(self.hive_acid_conn_id).endpoint()
         settings = replace(
             configured_settings(),
@@ -95,7 +93,7 @@ class AcidTablePlanOperator(BaseOperator):
             )
         if not share.taken:
             self._end(evaluation.refused, f"Nothing of {selection.include[0]} is to be compacted ({wanted.value})")
-        return share.batches(size, most_batches)
+        return share.batches(size, most_batches())
 
     def _end(self, refused: Sequence[str], nothing: str) -> None:
         if refused:

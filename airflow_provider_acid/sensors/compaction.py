@@ -21,7 +21,7 @@ from airflow_provider_acid.compaction.evaluate.budget import RunBudget
 from airflow_provider_acid.compaction.evaluate.decision_report import RunShare
 from airflow_provider_acid.compaction.evaluate.initiator import Initiator
 from airflow_provider_acid.compaction.evaluate.selection import TableSelection
-from airflow_provider_acid.config import configured_settings, option
+from airflow_provider_acid.config import configured_settings, most_batches, option
 from airflow_provider_acid.exceptions import ConfigurationError
 from airflow_provider_acid.health.recording import recording_evaluation
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
@@ -170,9 +170,7 @@ class AcidCompactionSensor(BaseSensorOperator):
     def _evaluate(self) -> PokeReturnValue:
         selection = TableSelection.of(self._given("tables"), self._given("exclude"))
         size = as_integer("batch_partitions", self.batch_partitions)
-        # More batches than Airflow maps over would fail the task after all the work.
-        most_batches = conf.getint("core", "max_map_length", fallback=1024)
-        most = min(as_integer("max_partitions", self.max_partitions), size * most_batches)
+        most = min(as_integer("max_partitions", self.max_partitions), size * most_batches())
         budget = RunBudget.of(most, self._given("max_gib"))
         skip, decide_only = self._given("skip_when_nothing_due"), self._given("decide_only")
         fail_on_unmatched = self._given("fail_on_unmatched_patterns")
@@ -204,7 +202,7 @@ class AcidCompactionSensor(BaseSensorOperator):
             )
         if not share.taken:
             return self._nothing(f"No partition of {', '.join(selection.include)} is due for compaction", skip)
-        return PokeReturnValue(is_done=True, xcom_value=share.batches(size, most_batches))
+        return PokeReturnValue(is_done=True, xcom_value=share.batches(size, most_batches()))
 
     def _nothing(self, reason: str, skip: bool) -> PokeReturnValue:
         if skip:

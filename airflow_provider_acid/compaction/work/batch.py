@@ -312,9 +312,7 @@ class CompactionBatch:
         self._watch_due_monotonic = now + self._poll_seconds
         for each in self._in_work.values():
             if each.is_merging:
-                each.watch(
-                    application_id, timeout_seconds=self._worker_timeout_seconds, poll_seconds=self._poll_seconds
-                )
+                each.watch(application_id, self._worker_timeout_seconds)
 
     def _resume_waiting(self) -> None:
         # Each look is a call to the metastore.

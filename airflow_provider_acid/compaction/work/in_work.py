@@ -42,7 +42,6 @@ class InWork:
         self._hand = hand
         self._job: Future[Done] | None = None
         self._is_named = False
-        self._looked_monotonic = active.begun_monotonic
 
     @property
     def job(self) -> Future[Done] | None:
@@ -91,17 +90,15 @@ class InWork:
             waiting = self.waiting
             self._ask(lambda worker: worker.resume(waiting))
 
-    def watch(self, application_id: str | None, *, timeout_seconds: float, poll_seconds: float) -> None:
+    def watch(self, application_id: str | None, timeout_seconds: float) -> None:
         """Have the metastore told what is to be told of it, or give it up, while it is merged.
 
         :param application_id: the Spark application that merges it, for ``SHOW COMPACTIONS``.
         :param timeout_seconds: so long it may take at most.
-        :param poll_seconds: the time between two looks at its claim.
         """
-        now = time.monotonic()
         try:
             with Supervised(self.active.entity):
-                self._check_time(now, timeout_seconds)
+                self._check_time(timeout_seconds)
                 # What the heartbeats know; nobody is asked.
                 self.active.transaction.check()
         except AcidError as error:
@@ -110,16 +107,15 @@ class InWork:
         if application_id is not None and not self._is_named:
             self._is_named = True
             self._ask(partial(_name, self.active, application_id))
-        elif now - self._looked_monotonic >= poll_seconds:
-            self._looked_monotonic = now
+        else:
             self._ask(partial(_keep, self.active))
 
     def abandon(self, message: str) -> None:
         """Have it given up, unpublished."""
-        self._ask(partial(_abandoned, self.active, message))
+        self._ask(lambda worker: worker.abandon(self.active, message))
 
-    def _check_time(self, now: float, timeout_seconds: float) -> None:
-        if now - self.active.begun_monotonic > timeout_seconds:
+    def _check_time(self, timeout_seconds: float) -> None:
+        if time.monotonic() - self.active.begun_monotonic > timeout_seconds:
             raise SparkJobError(
                 str(self.active.entity),
                 f"was not merged within {timeout_seconds:.0f} s",
@@ -176,7 +172,7 @@ def _keep(active: ActiveCompaction, worker: Worker) -> Done:
         with Supervised(active.entity):
             worker.keep(active)
     except AcidError as error:
-        return _abandoned(active, str(error), worker)
+        return worker.abandon(active, str(error))
     return None
 
 
