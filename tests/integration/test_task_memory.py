@@ -72,7 +72,7 @@ def test_a_task_holds_a_part_of_a_stripe(
     run = subprocess.run(
         [sys.executable, "-m", "tests.harness.task_memory", str(tmp_path / "plan")],
         check=True,
-        capture_output=True,
+        stdout=subprocess.PIPE,
         text=True,
     )
     assert int(run.stdout) <= most_mb

@@ -8,8 +8,10 @@ stripe only.
 from __future__ import annotations
 
 import io
+import weakref
 from collections.abc import Generator
 from contextlib import suppress
+from threading import Event
 from typing import Any, BinaryIO
 
 import pyarrow as pa
@@ -27,6 +29,9 @@ BATCH_BYTES = 4 << 20
 
 MAX_BATCH_ROWS = 65_536
 """Most rows of a batch, however little they take."""
+
+_RELEASE_SECONDS = 30
+"""How long Arrow's threads may take to let go of a file that they have read; they need microseconds."""
 
 _VALUE_BYTES = 16
 """Of a number in ORC's vectors and in Arrow's, or of a text's places in both."""
@@ -84,12 +89,14 @@ def stripe_batches(
 ) -> Generator[pa.RecordBatch]:
     """The rows of a stripe in their order.
 
-    :param file: read by other threads until this ends, so of nobody else.
+    :param file: held by other threads until this ends, so of nobody else.
     :param sections: its tail.
     :param columns: so many of the root's first ones.
     :raises ArrowException: the stripe cannot be read; or what the file raises.
     """
     view = _OneStripe(file, sections, stripe)
+    released = Event()
+    weakref.finalize(view, released.set)
     file_of_one: Any = pa.PythonFile(view, mode="r")
     fragment: Any = OrcFileFormat().make_fragment(file_of_one)
     scanner = Scanner.from_fragment(
@@ -105,6 +112,9 @@ def stripe_batches(
         for batch in batches:
             if batch.num_rows:
                 yield batch
+    except Exception:
+        released.set()  # Its traceback may hold the file.
+        raise
     finally:
         # Who stops early must wait for the threads that read ahead; Arrow would wait for them while they wait for
         # Python's lock.
@@ -112,6 +122,9 @@ def stripe_batches(
         with suppress(pa.ArrowException, OSError):
             for _ in batches:
                 pass
+        # A thread that lets go of it while Python ends would have the whole process aborted.
+        del batches, scanner, fragment, file_of_one, view
+        released.wait(_RELEASE_SECONDS)
 
 
 def _name(column: int) -> str:
