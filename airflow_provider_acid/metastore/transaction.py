@@ -137,7 +137,8 @@ class CompactionTransaction:
         :raises OwnershipLostError: the transaction is aborted or unknown.
         """
         self.check()
-        self._exclusive_lock_id = self._client.lock_exclusive(self.txn_id, self.entity, self._agent_info).lock_id
+        answer = self._client.lock_exclusive(self.txn_id, self.entity, agent_info=self._agent_info)
+        self._exclusive_lock_id = answer.lock_id
 
     def has_exclusive(self) -> bool:
         """Whether the exclusive lock that was asked for is granted by now.

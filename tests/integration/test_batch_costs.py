@@ -171,7 +171,7 @@ def test_a_partition_that_nobody_was_at_work_on_costs_15_calls_and_no_transactio
     assert group.total() <= 15 * BEGUN_TOGETHER, group
 
 
-def test_a_cleaning_costs_12_calls(site: Site, costs: Costs) -> None:
+def test_a_cleaning_costs_4_calls(site: Site, costs: Costs) -> None:
     def calls_of(partitions: int) -> Counter[str]:
         names = [f"p={number}" for number in range(partitions)]
         table = site.table(f"t{partitions}", partitions=names)
@@ -186,7 +186,7 @@ def test_a_cleaning_costs_12_calls(site: Site, costs: Costs) -> None:
 
     four = calls_of(6)
     four.subtract(calls_of(2))
-    assert four.total() <= 4 * 12, four
+    assert four.total() <= 4 * 4, four
 
 
 @ON_BOTH_METASTORES

@@ -1,4 +1,4 @@
-"""Cleaning one 'ready for cleaning' row that nobody has to be waited for any more.
+"""Cleaning 'ready for cleaning' rows that nobody has to be waited for any more.
 
 What is deleted, :mod:`view` says; how, :mod:`deletion`. Files go first, the metastore's bookkeeping after, never the
 other way: once the metastore forgets an aborted write id, it counts as committed.
@@ -7,12 +7,13 @@ other way: once the metastore forgets an aborted write id, it counts as committe
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.write_ids import TableWriteIds, ValidTxnList, cleaner_txns
 from airflow_provider_acid.compaction.clean.cleaning import Cleaning, CleaningState
-from airflow_provider_acid.compaction.clean.deletion import Deleter
+from airflow_provider_acid.compaction.clean.deletion import Deleter, Deletion
 from airflow_provider_acid.compaction.clean.view import (
     CleanersView,
     PartitionLook,
@@ -20,6 +21,7 @@ from airflow_provider_acid.compaction.clean.view import (
     ViewByTransactions,
 )
 from airflow_provider_acid.compaction.clean.wait import Horizon
+from airflow_provider_acid.compaction.clean.write_ids import WriteIdsOfMany, highest_write_id
 from airflow_provider_acid.compaction.facts import EntityFacts, FactsOfMany, find_property
 from airflow_provider_acid.compaction.publish.discard import Discard
 from airflow_provider_acid.compaction.publish.publisher import publisher_on, remove_discards
@@ -50,6 +52,18 @@ from airflow_provider_acid.metastore.values import CompactionRow
 log = logging.getLogger(__name__)
 
 
+_Steps = Generator[Deletion, str | None, Cleaning]
+"""One row's cleaning, which asks for a deletion, and is told what that waits for, or None where all is gone."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """What was asked of the metastore for several rows together."""
+
+    facts: FactsOfMany
+    write_ids: WriteIdsOfMany
+
+
 class RowCleaner:
     """Cleans one row after the other, in one run; belongs to one thread, like its client.
 
@@ -77,23 +91,84 @@ class RowCleaner:
         self._on_step = on_step
         self._not_markable: set[Entity] = set()
         self._locked_out: dict[Entity, str] = {}
-        self._deleter = Deleter(client, settings, on_step, insists=insists_on_lock)
+        self._deleter = Deleter(client, settings, insists=insists_on_lock)
 
     def clean(self, rows: Sequence[CompactionRow], horizon: Horizon) -> list[Cleaning]:
         """Clean rows, whose tables and partitions are asked for together; one of each, errors too."""
-        known = FactsOfMany(self._client, {row.entity for row in rows})
-        return [self._cleaned(row, horizon, known) for row in rows]
+        known = Known(FactsOfMany(self._client, {row.entity for row in rows}), WriteIdsOfMany(self._client, horizon))
+        done: list[Cleaning] = []
+        left = list(rows)
+        while left:
+            # Older ones of a partition first.
+            of_each = {row.entity: row for row in reversed(left)}
+            together = list(reversed(of_each.values())) if self._queue.hive.publishes_by_commit else []
+            alone = self._clean_together(together, known, done) if together else left[:1]
+            done += [self._clean_alone(row, known) for row in alone]
+            ended = {cleaning.request_id for cleaning in done}
+            left = [row for row in left if row.id not in ended]
+        return done
 
-    def _cleaned(self, row: CompactionRow, horizon: Horizon, known: FactsOfMany) -> Cleaning:
+    def _clean_together(self, rows: Sequence[CompactionRow], known: Known, done: list[Cleaning]) -> list[CompactionRow]:
+        """Clean rows of several partitions, as far as no lock has to be waited for; those for which it has to be."""
+        wanted: list[tuple[CompactionRow, _Steps, Deletion]] = []
+        alone: list[CompactionRow] = []
+        with ExitStack() as begun:
+            for row in rows:
+                steps = begun.enter_context(closing(self._clean_row(row, known)))
+                found = self._go_on(row, steps)
+                if isinstance(found, Deletion):
+                    wanted.append((row, steps, found))
+                else:
+                    done.append(found)
+            deleted = self._deleter.delete_together([deletion for _, _, deletion in wanted]) if wanted else {}
+            for row, steps, deletion in wanted:
+                if deletion.entity in deleted:
+                    done.append(self._end(row, steps, deleted[deletion.entity]))
+                else:
+                    alone.append(row)
+        return alone
+
+    def _clean_alone(self, row: CompactionRow, known: Known) -> Cleaning:
+        with closing(self._clean_row(row, known)) as steps:
+            found = self._go_on(row, steps)
+            return self._end(row, steps, self._waited_for(found)) if isinstance(found, Deletion) else found
+
+    def _waited_for(self, wanted: Deletion) -> str | AcidError | None:
+        """What is waited for: in one run once for a partition's lock, whatever number of requests it has."""
+        if wanted.entity in self._locked_out:
+            return self._locked_out[wanted.entity]
+        try:
+            with Supervised(wanted.entity):
+                waits = self._deleter.delete(wanted)
+        except AcidError as error:
+            return error
+        if waits is not None:
+            self._locked_out[wanted.entity] = waits
+        return waits
+
+    def _end(self, row: CompactionRow, steps: _Steps, answer: str | AcidError | None) -> Cleaning:
+        ended = self._go_on(row, steps, answer)
+        assert isinstance(ended, Cleaning), "a row is deleted for once"
+        return ended
+
+    def _go_on(self, row: CompactionRow, steps: _Steps, answer: str | AcidError | None = None) -> Deletion | Cleaning:
+        """Until something is to be deleted, or to the end.
+
+        :param answer: about the deletion; None at the begin, too.
+        """
         try:
             with Supervised(row.entity):
-                return self._clean_row(row, horizon, known)
+                try:
+                    return steps.throw(answer) if isinstance(answer, AcidError) else steps.send(answer)
+                except StopIteration as end:
+                    ended: Cleaning = end.value
+                    return ended
         except AcidError as error:
             return Cleaning(row.entity, row.id, CleaningState.FAILED, str(error))
 
-    def _clean_row(self, row: CompactionRow, horizon: Horizon, known: FactsOfMany) -> Cleaning:
+    def _clean_row(self, row: CompactionRow, known: Known) -> _Steps:
         try:
-            facts = known.of(row.entity)
+            facts = known.facts.of(row.entity)
         except ObjectNotFoundError:
             return self._mark_cleaned(row, None if self._queue.hive.can_forget_nothing else row.highest_write_id, ())
         _check_may_delete(facts)
@@ -113,26 +188,27 @@ class RowCleaner:
                 reason = f"is looked at again, for it was renamed to {now.entity}"
                 return Cleaning(row.entity, row.id, CleaningState.WAITING, reason)
             if self._queue.hive.lists_what_is_replaced:
-                return self._clean_replaced(row, storage, discard)
-            return self._clean_committed(row, storage, horizon, discard)
+                return (yield from self._clean_replaced(row, storage, discard))
+            return (yield from self._clean_committed(row, storage, known.write_ids, discard))
 
     def _has_ended(self, row: CompactionRow) -> bool:
         now = self._queue.row(row.id)
         return now is None or now.state.is_terminal
 
-    def _clean_committed(self, row: CompactionRow, storage: Storage, horizon: Horizon, discard: Discard) -> Cleaning:
+    def _clean_committed(
+        self, row: CompactionRow, storage: Storage, write_ids: WriteIdsOfMany, discard: Discard
+    ) -> _Steps:
         """On Hive 4: delete what this compaction made obsolete for everybody, and what is aborted."""
         waits = self._recovery.withdraw_aborted(row.entity, storage)
         if waits is not None:
             message = f"waits for {waits}: what an aborted compaction published is still there"
             return Cleaning(row.entity, row.id, CleaningState.WAITING, message)
-        txns = cleaner_txns(horizon.min_open_txn, _own_txn(row), horizon.aborted_txns)
-        view = ViewByTransactions(txns, self._write_ids(row, txns), _highest_write_id(row))
-        cleaning = self._delete(row, storage, view, discard)
+        view = ViewByTransactions(write_ids.txns(row), write_ids.of(row), highest_write_id(row))
+        cleaning = yield from self._delete(row, storage, view, discard)
         self._remove_staging(row, storage)
         return cleaning
 
-    def _clean_replaced(self, row: CompactionRow, storage: Storage, discard: Discard) -> Cleaning:
+    def _clean_replaced(self, row: CompactionRow, storage: Storage, discard: Discard) -> _Steps:
         """On Hive 3: delete by the compaction's own list, which goes last, so that a repeated cleaning finds it."""
         lists = (read_replaced(storage, staging) for staging in _own_staging(row))
         replaced = next((names for names in lists if names is not None), None)
@@ -140,13 +216,14 @@ class RowCleaner:
             remark = "; what the compaction replaced is not on record, so that it stays until the next one"
             cleaning = self._mark_cleaned(row, None, (), remark)
         else:
-            table = self._write_ids(row, current_txns(self._client))
-            cleaning = self._delete(row, storage, ViewByReplaced(replaced, table, _highest_write_id(row)), discard)
+            (table,) = self._client.valid_write_ids([row.entity.full_table_name], str(current_txns(self._client)))
+            view = ViewByReplaced(replaced, table, highest_write_id(row))
+            cleaning = yield from self._delete(row, storage, view, discard)
         if cleaning.state is CleaningState.CLEANED:
             self._remove_staging(row, storage)
         return cleaning
 
-    def _delete(self, row: CompactionRow, storage: Storage, view: CleanersView, discard: Discard) -> Cleaning:
+    def _delete(self, row: CompactionRow, storage: Storage, view: CleanersView, discard: Discard) -> _Steps:
         before = PartitionLook.at(storage)
         remove_discards(storage, before.listing, discard)
         if before.is_overtaken(view.highest_write_id):
@@ -157,9 +234,11 @@ class RowCleaner:
             left = view.left(before.without(obsolete))
             if not left:
                 self._on_step(Step.CLEANING_DECIDED, row.entity)
-                waits = self._delete_obsolete(row.entity, obsolete, discard)
+                waits = (yield Deletion(row.entity, obsolete, discard)) if obsolete else None
                 if waits is not None:
                     return Cleaning(row.entity, row.id, CleaningState.WAITING, f"waits for {waits}")
+                self._on_step(Step.FILES_DELETED, row.entity)
+                discard.empty()
                 deleted = obsolete
                 after = PartitionLook.at(storage)
                 left = view.left(after)
@@ -171,15 +250,6 @@ class RowCleaner:
         except NotEnoughHistoryError as error:
             return self._overtaken(row, error, deleted)
         return self._mark_cleaned(row, highest, deleted)
-
-    def _delete_obsolete(self, entity: Entity, obsolete: Sequence[str], discard: Discard) -> str | None:
-        """What is waited for: in one run once for a partition's lock, whatever number of requests it has."""
-        if obsolete and entity in self._locked_out:
-            return self._locked_out[entity]
-        waits = self._deleter.delete(entity, obsolete, discard)
-        if waits is not None:
-            self._locked_out[entity] = waits
-        return waits
 
     def _overtaken(self, row: CompactionRow, error: NotEnoughHistoryError, deleted: tuple[str, ...]) -> Cleaning:
         """A newer compaction's base is there, before or after the deletion; its readers may still be there, too."""
@@ -220,9 +290,6 @@ class RowCleaner:
         except AcidError as error:
             log.warning("%s: cleaned, but the compaction's staging directory stays: %s", row.entity, error)
 
-    def _write_ids(self, row: CompactionRow, txns: ValidTxnList) -> TableWriteIds:
-        return self._client.valid_write_ids([row.entity.full_table_name], str(txns))[0]
-
 
 def _waits_for_newer(row: CompactionRow, reason: str, deleted: tuple[str, ...]) -> Cleaning:
     message = f"waits for a newer compaction to be cleaned: {reason}"
@@ -231,23 +298,6 @@ def _waits_for_newer(row: CompactionRow, reason: str, deleted: tuple[str, ...]) 
 
 def _nothing_left(row: CompactionRow) -> Cleaning:
     return Cleaning(row.entity, row.id, CleaningState.CLEANED, "nothing left to clean: its request has ended")
-
-
-def _highest_write_id(row: CompactionRow) -> int:
-    if not row.highest_write_id:
-        raise MetastoreError(
-            f"compaction request {row.id} of {row.entity}",
-            "is ready for cleaning, but no highest write id was recorded",
-            "compare COMPACTION_QUEUE in the metastore's database before anything is deleted",
-        )
-    return row.highest_write_id
-
-
-def _own_txn(row: CompactionRow) -> int:
-    """The compaction's transaction; where the server does not tell it, the highest there was at its commit."""
-    newest = row.txn_id or row.next_txn_id
-    assert newest is not None, f"{row} is not committed"
-    return newest
 
 
 def _first_words(error: MetastoreError) -> str:

@@ -216,10 +216,10 @@ class TransactionCalls(MetastoreConnection):
             owner died before recording it can be attributed.
         :raises OwnershipLostError: the transaction is aborted or unknown.
         """
-        return self._lock(txn_id, entity, ttypes.LockType.SHARED_READ, ttypes.DataOperationType.SELECT, agent_info)
+        return self._lock(txn_id, [entity], ttypes.LockType.SHARED_READ, ttypes.DataOperationType.SELECT, agent_info)
 
-    def lock_exclusive(self, txn_id: int, entity: Entity, agent_info: str = AGENT) -> LockAnswer:
-        """Ask for a lock that keeps every reader and writer away that takes locks.
+    def lock_exclusive(self, txn_id: int, *entities: Entity, agent_info: str = AGENT) -> LockAnswer:
+        """Ask for a lock that keeps every reader and writer away that takes locks; on several, for all or none.
 
         Locks of one transaction do not stand in each other's way. The operation type NO_TXN, which Hive uses for DDL,
         keeps the lock from being recorded as a write of the transaction. While it waits, locks that others ask for
@@ -228,22 +228,28 @@ class TransactionCalls(MetastoreConnection):
 
         :raises OwnershipLostError: the transaction is aborted or unknown.
         """
-        return self._lock(txn_id, entity, ttypes.LockType.EXCLUSIVE, ttypes.DataOperationType.NO_TXN, agent_info)
+        return self._lock(txn_id, entities, ttypes.LockType.EXCLUSIVE, ttypes.DataOperationType.NO_TXN, agent_info)
 
-    def _lock(self, txn_id: int, entity: Entity, lock_type: int, operation: int, agent_info: str) -> LockAnswer:
-        component = ttypes.LockComponent(
-            type=lock_type,
-            level=ttypes.LockLevel.PARTITION if entity.partition else ttypes.LockLevel.TABLE,
-            dbname=entity.database,
-            tablename=entity.table,
-            partitionname=entity.partition,
-            operationType=operation,
-            isAcid=True,
-        )
+    def _lock(
+        self, txn_id: int, entities: Sequence[Entity], lock_type: int, operation: int, agent_info: str
+    ) -> LockAnswer:
+        components = [
+            ttypes.LockComponent(
+                type=lock_type,
+                level=ttypes.LockLevel.PARTITION if entity.partition else ttypes.LockLevel.TABLE,
+                dbname=entity.database,
+                tablename=entity.table,
+                partitionname=entity.partition,
+                operationType=operation,
+                isAcid=True,
+            )
+            for entity in entities
+        ]
         request = ttypes.LockRequest(
-            component=[component], txnid=txn_id, user=self.user, hostname=socket.gethostname(), agentInfo=agent_info
+            component=components, txnid=txn_id, user=self.user, hostname=socket.gethostname(), agentInfo=agent_info
         )
-        return lock_answer(self._invoke(f"lock on {entity}", methods.LOCK, request, repeatable=False))
+        subject = f"lock on {', '.join(map(str, entities))}"
+        return lock_answer(self._invoke(subject, methods.LOCK, request, repeatable=False))
 
     def check_lock(self, lock_id: int, txn_id: int | None = None) -> LockAnswer:
         """Ask again for a lock that was waiting.

@@ -40,7 +40,7 @@ class Server:
     def lock_shared_read(self, txn_id: int, entity: Entity, agent_info: str) -> LockAnswer:
         return LockAnswer(SHARED, HELD)
 
-    def lock_exclusive(self, txn_id: int, entity: Entity, agent_info: str) -> LockAnswer:
+    def lock_exclusive(self, txn_id: int, *entities: Entity, agent_info: str) -> LockAnswer:
         return LockAnswer(EXCLUSIVE, WAITING)
 
     def check_lock(self, lock_id: int, txn_id: int) -> LockAnswer:
