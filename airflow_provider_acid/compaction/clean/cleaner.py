@@ -12,7 +12,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
@@ -93,25 +93,29 @@ class Cleaner:
             return unsettled
         # A transaction that is just being opened has an id but is not listed yet: look twice.
         readers = self._readers()
-        self._sleep(OPENING_SECONDS)
-        readers.look_again()
+        opening_ends_monotonic = time.monotonic() + OPENING_SECONDS
         done = {row.id: self._judge(row, readers) for row in rows}
-        ready = [row for row in rows if _is_ready(done[row.id])]
-        done |= self._clean_together(ready, readers.horizon)
+        locations = self._locations(_ready(rows, done))
+        self._sleep(max(opening_ends_monotonic - time.monotonic(), 0.0))
+        readers.look_again()
+        done |= {row.id: self._judge(row, readers) for row in _ready(rows, done)}
+        ready = _ready(rows, done)
+        done |= self._clean_together(ready, readers.horizon, locations)
         # What stood in the way of an older compaction's row may have gone with the directories of a newer one.
         freed = {row.entity for row in ready if done[row.id].state is CleaningState.CLEANED}
         again = [row for row in ready if row.entity in freed and done[row.id].state is not CleaningState.CLEANED]
-        for id, cleaning in self._clean_together(again, readers.horizon).items():
+        for id, cleaning in self._clean_together(again, readers.horizon, locations).items():
             done[id] = replace(cleaning, deleted=done[id].deleted + cleaning.deleted)
         for row in ready:
             if done[row.id].state is CleaningState.WAITING:
                 self._keep(row, readers)
         return (*(done[row.id] for row in rows), *unsettled)
 
-    def _clean_together(self, rows: Sequence[CompactionRow], horizon: Horizon) -> dict[int, Cleaning]:
+    def _clean_together(
+        self, rows: Sequence[CompactionRow], horizon: Horizon, locations: Mapping[Entity, str | AcidError]
+    ) -> dict[int, Cleaning]:
         """What was done about each row, by its id."""
         parts = deque(_parts(rows))
-        locations = self._locations(parts)
         done: dict[int, Cleaning] = {}
         is_over = threading.Event()
 
@@ -143,11 +147,11 @@ class Cleaner:
                 hand.result()
         return done
 
-    def _locations(self, parts: Iterable[Sequence[CompactionRow]]) -> dict[Entity, str | AcidError]:
+    def _locations(self, rows: Sequence[CompactionRow]) -> dict[Entity, str | AcidError]:
         """Where the tables and partitions of rows lie, if nobody else can lie there; what is gone is left out."""
         neighbours = Neighbours(self._client, self._queue.database, self._settings.exclusive_locations)
         found: dict[Entity, str | AcidError] = {}
-        for part in parts:
+        for part in _parts(rows):
             known = FactsOfMany(self._client, {row.entity for row in part})
             for row in part:
                 try:
@@ -204,8 +208,8 @@ class Cleaner:
             log.warning("%s", error)
 
 
-def _is_ready(cleaning: Cleaning) -> bool:
-    return cleaning.state is CleaningState.READY
+def _ready(rows: Sequence[CompactionRow], judged: Mapping[int, Cleaning]) -> list[CompactionRow]:
+    return [row for row in rows if judged[row.id].state is CleaningState.READY]
 
 
 def _parts(rows: Sequence[CompactionRow]) -> list[list[CompactionRow]]:

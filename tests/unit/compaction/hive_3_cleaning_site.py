@@ -52,7 +52,6 @@ class FakeClient(AcidMetastoreClient):
         self.parameters: dict[str, str] = {}
         self.is_dropped = False
         self.is_opening = False
-        self.looks = 0
         self.transaction_host = "there"
         self.locks: list[LockInfo] = []
 
@@ -76,8 +75,7 @@ class FakeClient(AcidMetastoreClient):
         return []
 
     def open_transactions(self) -> OpenTxns:
-        self.looks += 1
-        if self.looks == 1 and self.is_opening:
+        if self.is_opening:
             return OpenTxns(50, (), self.aborted, None)
         return OpenTxns(50, self.open, self.aborted, min(self.open, default=None))
 
@@ -253,7 +251,10 @@ class Site:
 
     def cleaner(self, on_step: StepListener = ignore_steps) -> Cleaner:
         queue = cast("CompactionQueue", self.queue)
-        return Cleaner(self.client, queue, self.settings, on_step=on_step, sleep=lambda seconds: None)
+        return Cleaner(self.client, queue, self.settings, on_step=on_step, sleep=self._let_transactions_open)
+
+    def _let_transactions_open(self, seconds: float) -> None:
+        self.client.is_opening = False
 
     def clean(self, on_step: StepListener = ignore_steps) -> Cleaning:
         (cleaning,) = self.cleaner(on_step).clean([TABLE])
