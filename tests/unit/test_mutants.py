@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -37,6 +39,16 @@ def test_it_is_another_program_by_one_line_that_stands_there_once(mutant: Mutant
     source = (ROOT / mutant.file).read_text()
     spoilt = mutant.applied_to(source)
     assert ast.dump(ast.parse(spoilt)) != ast.dump(ast.parse(source))
+
+
+def test_each_knows_all_names_that_it_uses(tmp_path: Path) -> None:
+    """An error about a name is no kill, but would be known only when it is hunted."""
+    names = {f"mutant_{number}.py": mutant for number, mutant in enumerate(all_mutants())}
+    for name, mutant in names.items():
+        (tmp_path / name).write_text(mutant.applied_to((ROOT / mutant.file).read_text()))
+    command = [sys.executable, "-m", "ruff", "check", "--isolated", "--select=F821", "--output-format=concise", "."]
+    found = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert found.returncode == 0, [names[line.partition(":")[0]].name for line in found.stdout.splitlines()[:-1]]
 
 
 @each_mutant
