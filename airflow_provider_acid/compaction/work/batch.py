@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 SMALL_BYTES = 1 << 30
 """What a batch may have in work before it begins no more partitions than its task slots need."""
 
-HANDS = 8
+HANDS = 16
 """So many work at once at most; each has a connection, and waits for metastore and store most of the time."""
 
 BEGUN_TOGETHER = 16
