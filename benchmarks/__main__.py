@@ -8,9 +8,9 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
 
@@ -24,9 +24,10 @@ from benchmarks.reading import measure_reading
 from benchmarks.report import as_json, as_picture, as_text
 from benchmarks.simulated_chain import measure_simulated_chain
 from benchmarks.sizes import FULL, QUICK, TINY, Sizes
-from benchmarks.small_chain import CHAIN_KEYS, measure_small_chain
+from benchmarks.small_chain import CHAIN_KEYS, STORE_KEYS, ChainPlace, measure_chain_on, measure_small_chain
 from benchmarks.small_partitions import measure_small_partitions
 from benchmarks.spark_places import SparkPlace, cluster_place
+from benchmarks.stores import STORES, Warehouse
 from tests.harness.metastore_server import MetastoreServer
 
 
@@ -36,6 +37,7 @@ class Servers:
 
     hive: Callable[[Path], AbstractContextManager[HiveSide]] = hive_side
     metastore: Callable[[Path], AbstractContextManager[MetastoreServer]] = hive_4_metastore
+    stores: Mapping[str, Callable[[], AbstractContextManager[Warehouse]]] = field(default_factory=lambda: STORES)
 
 
 class Bench:
@@ -112,6 +114,15 @@ class Bench:
                 found += measure_hive_workers(server, folder, self._sizes.chain_by_hive, rate, self.say)
             return found
 
+    def chain_on(self, store: str) -> Findings:
+        """The chain on a store that is no disk of this machine."""
+        self.say(f"chain on {store}: starting Hive 4's metastore and the store")
+        folder = self._folder / f"chained-on-{store}"
+        folder.mkdir()
+        with self._servers.metastore(folder / "metastore") as server, self._servers.stores[store]() as warehouse:
+            place = ChainPlace.on_store(store, folder, warehouse)
+            return measure_chain_on(place, server, self.spark, self._sizes.chain_on_stores, self.say)
+
     def simulated_chain(self) -> Findings:
         """``chain_simulated_per_second``."""
         return measure_simulated_chain(self._folder / "simulated", self._sizes.simulated_chain, self.say)
@@ -126,6 +137,7 @@ class Bench:
             (["evaluate_vs_listing"], self.evaluation),
             (["hive_vs_small100"], self.small_partitions),
             ([*CHAIN_KEYS, *HIVE_WORKERS], partial(self.small_chain, by_hive=bool(set(HIVE_WORKERS) & set(keys)))),
+            *(([key], partial(self.chain_on, store)) for store, key in STORE_KEYS.items()),
             (["chain_simulated_per_second"], self.simulated_chain),
             (["read_vs_hive_result"], self.reading),
         ]

@@ -14,7 +14,7 @@ from benchmarks.measured import Findings, Measured, figure
 from benchmarks.metering import Meter, tree_of
 from benchmarks.other_sides import HIVE_POLL_MS, JVM_OPTIONS
 from benchmarks.rounds import Say
-from benchmarks.small_chain import make_small_partitions
+from benchmarks.small_chain import ChainPlace, make_small_partitions
 from tests.harness.hive_engine import HiveEngine
 from tests.harness.hive_engine_program import HIVE_4
 from tests.harness.metastore_server import MetastoreServer
@@ -55,7 +55,7 @@ def _measure(
 ) -> Measured:
     work = f"chain, {partitions:,} small partitions"
     say(f"{work}: compacting by {workers} workers of Hive")
-    entities = make_small_partitions(server, folder, f"by_{workers}", partitions)
+    entities = make_small_partitions(server, ChainPlace.on_disk(folder), f"by_{workers}", partitions)
     meter = Meter(tree_of(engine.pid))
     with AcidMetastoreClient([MetastoreAddress(server.host, server.port)]) as client:
         requests = {client.compact(entity, CompactionType.MAJOR).id for entity in entities}

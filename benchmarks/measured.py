@@ -17,6 +17,7 @@ class Measured:
 
     :param metastore_calls: None where no metastore has a part in it.
     :param list_calls: listings of directories, likewise.
+    :param storage_calls: of this process alone, tasks' not included; likewise.
     """
 
     work: str
@@ -24,6 +25,7 @@ class Measured:
     costs: tuple[Cost, ...]
     metastore_calls: int | None = None
     list_calls: int | None = None
+    storage_calls: int | None = None
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,8 @@ MEANINGS = {
     "chain_small_per_second": ("small partitions a second, from claim to commit", 20.0, True),
     "chain_small_cpu_ms": ("processor time of one, ms, the metastore's and its database's included", 80.0, False),
     "chain_small_growth": ("rate of five times as many ÷ rate", 0.9, True),
+    "chain_small_hdfs_per_second": ("the same on HDFS, by WebHDFS", 20.0, True),
+    "chain_small_s3_per_second": ("the same on S3", 20.0, True),
     "chain_small_vs_hive2": ("small partitions a second ÷ Hive 4.0.1's, 2 workers", 50.0, True),
     "chain_small_vs_hive20": ("small partitions a second ÷ Hive 4.0.1's, 20 workers", 5.0, True),
     "chain_simulated_per_second": ("small partitions a second by one operator, calls of 5 ms, 256 slots", 100.0, True),

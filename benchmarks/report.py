@@ -20,8 +20,8 @@ _MET, _MISSED = "#2e8b57", "#c0504d"
 
 def as_text(findings: Findings) -> Iterator[str]:
     """Tables in Markdown; of each figure the median of the rounds, of ratios also the lowest and the highest."""
-    yield "| work | side | s | CPU s | peak MB | read MB | written MB | metastore calls | list calls |"
-    yield "|---|---|--:|--:|--:|--:|--:|--:|--:|"
+    yield "| work | side | s | CPU s | peak MB | read MB | written MB | metastore calls | list calls | storage calls |"
+    yield "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|"
     for measured in findings.measured:
         yield f"| {' | '.join(_cells(measured))} |"
     yield ""
@@ -91,4 +91,5 @@ def _cells(measured: Measured) -> Sequence[str]:
         f"{median(cost.written_bytes for cost in costs) / _MEGABYTE:.1f}",
         "" if measured.metastore_calls is None else str(measured.metastore_calls),
         "" if measured.list_calls is None else str(measured.list_calls),
+        "" if measured.storage_calls is None else str(measured.storage_calls),
     ]

@@ -21,6 +21,7 @@ from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.names import marker_files
 from airflow_provider_acid.compaction.outcomes import OutcomeState
 from airflow_provider_acid.compaction.run.run_directory import RunDirectory
+from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.merge.app.driver_run import DriverRun
 from airflow_provider_acid.plan.exchange import OUTPUTS_DIRECTORY, RESULT_FILE
 from airflow_provider_acid.plan.plan import CompactionPlan
@@ -67,11 +68,12 @@ def measure_simulated_chain(folder: Path, partitions: int, say: Say) -> Findings
     (folder / "runs").mkdir(parents=True)
     entities = _make_partitions(folder, partitions)
     metastore = SimulatedMetastore(f"file:{_table(folder)}", SMALL.write_ids, CALL_SECONDS)
+    settings = CompactionSettings(run_directory=str(folder / "runs"))
     meter = Meter(this_process)
     say(f"{work}: compacting")
     with meter.running():
         outcomes = compact_as_operator(
-            metastore.client, folder, entities, partial(_in_another_process, folder / "made"), max_active=2 * SLOTS
+            metastore.client, settings, entities, partial(_in_another_process, folder / "made"), max_active=2 * SLOTS
         )
     wrong = [outcome for outcome in outcomes if outcome.state is not OutcomeState.COMPACTED]
     if wrong or len(outcomes) != partitions:

@@ -20,6 +20,7 @@ class Sizes:
 
     :param partitions: how many to evaluate with a real metastore.
     :param chain: how many small ones to compact with one, and five times as many.
+    :param chain_on_stores: how many on each store that is no disk of this machine.
     :param chain_by_hive: how many of them for each of Hive's workers.
     :param simulated_chain: how many to compact with a metastore and an application that are simulated.
     :param read: the table whose result Hive reads.
@@ -31,6 +32,7 @@ class Sizes:
     partitions: int
     simulated_partitions: tuple[int, ...]
     chain: tuple[int, int]
+    chain_on_stores: int
     chain_by_hive: int
     simulated_chain: int
     read: Shape
@@ -79,6 +81,7 @@ FULL = Sizes(
     partitions=10_000,
     simulated_partitions=(10_000, 100_000),
     chain=(2000, 10_000),
+    chain_on_stores=500,
     chain_by_hive=5,
     simulated_chain=100_000,
     read=replace(_TWENTY_MILLION, touched=0.1),
@@ -92,6 +95,7 @@ QUICK = Sizes(
     partitions=2000,
     simulated_partitions=(10_000,),
     chain=(100, 500),
+    chain_on_stores=50,
     chain_by_hive=2,
     simulated_chain=2000,
     read=replace(_MILLION, touched=0.1),
@@ -107,6 +111,7 @@ TINY = Sizes(
     partitions=50,
     simulated_partitions=(100,),
     chain=(8, 40),
+    chain_on_stores=4,
     chain_by_hive=1,
     simulated_chain=40,
     read=replace(_TINY_TABLE, touched=0.1),

@@ -66,7 +66,10 @@ class SparkPlace:
         """
         key_file = write_key_file(folder, run.key)
         submit = str(Path(pyspark.__file__).parent / "bin" / "spark-submit")
-        arguments = ("--run-directory", as_argument(run.location), "--key-file", as_argument(str(key_file)))
+        arguments = (
+            *("--run-directory", as_argument(run.location), "--key-file", as_argument(str(key_file))),
+            *("--storage-options", as_argument(run.storages.to_json())),
+        )
         application = (str(shipped_file("spark_jobs/compact.py")), *arguments)
         environment = {**os.environ, **self.environment}
         done = subprocess.run(

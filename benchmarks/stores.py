@@ -56,7 +56,12 @@ def local() -> Iterator[Warehouse]:
 def webhdfs() -> Iterator[Warehouse]:
     """A NameNode and a DataNode, over HTTP; the deltas are empty directories."""
     with tempfile.TemporaryDirectory() as folder, HdfsServer(Path(folder)) as server:
-        yield _on_hdfs(server, HdfsOptions((server.web_address,), user=server.superuser))
+        yield on_webhdfs(server)
+
+
+def on_webhdfs(server: HdfsServer) -> Warehouse:
+    """On a server that is there."""
+    return _on_hdfs(server, HdfsOptions((server.web_address,), user=server.superuser))
 
 
 @contextmanager
@@ -78,14 +83,21 @@ def _on_hdfs(server: HdfsServer, options: HdfsOptions) -> Warehouse:
 def s3() -> Iterator[Warehouse]:
     """MinIO; each delta holds an object of one byte."""
     with tempfile.TemporaryDirectory() as folder, S3Server(Path(folder), minio_program()) as server:
-        key = S3Credentials(server.key.access_key, server.key.secret_key)
-        options = S3Options(endpoint=server.endpoint, region=server.region, credentials=key)
-        bucket, client = server.bucket(), server.client()
-        yield Warehouse(
-            f"s3a://{bucket}/warehouse",
-            Storages((options,)),
-            lambda path: client.put_object(Bucket=bucket, Key=f"warehouse/{path}/bucket_00000", Body=b"x"),
-        )
+        yield on_s3(server)
+
+
+def on_s3(server: S3Server) -> Warehouse:
+    """On a server that is there."""
+    key = S3Credentials(server.key.access_key, server.key.secret_key)
+    # Of applications, which are told no key.
+    os.environ.update(AWS_ACCESS_KEY_ID=key.access_key, AWS_SECRET_ACCESS_KEY=key.secret_key)
+    options = S3Options(endpoint=server.endpoint, region=server.region, credentials=key)
+    bucket, client = server.bucket(), server.client()
+    return Warehouse(
+        f"s3a://{bucket}/warehouse",
+        Storages((options,)),
+        lambda path: client.put_object(Bucket=bucket, Key=f"warehouse/{path}/bucket_00000", Body=b"x"),
+    )
 
 
 STORES = {"local": local, "webhdfs": webhdfs, "libhdfs": libhdfs, "s3": s3}

@@ -144,6 +144,12 @@ def check_place(admin: ThriftAdmin, database: str, name: str, uri: str) -> None:
     assert not elsewhere, f"{database}.{name} is to lie below {uri}, but {elsewhere} do not"
 
 
+def set_location(server: MetastoreServer, old: str, new: str) -> None:
+    """Moves a table and its partitions, as the metastore sees it."""
+    query = server.server_database.query
+    query(f"""UPDATE "SDS" SET "LOCATION" = replace("LOCATION", '{old}', '{new}') WHERE "LOCATION" LIKE '{old}%'""")
+
+
 def parse_ddl(ddl: str) -> TableDefinition:
     """A CREATE TABLE statement in the form SHOW CREATE TABLE prints it."""
     head, _, _ = ddl.partition("ROW FORMAT SERDE")

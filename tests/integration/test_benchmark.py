@@ -17,8 +17,11 @@ import pytest
 from benchmarks.__main__ import Servers, main
 from benchmarks.measured import MEANINGS
 from benchmarks.other_sides import HiveSide
+from benchmarks.stores import on_s3, on_webhdfs
+from tests.harness.hdfs_server import HdfsServer
 from tests.harness.hive_engine import HiveEngine
 from tests.harness.metastore_server import MetastoreServer
+from tests.harness.s3_server import S3Server
 
 REPOSITORY = Path(__file__).parents[2]
 SIDES = {
@@ -53,16 +56,24 @@ class Finished:
 
 @pytest.fixture(scope="module")
 def finished(
-    tmp_path_factory: pytest.TempPathFactory, hive_3_engine: HiveEngine, hive_4_metastore_on_postgres: MetastoreServer
+    tmp_path_factory: pytest.TempPathFactory,
+    hive_3_engine: HiveEngine,
+    hive_4_metastore_on_postgres: MetastoreServer,
+    hdfs: HdfsServer,
+    s3: S3Server,
 ) -> Finished:
     """A run with the servers that other tests use, too."""
     folder = tmp_path_factory.mktemp("benchmark")
     found, plot = folder / "found.json", folder / "plot.svg"
     servers = Servers(
-        lambda _: nullcontext(HiveSide(hive_3_engine)), lambda _: nullcontext(hive_4_metastore_on_postgres)
+        lambda _: nullcontext(HiveSide(hive_3_engine)),
+        lambda _: nullcontext(hive_4_metastore_on_postgres),
+        {"webhdfs": lambda: nullcontext(on_webhdfs(hdfs)), "s3": lambda: nullcontext(on_s3(s3))},
     )
     printed = io.StringIO()
-    with redirect_stdout(printed):
+    with redirect_stdout(printed), pytest.MonkeyPatch.context() as own_key:
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            own_key.setenv(name, "")
         assert main(["--tiny", "--json", str(found), "--plot", str(plot)], servers) == 0
     document = json.loads(found.read_text())
     assert isinstance(document, dict)
@@ -93,9 +104,9 @@ def test_an_evaluation_makes_few_calls_and_lists_each_partition_once(
     assert evaluated["metastore_calls"] <= math.ceil(partitions / 1000) + 10
 
 
-@pytest.mark.parametrize(("work", "calls"), [("chain", 15), ("cleaning", 11)])
+@pytest.mark.parametrize(("work", "calls", "storage_calls"), [("chain", 15, 22), ("cleaning", 4, 14)])
 def test_five_times_as_many_small_partitions_make_no_more_calls_for_each(
-    finished: Finished, work: str, calls: int
+    finished: Finished, work: str, calls: int, storage_calls: int
 ) -> None:
     """So many that they are begun in groups, and cleaned by two at once."""
     few, more = (
@@ -107,6 +118,14 @@ def test_five_times_as_many_small_partitions_make_no_more_calls_for_each(
         for count in (8, 40)
     )
     assert more["metastore_calls"] - few["metastore_calls"] <= 32 * calls
+    assert more["storage_calls"] - few["storage_calls"] <= 32 * storage_calls
+
+
+@pytest.mark.parametrize("store", ["webhdfs", "s3"])
+def test_the_chain_on_a_store_is_compacted_and_cleaned_there(finished: Finished, store: str) -> None:
+    found = {one["work"]: one for one in finished.found["measured"] if one["side"] == "project"}
+    for work in ("chain", "cleaning"):
+        assert found[f"{work}, 4 small partitions on {store}"]["storage_calls"] > 0
 
 
 def test_an_operator_whose_metastore_is_slow_makes_no_more_calls(finished: Finished) -> None:

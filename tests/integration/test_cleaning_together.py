@@ -118,12 +118,21 @@ def test_where_a_reader_comes_just_before_the_locks_are_asked_for_they_are_withd
     assert not any(hidden(table, name) for name in NAMES)
 
 
-def test_locks_are_held_for_a_moment_only_and_what_is_left_is_cleaned_alone(
+def test_locks_are_held_for_a_moment_only_and_taken_anew_for_what_is_left(
     site: Site, table: AcidTable, calls: Counter[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(deletion_module, "MOMENT_SECONDS", 0.0)
+    held: list[int] = []
+    take = Discard.take
+
+    def look_at_locks(discard: Discard, *arguments: Any) -> None:
+        held.append(len(locks_of(site)))
+        take(discard, *arguments)
+
+    monkeypatch.setattr(Discard, "take", look_at_locks)
     assert states(clean(site, table)) == 3 * [CleaningState.CLEANED]
-    assert calls["open_txns"] == 1 + len(NAMES)
+    assert (calls["open_txns"], calls["lock"], calls["commit_txn"]) == (3, 3, 3)
+    assert held == [3, 2, 1]
     assert all(is_cleaned(table, name) for name in NAMES)
 
 

@@ -27,7 +27,7 @@ from airflow_provider_acid.plan.plan import CompactionType
 from airflow_provider_acid.storages.s3.options import S3Credentials, S3Options
 from airflow_provider_acid.storages.s3.storage import S3Storage
 from tests.harness.compaction_chain import Chain
-from tests.harness.hive_tables import check_place, register
+from tests.harness.hive_tables import check_place, register, set_location
 from tests.harness.metastore_server import MetastoreServer
 from tests.harness.s3_server import S3Server
 from tests.harness.table_state import ONLY_ASKED
@@ -102,12 +102,6 @@ def table_on(
     with ThriftAdmin(server.host, server.port) as admin:
         check_place(admin, table.database, name, place.uri)
     return RemoteTable(server, place, moved, folder)
-
-
-def set_location(server: MetastoreServer, old: str, new: str) -> None:
-    """Moves a table and its partitions, as the metastore sees it."""
-    query = server.server_database.query
-    query(f"""UPDATE "SDS" SET "LOCATION" = replace("LOCATION", '{old}', '{new}') WHERE "LOCATION" LIKE '{old}%'""")
 
 
 @contextmanager

@@ -29,7 +29,7 @@ from airflow_provider_acid.metastore.transaction import CompactionTransaction
 log = logging.getLogger(__name__)
 
 MOMENT_SECONDS = 2.0
-"""When locks of many partitions have been held for so long, what is left is deleted one partition after the other."""
+"""When locks of many partitions have been held for so long, they are withdrawn, and those of the rest taken anew."""
 
 
 @dataclass(frozen=True)
@@ -66,20 +66,32 @@ class Deleter:
             others are for :meth:`delete`, which waits.
         """
         done: dict[Entity, AcidError | None] = {}
+        left = list(wanted)
         try:
-            locks = self._client.show_locks()
-            alone = [one for one in wanted if not any(lock.touches(one.entity) for lock in locks)]
-            if not alone:
-                return done
-            agent_info = str(nobodys_pool(alone[0].entity))
-            with MomentaryLocks(self._client, [one.entity for one in alone], agent_info) as together:
-                ends_monotonic = time.monotonic() + MOMENT_SECONDS
-                for one in alone if together.are_held else ():
-                    if time.monotonic() >= ends_monotonic:
-                        break
-                    done[one.entity] = _taken(one, together)
+            while left:
+                in_a_moment = self._delete_in_a_moment(left)
+                if not in_a_moment:
+                    break
+                done |= in_a_moment
+                left = [one for one in left if one.entity not in done]
         except AcidError as error:
             log.warning("Partitions are not cleaned together: %s", error)
+        return done
+
+    def _delete_in_a_moment(self, wanted: Sequence[Deletion]) -> dict[Entity, AcidError | None]:
+        """As far as one moment goes; at least one, where its locks are granted."""
+        locks = self._client.show_locks()
+        alone = [one for one in wanted if not any(lock.touches(one.entity) for lock in locks)]
+        done: dict[Entity, AcidError | None] = {}
+        if not alone:
+            return done
+        agent_info = str(nobodys_pool(alone[0].entity))
+        with MomentaryLocks(self._client, [one.entity for one in alone], agent_info) as together:
+            ends_monotonic = time.monotonic() + MOMENT_SECONDS
+            for one in alone if together.are_held else ():
+                done[one.entity] = _taken(one, together)
+                if time.monotonic() >= ends_monotonic:
+                    break
         return done
 
     def delete(self, wanted: Deletion) -> str | None:

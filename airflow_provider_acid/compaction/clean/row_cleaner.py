@@ -120,7 +120,7 @@ class RowCleaner:
                     wanted.append((row, steps, found))
                 else:
                     done.append(found)
-            deleted = self._deleter.delete_together([deletion for _, _, deletion in wanted]) if wanted else {}
+            deleted = self._deleter.delete_together([deletion for _, _, deletion in wanted])
             for row, steps, deletion in wanted:
                 if deletion.entity in deleted:
                     done.append(self._end(row, steps, deleted[deletion.entity]))
