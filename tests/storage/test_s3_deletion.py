@@ -27,6 +27,25 @@ def test_deleting_leaves_no_marker_of_what_is_deleted_and_makes_none(site: Site)
     assert site.names() == []
 
 
+def test_what_a_path_names_is_found_by_one_request(site: Site) -> None:
+    for key in ("delta_1_1/f", "delta_1_1_$folder$", "delta_1_10/f", "delta_1_1.txt"):
+        site.put(key, b"")
+    asked: list[str] = []
+    with watched(before=lambda method, url: asked.append(method)):
+        site.storage().delete(["delta_1_1"])
+    assert asked == ["GET", "POST"]
+    assert site.names() == ["delta_1_1.txt", "delta_1_10/f"]
+
+
+def test_where_more_keys_begin_alike_than_one_request_tells_exactly_what_is_named_goes(site: Site) -> None:
+    own = ["p=1/f", "p=1/sub/g", "p=1_$folder$"]
+    others = ["p=1-0", *(f"p=1.{number:04d}/f" for number in range(1000)), "p=10/f", "p=1_other"]
+    for key in (*own, *others):
+        site.put(key, b"")
+    site.storage().delete(["p=1"])
+    assert site.names() == sorted(others)
+
+
 def test_more_objects_are_deleted_than_one_request_takes(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(s3_objects, "BATCH", 3)
     for number in range(10):

@@ -79,10 +79,19 @@ class S3Objects:
         return self._connection.boto(self._location.name(key), doing)
 
     def at(self, key: str) -> tuple[S3Object, ...]:
-        """The object of this key and all below it as a directory, markers included; by key."""
-        exact = (found for found in self._list(key, delimiter="/") if found.key == key) if key else ()
-        folder = (found for found in self._list(key + FOLDER_SUFFIX) if found.key == key + FOLDER_SUFFIX) if key else ()
-        return tuple(sorted((*exact, *folder, *self._list(below(key))), key=lambda found: found.key))
+        """The object of this key and all below it as a directory, markers included; by key.
+
+        As a rule one request finds them, among others whose keys begin like this one. Where those are more than it
+        tells, each kind is asked for by itself.
+        """
+        if not key:
+            return tuple(self._list(key))
+        begin_alike = self._list_at_once(key)
+        if begin_alike is None:
+            begin_alike = [*self._list(key, delimiter="/"), *self._list(key + FOLDER_SUFFIX), *self._list(below(key))]
+        names = (key, key + FOLDER_SUFFIX)
+        found = {one.key: one for one in begin_alike if one.key in names or one.key.startswith(below(key))}
+        return tuple(found[name] for name in sorted(found))
 
     def head(self, key: str) -> Head | None:
         """What the store says of an object; None where there is none."""
@@ -130,6 +139,15 @@ class S3Objects:
             except RefusedByStoreError as error:
                 if error.code != "NoSuchUpload":
                     raise
+
+    def _list_at_once(self, prefix: str) -> list[S3Object] | None:
+        """All objects whose keys begin so; None where they are more than one request tells."""
+        name, doing = self._location.name(prefix), "cannot be listed"
+        with store_errors(name, doing):
+            answer = self.client(prefix, doing).list_objects_v2(Bucket=self._location.bucket, Prefix=prefix)
+        if answer["IsTruncated"]:
+            return None
+        return [S3Object(found["Key"], found["Size"], found["ETag"]) for found in answer.get("Contents", ())]
 
     def _list(self, prefix: str, delimiter: str = "") -> Iterator[S3Object]:
         name, doing = self._location.name(prefix), "cannot be listed"
