@@ -196,6 +196,7 @@ def test_no_deleted_key_is_looked_up_where_none_can_be(monkeypatch: pytest.Monke
     assert deleted.holds_of(1 << 12, pa.array([2**40], pa.int64())) is None
 
 
+@example(0, 1, (0, 3), [((1, 0, 3), 10)])
 @given(st.integers(0, 1), write_ids, st.sampled_from([(0, 3), (2, 2), (2**20, 2**47)]), st.lists(deletes, max_size=9))
 def test_all_rows_of_one_write_stay_where_none_of_them_would_go(
     bucket: int, write_id: int, ids: tuple[int, int], events: list[tuple[tuple[int, int, int], int]]

@@ -91,6 +91,10 @@ def as_run(step: int, first: int, rows: int) -> bytes:
 runs = st.tuples(steps, st.integers(-3, 2**49), st.sampled_from([1, 2, 3, 64, 512]))
 
 
+@example([(1, 0, 512), (1, 511, 512)], 0)
+@example([(1, 1000, 512), (1, 1511, 512)], 0)
+@example([(0, 7, 512), (0, 7, 512)], 1)
+@example([(0, 7, 512), (0, 7, 512)], -1)
 @given(st.lists(runs, min_size=1, max_size=70), st.integers(-1, 1))
 def test_runs_that_no_writer_makes_are_understood_or_left(found: list[tuple[int, int, int]], more: int) -> None:
     """Runs of one row, runs that overlap, and others than as many as the stripe has rows."""
