@@ -7,7 +7,7 @@ import os
 from contextlib import suppress
 from typing import Any
 
-FLUSHED_BYTES = 64 << 20
+FLUSHED_BYTES = 32 << 20
 """So much is sent on its way at once."""
 
 
