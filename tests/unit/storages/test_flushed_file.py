@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -42,6 +43,17 @@ def test_every_part_is_sent_on_its_way_once(tmp_path: Path, monkeypatch: pytest.
 
 def refuse(*_: object) -> None:
     raise OSError(errno.EINVAL, "no")
+
+
+def test_the_writer_does_not_wait_for_the_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    answered, in_time = Event(), []
+    monkeypatch.setattr(os, "posix_fadvise", lambda *_: in_time.append(answered.wait(60)))
+    with LocalStorage(str(tmp_path)).create("f") as file:
+        for piece in PIECES:
+            file.write(piece)
+        answered.set()
+    assert in_time
+    assert all(in_time)
 
 
 @pytest.mark.parametrize("way", ["asked", "refused", "not to be asked"])
