@@ -10,13 +10,13 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 
 from benchmarks.hive_workers import HIVE_WORKERS, measure_hive_workers
 from benchmarks.measured import MEANINGS, Findings
-from benchmarks.merges import measure_merge
+from benchmarks.merges import Side, measure_merge
 from benchmarks.metastore_evaluation import hive_4_metastore, measure_evaluation, measure_simulated_evaluation
 from benchmarks.other_sides import CopySide, HiveSide, hive_side
 from benchmarks.project_side import ProjectSide, project_side
@@ -78,12 +78,15 @@ class Bench:
         return self._stack.enter_context(self._servers.hive(self._folder / "hive"))
 
     def merges(self, keys: Sequence[str]) -> Findings:
-        """The works that have one of the keys, and those that have none where all keys are wanted."""
+        """The works that have one of the keys, and those that have none where all are; by Hive where it counts."""
         found = Findings()
         for merge in self._sizes.merges:
-            if set(keys) & set(merge.keys) or (not merge.keys and set(keys) == set(MEANINGS)):
-                sides = (self.project, self.hive, CopySide())
-                found += measure_merge(merge, sides, self._folder, self._sizes.rounds, self.say)
+            wanted = {key: sides for key, sides in merge.keys.items() if key in keys}
+            if wanted or (not merge.keys and set(keys) == set(MEANINGS)):
+                needs_hive = not wanted or any(HiveSide.name in sides for sides in wanted.values())
+                sides: list[Side] = [self.project, *([self.hive] if needs_hive else []), CopySide()]
+                only = replace(merge, keys=wanted)
+                found += measure_merge(only, sides, self._folder, self._sizes.rounds, self.say)
         return found
 
     def small_partitions(self) -> Findings:

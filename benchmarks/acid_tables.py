@@ -14,14 +14,12 @@ from pyarrow import orc
 from airflow_provider_acid.merge.files.sealed_output import acid_metadata
 from airflow_provider_acid.merge.keys.acid_keys import Key
 from airflow_provider_acid.merge.orc.tail import read_tail, reseal
+from benchmarks.row_kinds import ORDERS, RowKind
 from tests.harness.generated_table import (
     DELETE,
     INSERT,
-    ORC_SCHEMA,
     PROLEPTIC_CALENDAR,
-    ROW_TYPE,
     acid_events,
-    orders,
 )
 
 _ROWS_AT_ONCE = 100_000
@@ -39,6 +37,7 @@ class Shape:
     :param files: files of each delta (Hive's buckets).
     :param touched: share of the stripes in which rows are deleted; 0 for no delete delta.
     :param stripe_bytes: the table's ``orc.stripe.size``.
+    :param kind: what its rows are like.
     """
 
     rows: int
@@ -46,6 +45,7 @@ class Shape:
     files: int = 1
     touched: float = 0.0
     stripe_bytes: int = 1 << 26
+    kind: RowKind = ORDERS
 
     @property
     def write_ids(self) -> int:
@@ -78,15 +78,15 @@ def _write_bucket(shape: Shape, folder: Path, bucket: int) -> None:
         file = _place(folder, "delta", write_id, bucket)
         _write_orc(file, _inserts(shape, write_id, bucket, rows), shape.stripe_bytes)
         first = 0
-        for count in _seal(file, INSERT, _property(bucket), write_id):
+        for count in _seal(file, shape, INSERT, bucket, write_id):
             stripes.append(_Stripe(write_id, first, count))
             first += count
     chosen = _touched(shape, stripes, bucket)
     if chosen:
         file = _place(folder, "delete_delta", shape.write_ids, bucket)
-        events = _deletes(chosen, shape.write_ids, bucket)
+        events = _deletes(shape, chosen, bucket)
         _write_orc(file, [events], shape.stripe_bytes)
-        _seal(file, DELETE, _property(bucket), shape.write_ids, events)
+        _seal(file, shape, DELETE, bucket, shape.write_ids, events)
 
 
 def _touched(shape: Shape, stripes: Sequence[_Stripe], bucket: int) -> list[_Stripe]:
@@ -112,15 +112,17 @@ def _inserts(shape: Shape, write_id: int, bucket: int, rows: int) -> Iterator[pa
     for first in range(0, rows, _ROWS_AT_ONCE):
         numbers = np.arange(first, min(first + _ROWS_AT_ONCE, rows), dtype=np.int64)
         order = (write_id * shape.files + bucket) * rows + first
-        values = orders("2024-03-01", order, len(numbers))
+        values = shape.kind.make(order, len(numbers))
         yield acid_events(INSERT, np.full(len(numbers), write_id), numbers, write_id, values, _property(bucket))
 
 
-def _deletes(stripes: Sequence[_Stripe], by: int, bucket: int) -> pa.Table:
+def _deletes(shape: Shape, stripes: Sequence[_Stripe], bucket: int) -> pa.Table:
     numbers = [np.arange(stripe.first_row, stripe.first_row + stripe.rows, _DELETED_EVERY) for stripe in stripes]
     writers = [np.full(len(found), stripe.write_id) for stripe, found in zip(stripes, numbers, strict=True)]
-    rows = pa.nulls(sum(map(len, numbers)), ROW_TYPE)
-    return acid_events(DELETE, np.concatenate(writers), np.concatenate(numbers), by, rows, _property(bucket))
+    rows = pa.nulls(sum(map(len, numbers)), shape.kind.arrow_type)
+    return acid_events(
+        DELETE, np.concatenate(writers), np.concatenate(numbers), shape.write_ids, rows, _property(bucket)
+    )
 
 
 def _write_orc(file: Path, tables: Iterator[pa.Table] | Sequence[pa.Table], stripe_bytes: int) -> None:
@@ -130,7 +132,7 @@ def _write_orc(file: Path, tables: Iterator[pa.Table] | Sequence[pa.Table], stri
 
 
 def _seal(
-    file: Path, operation: int, bucket_property: int, write_id: int, events: pa.Table | None = None
+    file: Path, shape: Shape, operation: int, bucket: int, write_id: int, events: pa.Table | None = None
 ) -> tuple[int, ...]:
     """Write the footer keys that Hive's readers need; the rows of each stripe.
 
@@ -140,13 +142,13 @@ def _seal(
         tail = read_tail(content, str(file))
         counts = tuple(stripe.rows for stripe in tail.stripes)
         ends = np.cumsum(counts) - 1
-        keys: list[Key] = [(write_id, bucket_property, int(end)) for end in ends]
+        keys: list[Key] = [(write_id, _property(bucket), int(end)) for end in ends]
         if events is not None:
             deleted = events.take(pa.array(ends)).to_pylist()
-            keys = [(event["originalTransaction"], bucket_property, event["rowId"]) for event in deleted]
+            keys = [(event["originalTransaction"], event["bucket"], event["rowId"]) for event in deleted]
         start = content.seek(-tail.tail_bytes, 2)
         end = content.read()
         content.seek(start)
         content.truncate()
-        content.write(reseal(end, ORC_SCHEMA, acid_metadata(keys, operation, tail.rows), PROLEPTIC_CALENDAR))
+        content.write(reseal(end, shape.kind.orc_schema, acid_metadata(keys, operation, tail.rows), PROLEPTIC_CALENDAR))
     return counts

@@ -72,7 +72,9 @@ class Findings:
 
 
 MEANINGS = {
-    "minor_vs_copy": ("minor, no row changes ÷ plain copy of the bytes", 1.5, False),
+    "minor_vs_copy": ("minor, no row changes, 16 bytes a row ÷ plain copy of the bytes", 2.5, False),
+    "minor60_vs_copy": ("minor, no row changes, store_sales, 60 bytes a row ÷ plain copy", 1.5, False),
+    "minor200_vs_copy": ("minor, no row changes, web_sales, 200 bytes a row ÷ plain copy", 1.5, False),
     "hive_vs_minor": ("Hive's job ÷ minor, no row changes", 10.0, True),
     "hive_vs_major10": ("Hive's job ÷ major, deletes in 10 % of the stripes", 5.0, True),
     "hive_vs_major100": ("Hive's job ÷ major, deletes in every stripe", 2.0, True),

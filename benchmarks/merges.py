@@ -25,9 +25,7 @@ class Side(Protocol):
     def meter(self) -> Meter:
         """A meter of its processes."""
 
-    def compact(
-        self, folder: Path, write_ids: int, type: CompactionType, properties: Mapping[str, str], meter: Meter
-    ) -> Path:
+    def compact(self, folder: Path, shape: Shape, type: CompactionType, meter: Meter) -> Path:
         """Compact the table and change none of its directories; the directory of the result."""
 
 
@@ -56,7 +54,7 @@ def measure_merge(merge: Merge, sides: Sequence[Side], folder: Path, rounds: Rou
             for side in sides:
                 say(f"{merge.name}: {round_name}, {side.name}")
                 before = set(table.iterdir())
-                side.compact(table, merge.shape.write_ids, merge.type, merge.shape.properties, meters[side.name])
+                side.compact(table, merge.shape, merge.type, meters[side.name])
                 for made in set(table.iterdir()) - before:
                     shutil.rmtree(made)
     finally:

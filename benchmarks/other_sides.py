@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from airflow_provider_acid.plan.plan import CompactionType
+from benchmarks.acid_tables import Shape
 from benchmarks.metering import Meter, this_process, tree_of
-from tests.harness.generated_table import COLUMNS
 from tests.harness.hive_engine import HiveEngine
 from tests.harness.hive_engine_program import HIVE_3
 
@@ -38,23 +38,17 @@ class HiveSide:
         return Meter(self._processes)
 
     def compact(
-        self,
-        folder: Path,
-        write_ids: int,
-        type: CompactionType,
-        properties: Mapping[str, str],
-        meter: Meter,
-        poll_ms: int = _QUICK_POLL_MS,
+        self, folder: Path, shape: Shape, type: CompactionType, meter: Meter, poll_ms: int = _QUICK_POLL_MS
     ) -> Path:
         """Run the job, from its start to its end; the directory of the result, where it appears to readers."""
         before = {path.name for path in folder.iterdir()}
-        columns = ";".join(f"{name}:{kind}" for name, kind in COLUMNS.items())
-        settings = [f"{name}={value}" for name, value in properties.items()]
+        columns = ";".join(f"{name}:{kind}" for name, kind in shape.kind.types.items())
+        settings = [f"{name}={value}" for name, value in shape.properties.items()]
         polling = ("mapreduce.client.completion.pollinterval", "mapreduce.client.progressmonitor.pollinterval")
         self.engine.set({**dict.fromkeys(polling, str(poll_ms)), "mapreduce.local.map.tasks.maximum": "2"})
         try:
             with meter.running():
-                self.engine.call(_JOB, f"file:{folder}", type.name, str(write_ids), columns, *settings)
+                self.engine.call(_JOB, f"file:{folder}", type.name, str(shape.write_ids), columns, *settings)
         finally:
             self.engine.set({"mapreduce.local.map.tasks.maximum": "1"})
         (made,) = {path.name for path in folder.iterdir() if path.name.startswith(("base_", "delta_"))} - before
@@ -77,9 +71,7 @@ class CopySide:
         """Of this process."""
         return Meter(this_process)
 
-    def compact(
-        self, folder: Path, write_ids: int, type: CompactionType, properties: Mapping[str, str], meter: Meter
-    ) -> Path:
+    def compact(self, folder: Path, shape: Shape, type: CompactionType, meter: Meter) -> Path:
         """Copy; the directory with the copies."""
         target = folder / "_copy"
         files = sorted(path for path in folder.glob("*delta_*/*") if path.is_file())

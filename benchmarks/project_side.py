@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -23,31 +23,31 @@ from airflow_provider_acid.merge.app.bucket_tasks import RunItem
 from airflow_provider_acid.merge.app.partition_job import run_plan
 from airflow_provider_acid.metastore.pools import new_token
 from airflow_provider_acid.plan.partition import AttemptNames, CompactionPolicy, PartitionState
-from airflow_provider_acid.plan.plan import Column, CompactionPlan, CompactionType
+from airflow_provider_acid.plan.plan import CompactionPlan, CompactionType
 from airflow_provider_acid.plan.planning import plan_compaction
+from benchmarks.acid_tables import Shape
 from benchmarks.metering import Meter, this_process, tree_of
 from benchmarks.spark_places import SLOTS, SparkPlace
-from tests.harness.generated_table import COLUMNS
 
 _POLICY = CompactionPolicy(hive=HIVE_3, minor_pairs_on_hive_3=True)
 _STORAGES = Storages()
 
 
-def plan_for(folder: Path, write_ids: int, type: CompactionType, properties: Mapping[str, str]) -> CompactionPlan:
+def plan_for(folder: Path, shape: Shape, type: CompactionType) -> CompactionPlan:
     """The plan of a compaction, with its staging directory, as the operator makes them on Hive 3.
 
-    :param folder: of the table, whose write ids are 1 to ``write_ids``.
+    :param folder: of the table, whose write ids are 1 to ``shape.write_ids``.
     """
     storage = _STORAGES.open(str(folder))
-    known = compactor_list(TableWriteIds("d.t", write_ids))
+    known = compactor_list(TableWriteIds("d.t", shape.write_ids))
     partition = PartitionState(
         entity=Entity("d", "t"),
         location=str(folder),
         directory=acid_directory(storage.list(), known, None),
         write_ids=known,
-        columns=tuple(Column(name, kind) for name, kind in COLUMNS.items()),
+        columns=shape.kind.columns,
         bucketed=False,
-        table_parameters=properties,
+        table_parameters=shape.properties,
     )
     token = new_token()
     plan = plan_compaction(partition, AttemptNames(token, staging_name(token), 0), type, "benchmark", _POLICY)
@@ -78,11 +78,9 @@ class ProjectSide:
         """Of the session's processes and this one, which is the driver."""
         return Meter(self._processes)
 
-    def compact(
-        self, folder: Path, write_ids: int, type: CompactionType, properties: Mapping[str, str], meter: Meter
-    ) -> Path:
+    def compact(self, folder: Path, shape: Shape, type: CompactionType, meter: Meter) -> Path:
         """Merge and verify; the directory of the result, which stays where it was staged."""
-        plan = plan_for(folder, write_ids, type, properties)
+        plan = plan_for(folder, shape, type)
         run = self._run_folder / uuid.uuid4().hex
         run.mkdir()
         with meter.running():

@@ -28,7 +28,7 @@ def measure_reading(hive: HiveSide, project: Side, shape: Shape, folder: Path, r
         admin.create_database(_DATABASE)
         for name, side in compactors.items():
             say(f"reading: compacting by {side.name}")
-            made = side.compact(table, shape.write_ids, CompactionType.MAJOR, shape.properties, side.meter())
+            made = side.compact(table, shape, CompactionType.MAJOR, side.meter())
             properties = {"transactional": "true", "transactional_properties": "default", **shape.properties}
             place = admin.create_table(TableDefinition(_DATABASE, name, COLUMNS, properties=properties))
             transactions = admin.open_transactions(shape.write_ids)

@@ -8,10 +8,12 @@ from airflow_provider_acid.plan.plan import CompactionType
 from benchmarks.acid_tables import Shape
 from benchmarks.merges import Merge
 from benchmarks.rounds import Rounds
+from benchmarks.row_kinds import STORE_SALES, WEB_SALES, RowKind
 from benchmarks.small_partitions import SmallPartitions
 
-_MINOR_KEYS = {"minor_vs_copy": ("project", "copy"), "hive_vs_minor": ("Hive 3.1.3", "project")}
 _AGAINST_HIVE = ("Hive 3.1.3", "project")
+_AGAINST_COPY = ("project", "copy")
+_MINOR_KEYS = {"minor_vs_copy": _AGAINST_COPY, "hive_vs_minor": _AGAINST_HIVE}
 
 
 @dataclass(frozen=True)
@@ -57,9 +59,16 @@ def _growth(shape: Shape) -> tuple[Merge, ...]:
     )
 
 
+def _minor_of(kind: RowKind, row_bytes: int, shape: Shape, rows: int) -> Merge:
+    name, wide = f"minor, {row_bytes} bytes a row", replace(shape, rows=rows, kind=kind)
+    return Merge(name, CompactionType.MINOR, wide, {f"minor{row_bytes}_vs_copy": _AGAINST_COPY})
+
+
 def _keyed(shape: Shape, minor: Shape) -> tuple[Merge, ...]:
     return (
         _minor("minor", minor, is_key=True),
+        _minor_of(STORE_SALES, 60, minor, minor.rows * 3 // 10),
+        _minor_of(WEB_SALES, 200, minor, minor.rows // 12),
         _major("major, deletes in 10 % of the stripes", replace(shape, touched=0.1), "hive_vs_major10"),
         _major("major, deletes in every stripe", replace(shape, touched=1.0), "hive_vs_major100"),
     )

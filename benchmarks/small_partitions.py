@@ -69,7 +69,7 @@ def measure_small_partitions(
 
 
 def _by_hive(hive: HiveSide, place: Path, meter: Meter, *poll_ms: int) -> None:
-    made = hive.compact(place, _SHAPE.write_ids, CompactionType.MAJOR, _SHAPE.properties, meter, *poll_ms)
+    made = hive.compact(place, _SHAPE, CompactionType.MAJOR, meter, *poll_ms)
     shutil.rmtree(made)
 
 
@@ -78,7 +78,7 @@ def _run_application(spark: SparkPlace, folder: Path, places: list[Path], meter:
     key = RunKey.new(uuid.uuid4().hex)
     run = RunDirectory(Storages(), RunPlace.in_directory(str(folder)), key)
     for index, place in enumerate(places):
-        run.put_plan(index, plan_for(place, _SHAPE.write_ids, CompactionType.MAJOR, _SHAPE.properties))
+        run.put_plan(index, plan_for(place, _SHAPE, CompactionType.MAJOR))
     run.beat()
     results: dict[int, CompactionResult | AcidError] = {}
     with meter.running(), ThreadPoolExecutor(1) as operator:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import shutil
 import stat
@@ -16,6 +17,7 @@ from typing import BinaryIO
 
 from airflow_provider_acid.acid.listing import FileEntry, Listing
 from airflow_provider_acid.exceptions import NameTakenError, StorageError
+from airflow_provider_acid.storages.flushed_file import FlushedFile
 from airflow_provider_acid.storages.links import untrusted_link
 from airflow_provider_acid.storages.paths import relative_parts, split_location
 from airflow_provider_acid.storages.private_directory import PRIVATE_MODE, check_is_private, no_home
@@ -80,7 +82,7 @@ class LocalStorage:
         final = self._resolve(path, "written")
         partial = final.with_name(f"_{final.name}.{uuid.uuid4().hex}.partial")
         with _writing(final):
-            file = partial.open("xb")
+            file = io.BufferedWriter(FlushedFile(str(partial), "xb"))
         try:
             with file:
                 # Errors of the caller's block pass as they are; only this module's own calls are translated.

@@ -190,7 +190,7 @@ def orders(day: str, first_order: int, count: int) -> pa.StructArray:
             pa.array(np.arange(first_order, first_order + count, dtype=np.int64)),
             _any_of(_CUSTOMERS, random, count),
             _any_of(_STATUSES, random, count),
-            _decimals(random.integers(100, 1_000_000, count)),
+            decimals(random.integers(100, 1_000_000, count)),
             pa.array(moments),
             _any_of(_NOTES, random, count),
         ],
@@ -202,7 +202,8 @@ def _any_of(values: Sequence[str | None], random: np.random.Generator, count: in
     return pa.array(values, pa.string()).take(random.integers(0, len(values), count))
 
 
-def _decimals(cents: Integers) -> pa.Array[Any]:
+def decimals(cents: Integers, precision: int = 12) -> pa.Array[Any]:
+    """Amounts of money."""
     words = np.zeros((len(cents), 2), dtype="<i8")
     words[:, 0] = cents
-    return pa.Array.from_buffers(pa.decimal128(12, 2), len(cents), [None, pa.py_buffer(words.tobytes())])
+    return pa.Array.from_buffers(pa.decimal128(precision, 2), len(cents), [None, pa.py_buffer(words.tobytes())])

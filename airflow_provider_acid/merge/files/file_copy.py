@@ -15,6 +15,9 @@ from airflow_provider_acid.plan.plan import SourceFile
 CHUNK_BYTES = 1 << 20
 """How much of a file is in memory at once."""
 
+CACHED_BYTES = 1 << 18
+"""The same of two files that are compared on this machine: what is read stays in the processor's cache that long."""
+
 _LINE_END = b"\n"
 
 
@@ -102,7 +105,7 @@ def holds_same(one: BinaryIO, other: BinaryIO, size_bytes: int) -> bool:
     """Whether the next bytes of both files are there, and the same."""
     left = size_bytes
     while left:
-        chunk = one.read(min(left, CHUNK_BYTES))
+        chunk = one.read(min(left, CACHED_BYTES))
         if not chunk or chunk != other.read(len(chunk)):
             return False
         left -= len(chunk)

@@ -17,6 +17,8 @@ from airflow_provider_acid.exceptions import AcidError, CorruptFileError, Unsupp
 from airflow_provider_acid.filesystem import Storage, join
 from airflow_provider_acid.merge.files.file_copy import check_size
 from airflow_provider_acid.merge.keys.acid_keys import DAMAGED, INSERT
+from airflow_provider_acid.merge.keys.one_write import OneWrite, one_write_of
+from airflow_provider_acid.merge.orc.number_runs import number_ranges
 from airflow_provider_acid.merge.orc.schema import (
     ACID_COLUMNS,
     Kind,
@@ -37,6 +39,12 @@ from airflow_provider_acid.plan.plan import SourceFile, SyntheticIds
 _REASON_CHARACTERS = 1000
 
 KEY_FIELDS = list(ACID_COLUMNS[:5])
+
+_ROW_ID = 3
+"""``rowId`` among :data:`ACID_COLUMNS`."""
+
+_KEY_COLUMNS = range(1, 6)
+"""Ids of those columns in a file; 0 is the root's."""
 
 WRITE_ID_COLUMN = 4
 """``currentTransaction`` among :data:`ACID_COLUMNS`."""
@@ -123,9 +131,28 @@ class SourceReader:
         :raises CorruptFileError: it is damaged, or says what cannot be true.
         """
         if stripe not in self._zones:
-            footer = stripe_footer(self.file, self.tail, self.tail.stripes[stripe], self.name)
-            self._zones[stripe] = zone_of(footer)
+            self._zones[stripe] = zone_of(self._footer(stripe))
         return self._zones[stripe]
+
+    def _footer(self, stripe: int) -> Any:
+        return stripe_footer(self.file, self.tail, self.tail.stripes[stripe], self.name)
+
+    def one_write(self, stripe: int) -> OneWrite | None:
+        """What the keys of all rows of a stripe have in common, where their runs say it and no row needs decoding.
+
+        :raises CorruptFileError: the stripe's footer is damaged, or its write id does not belong into its directory.
+        """
+        place = self.tail.stripes[stripe]
+        found = None
+        if self._ids is None:
+            found = number_ranges(self.file, self.tail, place, self._footer(stripe), _KEY_COLUMNS)
+        if found is None or not found[_ROW_ID].ascends:
+            return None
+        heads = [numbers.only for column, numbers in enumerate(found) if column != _ROW_ID]
+        write = one_write_of(heads, found[_ROW_ID].first, found[_ROW_ID].last)
+        if write is not None:
+            self._check_write_ids(write.write_id, write.write_id)
+        return write
 
     def ranges(self, kinds: Sequence[Kind]) -> Iterator[ColumnRange]:
         """The statistics of every column of these kinds that holds a value."""
@@ -150,7 +177,9 @@ class SourceReader:
         """
         if self._ids is None:
             for batch in self._read(stripe, None if fields is None else len(fields)):
-                self._check_write_ids(batch)
+                if batch.num_rows:
+                    limits: Any = pc.min_max(batch.column(WRITE_ID_COLUMN)).as_py()
+                    self._check_write_ids(limits["min"], limits["max"])
                 yield pa.RecordBatch.from_arrays(batch.columns, names=list(fields or ACID_COLUMNS))
             return
         first = self._first_row_of(stripe)
@@ -167,14 +196,12 @@ class SourceReader:
             yield pa.RecordBatch.from_arrays([*ids, row], names=list(ACID_COLUMNS))
             first += batch.num_rows
 
-    def _check_write_ids(self, batch: pa.RecordBatch) -> None:
-        if self._write_ids is None or not batch.num_rows:
+    def _check_write_ids(self, first: int | None, last: int | None) -> None:
+        # NULL, which has no limits, is refused with the keys.
+        if self._write_ids is None or first is None or last is None:
             return
         lowest, highest = self._write_ids
-        found: Any = pc.min_max(batch.column(WRITE_ID_COLUMN)).as_py()
-        first, last = found["min"], found["max"]
-        # NULL, which min_max passes over, is refused with the keys.
-        if first is not None and not lowest <= first <= last <= highest:
+        if not lowest <= first <= last <= highest:
             raise CorruptFileError(
                 self.name,
                 f"has events of the write ids {first} to {last}, its directory's name says {lowest} to {highest}",

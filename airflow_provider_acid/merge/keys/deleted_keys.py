@@ -74,17 +74,22 @@ class DeletedKeys:
 
         :param row_ids: ascending; one at least.
         """
+        near = self._near(pair, value_of(row_ids[0]), value_of(row_ids[-1]))
+        return pc.is_in(row_ids, value_set=near) if len(near) else None
+
+    def has_any(self, pair: int, first_row_id: int, last_row_id: int) -> bool:
+        """Whether any row of one write id and statement is deleted between two, both included."""
+        return len(self._near(pair, first_row_id, last_row_id)) > 0
+
+    def _near(self, pair: int, first_row_id: int, last_row_id: int) -> pa.Array[Any]:
+        """The row ids of its deleted rows between the two."""
         place = bisect_left(self.pairs, pair, key=value_of)
-        if place == len(self.pairs) or value_of(self.pairs[place]) != pair:
-            return None
-        low, highest = value_of(row_ids[0]), (1 << self.row_id_bits) - 1
-        if low > highest:
-            return None
+        highest = (1 << self.row_id_bits) - 1
+        if place == len(self.pairs) or value_of(self.pairs[place]) != pair or first_row_id > highest:
+            return pa.array([], pa.int64())
         offset = place << self.row_id_bits
-        near = self._between(offset + low, offset + min(value_of(row_ids[-1]), highest))
-        if not len(near):
-            return None
-        return pc.is_in(row_ids, value_set=pc.subtract(near, pa.scalar(offset, pa.int64())))
+        near = self._between(offset + first_row_id, offset + min(last_row_id, highest))
+        return pc.subtract(near, pa.scalar(offset, pa.int64()))
 
     def _between(self, low: int, high: int) -> pa.Array[Any]:
         """The numbers in a range, both ends included: a set of all would take several times their memory."""

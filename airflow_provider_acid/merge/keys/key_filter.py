@@ -73,6 +73,22 @@ class KeyFilter:
         mask = None if rows_aborted + rows_deleted == 0 else pc.and_not(valid, deleted)
         return Kept(mask, rows_aborted, rows_deleted)
 
+    def keeps_all(self, name: str, write: OneWrite) -> bool:
+        """Whether all rows of one write stay, which says all of them that :meth:`apply` would; if not, apply that.
+
+        :param name: the file, for errors.
+        :raises CorruptFileError: they do not come after the rows before them.
+        """
+        (first, last), pair = (write.first_row_id, write.last_row_id), pair_of(write.keys.first)
+        is_kept = (
+            write.writer == self._bucket
+            and self._visibility.counts(write.write_id)
+            and not self._deleted.has_any(pair, first, last)
+        )
+        if is_kept:
+            self.pass_over(name, write.keys)
+        return is_kept
+
     def pass_over(self, name: str, keys: KeyRange) -> None:
         """Go on behind rows that need no look, because they had one.
 

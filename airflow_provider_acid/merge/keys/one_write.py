@@ -5,6 +5,7 @@ Mostly a whole stripe's are. Then little of them has to be looked at, and nothin
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,8 @@ from airflow_provider_acid.merge.keys.acid_keys import (
     value_of,
     writer_of,
 )
+
+_HEADS = ("operation", "originalTransaction", "bucket", "currentTransaction")
 
 
 @dataclass(frozen=True)
@@ -52,14 +55,23 @@ def one_write(batch: pa.RecordBatch) -> OneWrite | None:
 
     :param batch: the five columns before the rows; one row at least.
     """
-    operation, write_id, bucket_property, current = (
-        _only_value(batch.column(name)) for name in ("operation", "originalTransaction", "bucket", "currentTransaction")
-    )
+    heads = [_only_value(batch.column(name)) for name in _HEADS]
+    row_ids = batch.column("rowId")
+    return one_write_of(heads, value_of(row_ids[0]), value_of(row_ids[-1])) if _ascend_from_0(row_ids) else None
+
+
+def one_write_of(heads: Sequence[int | None], first_row_id: int, last_row_id: int) -> OneWrite | None:
+    """The same of rows of which row by row no more is to be known.
+
+    :param heads: of each other column the value of all rows; None where there are several.
+    :param first_row_id: the least; none is negative, and each is larger than the one before it.
+    :param last_row_id: the largest.
+    """
+    operation, write_id, bucket_property, current = heads
     if operation != INSERT or write_id is None or bucket_property is None or current != write_id:
         return None
-    row_ids = batch.column("rowId")
-    is_right = 0 <= write_id < MAX_WRITE_ID and is_bucket_property(bucket_property) and _ascend_from_0(row_ids)
-    return OneWrite(write_id, bucket_property, value_of(row_ids[0]), value_of(row_ids[-1])) if is_right else None
+    is_right = 0 <= write_id < MAX_WRITE_ID and is_bucket_property(bucket_property)
+    return OneWrite(write_id, bucket_property, first_row_id, last_row_id) if is_right else None
 
 
 def _only_value(column: pa.Array[Any]) -> int | None:

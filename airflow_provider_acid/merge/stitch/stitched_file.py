@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any, BinaryIO, cast
 
 from airflow_provider_acid.exceptions import CorruptFileError, VerificationError
-from airflow_provider_acid.merge.files.file_copy import CHUNK_BYTES
+from airflow_provider_acid.merge.files.file_copy import CACHED_BYTES, CHUNK_BYTES
 from airflow_provider_acid.merge.files.sealed_output import SealedOutput, acid_metadata, sealed_output
 from airflow_provider_acid.merge.files.source_files import SourceReader, damage_named
 from airflow_provider_acid.merge.keys.acid_keys import DAMAGED, Key
@@ -130,10 +130,11 @@ class StitchedFile:
 
     def _append(self, reader: SourceReader, start: int, length: int) -> bytes | None:
         digest = hashlib.sha256() if self._takes_digests else None
+        chunk_bytes = CHUNK_BYTES if self._takes_digests else CACHED_BYTES
         reader.file.seek(start)
         while length:
             with damage_named(reader.name):
-                chunk = reader.file.read(min(length, CHUNK_BYTES))
+                chunk = reader.file.read(min(length, chunk_bytes))
             if not chunk:
                 raise CorruptFileError(reader.name, f"ends {length} bytes before the end of a stripe", DAMAGED)
             if digest is not None:

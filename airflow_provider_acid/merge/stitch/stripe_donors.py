@@ -17,6 +17,8 @@ from google.protobuf.message import DecodeError, Message
 from airflow_provider_acid.merge.files.file_copy import changed_source
 from airflow_provider_acid.merge.files.orc_nan_statistics import columns_with_nan
 from airflow_provider_acid.merge.files.source_files import KEY_FIELDS, SourceReader
+from airflow_provider_acid.merge.keys.acid_keys import INSERT
+from airflow_provider_acid.merge.keys.one_write import OneWrite
 from airflow_provider_acid.merge.orc.bounds import MAGIC
 from airflow_provider_acid.merge.orc.codec import CodecError
 from airflow_provider_acid.merge.orc.output_options import FILTERED_KINDS
@@ -62,6 +64,13 @@ class KeyLimits:
 
     rows: int
     limits: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def of_write(cls, write: OneWrite, rows: int) -> KeyLimits:
+        """Of rows of one write."""
+        write_id, bucket_property = ((value, value) for value in (write.write_id, write.bucket_property))
+        row_ids = write.first_row_id, write.last_row_id
+        return cls(rows, ((INSERT, INSERT), write_id, bucket_property, row_ids, write_id))
 
     @classmethod
     def of(cls, keys: pa.RecordBatch, before: KeyLimits | None) -> KeyLimits:

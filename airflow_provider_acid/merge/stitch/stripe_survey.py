@@ -80,7 +80,11 @@ def _look_at(
     found_keys: KeyRange | None = None
     limits: KeyLimits | None = None
     rows = rows_left = 0
-    for keys in reader.read_batches(stripe, KEY_FIELDS):
+    write = reader.one_write(stripe)
+    if write is not None and key_filter.keeps_all(reader.name, write):
+        found_keys, rows = write.keys, reader.tail.stripes[stripe].rows
+        rows_left, limits = rows, KeyLimits.of_write(write, rows)
+    for keys in reader.read_batches(stripe, KEY_FIELDS) if found_keys is None else ():
         kept = key_filter.apply(reader.name, keys)
         counts.aborted += kept.rows_aborted
         counts.deleted += kept.rows_deleted

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from airflow_provider_acid.exceptions import RefusedError, UnsupportedTableError
+from airflow_provider_acid.exceptions import CorruptFileError, RefusedError, UnsupportedTableError
 from airflow_provider_acid.merge.keys import key_filter
 from airflow_provider_acid.merge.keys.acid_keys import Visibility, pairs_of
 from airflow_provider_acid.merge.keys.deleted_keys import DeletedKeys, Pairs, deleted_keys
@@ -194,3 +194,22 @@ def test_no_deleted_key_is_looked_up_where_none_can_be(monkeypatch: pytest.Monke
         assert (None if held is None else held.to_pylist()) == found
     assert deleted.holds_of(1 << 12, pa.array([5, 6, 7], pa.int64())) is None
     assert deleted.holds_of(1 << 12, pa.array([2**40], pa.int64())) is None
+
+
+@example(0, 1, (0, 3), [((1, 0, 3), 10)])
+@given(st.integers(0, 1), write_ids, st.sampled_from([(0, 3), (2, 2), (2**20, 2**47)]), st.lists(deletes, max_size=9))
+def test_all_rows_of_one_write_stay_where_none_of_them_would_go(
+    bucket: int, write_id: int, ids: tuple[int, int], events: list[tuple[tuple[int, int, int], int]]
+) -> None:
+    visibility = Visibility.of(HIGH_WATER_MARK - 1, ABORTED)
+    delete_batches = [batch([(2, key[0], bucket_property(0, key[1]), key[2], by)]) for key, by in events]
+    key_filter = KeyFilter(bucket, visibility, deleted_keys(delete_batches, visibility))
+    rows = batch([(0, write_id, bucket_property(0), row_id, write_id) for row_id in sorted(set(ids))])
+    write = one_write(rows)
+    assert write is not None
+    stays = key_filter.keeps_all("rows", write)
+    between = any(key[:2] == (write_id, 0) and ids[0] <= key[2] <= ids[1] for key, by in events if by not in ABORTED)
+    assert stays is (bucket == 0 and write_id not in (2, HIGH_WATER_MARK) and not between)
+    if stays:
+        with pytest.raises(CorruptFileError, match="does not come after"):
+            key_filter.keeps_all("again", write)
