@@ -71,6 +71,8 @@ class Neighbours:
         self._exclusive = [str(Directory.of(pattern)) for pattern in exclusive]
         self._stored = None if database is None else StoredLocations(database)
         self._known = KnownPlaces() if known is None else known
+        self._passed: TableInfo | None = None
+        """The last table that was found to lie alone, of which many partitions follow as a rule."""
 
     def check(self, table: TableInfo, partition: PartitionInfo | None) -> None:
         """Do nothing where nobody else's files can lie in the directories of a table and its partition.
@@ -78,9 +80,12 @@ class Neighbours:
         :raises UnsupportedTableError: another table's or partition's location is the same, above or below, or it
             cannot be known.
         """
+        if table is self._passed and (partition is None or _is_plainly_below(table.location, partition)):
+            return
         root = Directory.of(table.location)
         with self._known.lock:
             self._check(Entity(table.database, table.name), table.location, root)
+            self._passed = table
             if partition is not None:
                 self._check(Entity(table.database, table.name, partition.name), partition.location, root)
 
@@ -211,3 +216,10 @@ class Neighbours:
         names = self._client.get_partition_names(table.database, table.table)
         for partition in self._client.get_partitions(table.database, table.table, names):
             yield Entity(table.database, table.table, partition.name), partition.location
+
+
+def _is_plainly_below(location: str, partition: PartitionInfo) -> bool:
+    """Whether a partition lies in its own folder of its table's location, by its spelling alone."""
+    name = partition.name
+    is_plain = (location, name) == (location.strip(), name.strip()) and "/." not in f"/{name}"
+    return is_plain and partition.location == f"{location}/{name}"

@@ -34,6 +34,7 @@ class Discard:
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
         self.name = DISCARD_PREFIX + uuid.uuid4().hex
+        self._is_gone = False
 
     def __enter__(self) -> Discard:
         self._storage.make_directory(self.name)
@@ -43,7 +44,8 @@ class Discard:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            self._storage.delete([self.name])
+            if not self._is_gone:
+                self._storage.delete([self.name])
         except AcidError as failure:
             log.warning("%s: what was deleted lies in %s, which stays: %s", self._storage.location, self.name, failure)
 
@@ -65,11 +67,12 @@ class Discard:
                     raise
 
     def empty(self) -> None:
-        """Delete what was taken.
+        """Delete what was taken, after which nothing more can be.
 
         :raises StorageError: it cannot be deleted.
         """
         self._storage.delete([self.name])
+        self._is_gone = True
 
     def _lost(self) -> OwnershipLostError:
         return OwnershipLostError(

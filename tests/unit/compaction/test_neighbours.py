@@ -8,6 +8,8 @@ from dataclasses import replace
 from typing import cast
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.location import Directory
@@ -117,6 +119,28 @@ def test_a_place_that_nobody_else_can_have_needs_no_look(
         name = f"p=a%2F{number}/q=b"
         neighbours.check(of_table, partition(name, f"{of_table.location}/{name}"))
     assert catalogue.asked == {"metastore.warehouse.dir": 1, **asked}
+
+
+pieces = st.text(st.sampled_from("ap=/. :%"), max_size=6)
+
+
+@given(pieces, pieces, st.booleans())
+def test_what_is_spelled_as_a_partitions_own_folder_is_it(location: str, name: str, is_below: bool) -> None:
+    """No spelling is looked into then, so one that means another place must not be taken for it."""
+    root = f"file:/wh/{location}"
+    of_partition = partition(name, f"{root}/{name}" if is_below else f"file:/wh/{name}")
+    if neighbours_module._is_plainly_below(root, of_partition):
+        assert Directory.of(of_partition.location) == Directory.of(root).child(name)
+
+
+def test_a_table_that_lies_alone_says_nothing_of_the_next_one() -> None:
+    neighbours = Neighbours(Catalogue(VICTIM))
+    alone, shared = table(), table(VICTIM[1])
+    neighbours.check(alone, partition("p=1", f"{USUAL}/p=1"))
+    with pytest.raises(UnsupportedTableError, match="the cleaning of one would delete files of the other"):
+        neighbours.check(shared, partition("p=1", f"{VICTIM[1]}/p=1"))
+    with pytest.raises(UnsupportedTableError, match="the cleaning of one would delete files of the other"):
+        neighbours.check(shared, partition("p=2", f"{VICTIM[1]}/p=2"))
 
 
 @pytest.mark.parametrize(
