@@ -12,7 +12,7 @@ import pytest
 from airflow_provider_acid.acid.listing import Listing
 from airflow_provider_acid.acid.write_ids import ValidTxnList
 from airflow_provider_acid.compaction import snapshot
-from airflow_provider_acid.compaction.clean import row_cleaner
+from airflow_provider_acid.compaction.clean import write_ids
 from airflow_provider_acid.metastore.hive4 import queue as thrift_queue
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.plan.partition import MinorPublication
@@ -43,7 +43,7 @@ def insert(*places: int, is_late: bool = False) -> Write:
 
 
 def take_later_compactions_for_visible(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(row_cleaner, "cleaner_txns", lambda lowest, own, aborted: ValidTxnList(lowest - 1, (), ()))
+    monkeypatch.setattr(write_ids, "cleaner_txns", lambda lowest, own, aborted: ValidTxnList(lowest - 1, (), ()))
 
 
 def leave_read_only_transactions_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,7 +42,7 @@ def test_a_ratio_is_the_median_of_the_rounds_and_may_stand_for_more_than_was_mea
 
 def test_the_tables_show_medians_and_how_far_the_rounds_lie_apart() -> None:
     lines = list(as_text(findings(2.0, 5.0, 5.0)))
-    assert "| work | project | 5.00 | 10.00 | 3 | 4.0 | 5.0 |  |  |" in lines
+    assert "| work | project | 5.00 | 10.00 | 3 | 4.0 | 5.0 |  |  |  |" in lines
     assert "(`hive_vs_major10`) | 5.00 | 4.00–6.00 | 5.00 | ≥ 5 | yes |" in "\n".join(lines)
     assert "- a note" in lines
 
