@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from airflow_provider_acid.compaction.clean.cleaning import Cleaning, CleaningState
+from airflow_provider_acid.compaction.exclusive_lock import MomentaryLocks
 from airflow_provider_acid.compaction.outcomes import OutcomeState
 from airflow_provider_acid.compaction.publish.discard import Discard
 from airflow_provider_acid.compaction.settings import CleaningLockAction
@@ -118,6 +119,7 @@ def test_a_cleaner_that_dies_with_the_lock_is_followed_once_the_lock_is_taken_aw
     with monkeypatch.context() as dying:
         dying.setattr(Discard, "take", die)
         dying.setattr(CompactionTransaction, "close", lambda transaction: None)
+        dying.setattr(MomentaryLocks, "__exit__", lambda locks, *error: None)
         dying.setattr(Discard, "__exit__", lambda discard, *error: None)
         with pytest.raises(Death):
             clean(site, table)
