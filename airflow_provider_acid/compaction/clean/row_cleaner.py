@@ -7,7 +7,7 @@ other way: once the metastore forgets an aborted write id, it counts as committe
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 
@@ -96,20 +96,13 @@ class RowCleaner:
     def clean(self, rows: Sequence[CompactionRow], horizon: Horizon) -> list[Cleaning]:
         """Clean rows, whose tables and partitions are asked for together; one of each, errors too."""
         known = Known(FactsOfMany(self._client, {row.entity for row in rows}), WriteIdsOfMany(self._client, horizon))
-        done: list[Cleaning] = []
-        left = list(rows)
-        while left:
-            # Older ones of a partition first.
-            of_each = {row.entity: row for row in reversed(left)}
-            together = list(reversed(of_each.values())) if self._queue.hive.publishes_by_commit else []
-            alone = self._clean_together(together, known, done) if together else left[:1]
-            done += [self._clean_alone(row, known) for row in alone]
-            ended = {cleaning.request_id for cleaning in done}
-            left = [row for row in left if row.id not in ended]
-        return done
+        if not self._queue.hive.publishes_by_commit:
+            return [self._clean_alone(row, known) for row in rows]
+        return [cleaning for some in _rounds(rows) for cleaning in self._clean_together(some, known)]
 
-    def _clean_together(self, rows: Sequence[CompactionRow], known: Known, done: list[Cleaning]) -> list[CompactionRow]:
-        """Clean rows of several partitions, as far as no lock has to be waited for; those for which it has to be."""
+    def _clean_together(self, rows: Sequence[CompactionRow], known: Known) -> list[Cleaning]:
+        """Clean rows of several partitions under common locks, then alone those whose locks have to be waited for."""
+        done: list[Cleaning] = []
         wanted: list[tuple[CompactionRow, _Steps, Deletion]] = []
         alone: list[CompactionRow] = []
         with ExitStack() as begun:
@@ -126,7 +119,7 @@ class RowCleaner:
                     done.append(self._end(row, steps, deleted[deletion.entity]))
                 else:
                     alone.append(row)
-        return alone
+        return done + [self._clean_alone(row, known) for row in alone]
 
     def _clean_alone(self, row: CompactionRow, known: Known) -> Cleaning:
         with closing(self._clean_row(row, known)) as steps:
@@ -289,6 +282,15 @@ class RowCleaner:
                 storage.delete(_own_staging(row))
         except AcidError as error:
             log.warning("%s: cleaned, but the compaction's staging directory stays: %s", row.entity, error)
+
+
+def _rounds(rows: Sequence[CompactionRow]) -> Iterator[list[CompactionRow]]:
+    """One row of each partition at a time, older ones first."""
+    left = list(rows)
+    while left:
+        of_each = {row.entity: row for row in reversed(left)}
+        yield list(reversed(of_each.values()))
+        left = [row for row in left if of_each[row.entity] is not row]
 
 
 def _waits_for_newer(row: CompactionRow, reason: str, deleted: tuple[str, ...]) -> Cleaning:
