@@ -226,7 +226,8 @@ def make_small_partitions(server: MetastoreServer, place: ChainPlace, table: str
     names = partition_names(partitions)
     with ThriftAdmin(server.host, server.port) as admin:
         admin.create_database(_DATABASE)
-        uri = f"file:{admin.create_table(TableDefinition(_DATABASE, table, COLUMNS, {'p': 'string'}))}"
+        admin.create_table(TableDefinition(_DATABASE, table, COLUMNS, {"p": "string"}))
+        uri = admin.table_uri(_DATABASE, table)
         for start in range(0, partitions, PARTITIONS_PER_CALL):
             admin.add_partitions(_DATABASE, table, names[start : start + PARTITIONS_PER_CALL])
         transactions = admin.open_transactions(SMALL.write_ids)
@@ -234,8 +235,8 @@ def make_small_partitions(server: MetastoreServer, place: ChainPlace, table: str
         for transaction in transactions:
             admin.commit(transaction)
         if place.warehouse is not None:
-            uri = f"{place.warehouse.uri}/{_DATABASE}.db/{table}"
-            set_location(server, admin.table_uri(_DATABASE, table), uri)
+            usual, uri = uri, f"{place.warehouse.uri}/{_DATABASE}.db/{table}"
+            set_location(server, usual, uri)
             check_place(admin, _DATABASE, table, place.warehouse.uri)
     place.put(model, uri, names)
     return [Entity(_DATABASE, table, name) for name in names]

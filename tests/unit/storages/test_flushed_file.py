@@ -15,8 +15,6 @@ from airflow_provider_acid.storages.local import LocalStorage
 PIECES = [b"a" * 700, b"", b"b" * 5000, b"c" * 20_000, b"d" * 3]
 CONTENT = b"".join(PIECES)
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "posix_fadvise"), reason="only Linux can be asked")
-
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
