@@ -24,7 +24,6 @@ from tests.harness.hive_engine_program import (
     hive_4_metastore_program,
 )
 from tests.harness.hive_engine_settings import write_engine_settings
-from tests.harness.java import find_java
 from tests.harness.metastore_server import MetastoreServer
 from tests.harness.process_group import ProcessGroup, start_group
 from tests.harness.startable import Startable
@@ -152,9 +151,9 @@ class HiveEngine(Startable):
         settings = self.work_dir / "conf"
         write_engine_settings(self.version, settings, self.work_dir, self.metastore)
         command = [
-            *(str(find_java()), *self._jvm_options, f"-Djava.io.tmpdir={self.work_dir / 'tmp'}"),
+            *(str(self._program.java), *self._jvm_options, f"-Djava.io.tmpdir={self.work_dir / 'tmp'}"),
             *(f"-Dlog4j.configurationFile={settings / 'hive-log4j2.properties'}",),
-            *(*self._program.arguments(settings), "HiveEngine"),
+            *(*self._program.arguments(settings, self.metastore.database_drivers), "HiveEngine"),
         ]
         with (self.work_dir / "engine.out").open("ab") as output:
             self._group = start_group(

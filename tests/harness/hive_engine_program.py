@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,14 +11,14 @@ from pathlib import Path
 from airflow_provider_acid.exceptions import ConfigurationError
 from tests.harness.jars import JarList, derby_schema, distribution
 from tests.harness.java import find_java
+from tests.harness.java_21 import java_21
 from tests.harness.metastore_program import HIVE_4 as HIVE_4_METASTORE
 from tests.harness.metastore_program import DatabaseSupport, MetastoreProgram, class_path_of
 
-HIVE_3, HIVE_4 = "3.1.3", "4.0.1"
+HIVE_3, HIVE_4, HIVE_4_1, HIVE_4_2 = "3.1.3", "4.0.1", "4.1.0", "4.2.1"
 SOURCES = Path(__file__).with_name("hive-engine")
 
-_SCHEMA_FILES = {HIVE_3: derby_schema("3.1.0"), HIVE_4: frozenset[str]()}
-_FIRST_JAR = {HIVE_3: "guava-", HIVE_4: "hive-exec-"}  # what hive-exec bundles is older, what antlr-runtime holds too
+_COMPILER = JarList("java-compiler", SOURCES / "compiler.sha256")
 _LAST_JAR = "reload4j-"  # Tez needs classes of log4j 1; everything else must find log4j 2 before
 _OPEN_PACKAGES = (
     *("java.io", "java.lang", "java.lang.invoke", "java.lang.ref", "java.lang.reflect", "java.math", "java.net"),
@@ -36,11 +35,13 @@ class EngineProgram:
     """A version of Hive, downloaded and compiled.
 
     :param classes: folder of what was compiled here.
+    :param java: the command that runs it.
     """
 
     version: str
     distribution: Path
     classes: Path
+    java: Path
 
     def arguments(self, settings: Path, jars: Sequence[Path] = ()) -> list[str]:
         """The arguments of ``java`` before the main class.
@@ -59,14 +60,16 @@ def engine_program(version: str, work_dir: Path) -> EngineProgram:
     """Downloads a version of Hive where it is not cached, and compiles the few classes of its own.
 
     :param work_dir: folder that the classes are compiled into.
-    :raises ConfigurationError: there is no Java compiler, or it fails.
+    :raises ConfigurationError: the compiler fails.
     """
-    folder = distribution(JarList(f"hive-engine-{version}", SOURCES / f"jars-{version}.sha256", _SCHEMA_FILES[version]))
-    classes = work_dir / "classes"
-    _compile([*(SOURCES / "common").glob("*.java"), *(SOURCES / version / "main").glob("*.java")], folder, classes)
+    # The others' metastores have distributions of their own, or no embedded Derby.
+    schemas = derby_schema("3.1.0") if version == HIVE_3 else frozenset[str]()
+    folder = distribution(JarList(f"hive-engine-{version}", SOURCES / f"jars-{version}.sha256", schemas))
+    program = EngineProgram(version, folder, work_dir / "classes", java_21() if version == HIVE_4_2 else find_java())
+    _compile(program, "main", [*(SOURCES / "common").glob("*.java"), *(SOURCES / version / "main").glob("*.java")])
     if version == HIVE_3:
-        _compile([SOURCES / version / "launcher" / "Launch.java"], folder, classes, "launcher")
-    return EngineProgram(version, folder, classes)
+        _compile(program, "launcher", [SOURCES / version / "launcher" / "Launch.java"])
+    return program
 
 
 def hive_3_metastore_program(program: EngineProgram) -> MetastoreProgram:
@@ -96,31 +99,42 @@ def hive_4_metastore_program() -> MetastoreProgram:
     return replace(HIVE_4_METASTORE, java=lambda *places: [*_JAVA_BASE, *class_path_of(*places)])
 
 
+def later_metastore_program(program: EngineProgram) -> MetastoreProgram:
+    """The metastore of Hive 4.1 or 4.2, which ``hive-exec`` holds.
+
+    It works on PostgreSQL: no schema of these versions is packaged, the one of 4.0 is upgraded.
+    """
+    upgrades = ("upgrade-4.0-to-4.1", "upgrade-4.1-to-4.2")[: 1 if program.version == HIVE_4_1 else 2]
+    return replace(
+        HIVE_4_METASTORE,
+        distribution=lambda: program.distribution,
+        java=lambda _, settings, jars: program.arguments(settings, jars),
+        databases=replace(HIVE_4_METASTORE.databases, upgrades=upgrades),
+        version_answer=program.version,
+        find_java=lambda: program.java,
+    )
+
+
 def _jars(version: str, folder: Path) -> list[Path]:
+    # What hive-exec bundles is older than some jars in Hive 3; what it holds, others hold too, in Hive 4.
+    first = "guava-" if version == HIVE_3 else "hive-exec-"
+
     def place(jar: Path) -> tuple[int, str]:
-        return (0 if jar.name.startswith(_FIRST_JAR[version]) else 2 if jar.name.startswith(_LAST_JAR) else 1), jar.name
+        return (0 if jar.name.startswith(first) else 2 if jar.name.startswith(_LAST_JAR) else 1), jar.name
 
     return sorted((folder / "jars").glob("*.jar"), key=place)
 
 
-def _compile(sources: list[Path], folder: Path, classes: Path, part: str = "main") -> None:
-    target = classes / part
+def _compile(program: EngineProgram, part: str, sources: list[Path]) -> None:
+    """By Eclipse's compiler, which reads classes of a later Java than its own; not every machine has a JDK."""
+    target = program.classes / part
     target.mkdir(parents=True, exist_ok=True)
+    (compiler,) = (distribution(_COMPILER) / "jars").glob("*.jar")
     command = [
-        *(str(_find_compiler()), "-nowarn", "-proc:none", "--release", "17", "-encoding", "UTF-8"),
-        *("-cp", str(folder / "jars" / "*"), "-d", str(target), *map(str, sources)),
+        *(str(program.java), "-jar", str(compiler), "-nowarn", "-proc:none", "-encoding", "UTF-8"),
+        *("-source", "17", "-target", "17", "-d", str(target)),
+        *("-cp", os.pathsep.join(map(str, (program.distribution / "jars").glob("*.jar"))), *map(str, sources)),
     ]
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
     if answer.returncode != 0:
-        raise ConfigurationError(str(SOURCES), f"javac fails: {answer.stderr[-2000:]}", "use a JDK 17 or later")
-
-
-def _find_compiler() -> Path:
-    beside = find_java().with_name("javac")
-    if beside.is_file():
-        return beside
-    if found := shutil.which("javac"):
-        return Path(found)
-    raise ConfigurationError(
-        "Java compiler", "there is no javac beside java nor on PATH", "install a JDK 17 or later and set JAVA_HOME"
-    )
+        raise ConfigurationError(str(SOURCES), f"the compiler fails: {answer.stderr[-2000:]}", "correct the classes")

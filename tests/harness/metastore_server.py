@@ -8,6 +8,7 @@ from __future__ import annotations
 import signal
 import socket
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from hmsclient.genthrift.hive_metastore.ThriftHiveMetastore import Client
@@ -89,6 +90,11 @@ class MetastoreServer(Startable):
         return self.database
 
     @property
+    def database_drivers(self) -> Sequence[Path]:
+        """Jars by which it, and an engine of Hive 4 (``ALTER TABLE … COMPACT``), reach the database."""
+        return self.database.jars(self._program)
+
+    @property
     def warehouse(self) -> Path:
         """Local folder of the managed tables; a database ``d`` lies in ``d.db`` below it."""
         return self.work_dir / "warehouse"
@@ -112,9 +118,8 @@ class MetastoreServer(Startable):
         self.warehouse.mkdir(parents=True, exist_ok=True)
         self.database.prepare(self._program)
         write_settings(self._settings_folder, self._settings())
-        jars = self.database.jars(self._program)
-        main_class = self._program.main_class
-        command = self._program.command(self._settings_folder, main_class, "-p", str(self.port), jars=jars)
+        main_class, drivers = self._program.main_class, self.database_drivers
+        command = self._program.command(self._settings_folder, main_class, "-p", str(self.port), jars=drivers)
         with self.log_file.open("ab") as log:
             self._group = start_group(command, self.work_dir, stdout=log)
         try:
