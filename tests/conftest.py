@@ -14,9 +14,12 @@ from tests.harness.hive_engine import HiveEngine
 from tests.harness.hive_engine_program import (
     HIVE_3,
     HIVE_4,
+    HIVE_4_1,
+    HIVE_4_2,
     engine_program,
     hive_3_metastore_program,
     hive_4_metastore_program,
+    later_metastore_program,
 )
 from tests.harness.mariadb_server import MariaDbServer
 from tests.harness.metastore_database import ServerDatabase
@@ -129,6 +132,20 @@ def hive_4_metastore_on_postgres(
 
 
 @pytest.fixture(scope="session")
+def hive_4_1_metastore(tmp_path_factory: pytest.TempPathFactory, postgres: PostgresServer) -> Iterator[MetastoreServer]:
+    """Hive 4.1.0 on PostgreSQL, with all that its default settings start: see :func:`_by_default`."""
+    with _by_default(HIVE_4_1, tmp_path_factory, postgres) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def hive_4_2_metastore(tmp_path_factory: pytest.TempPathFactory, postgres: PostgresServer) -> Iterator[MetastoreServer]:
+    """Hive 4.2.1 on PostgreSQL, with all that its default settings start: see :func:`_by_default`."""
+    with _by_default(HIVE_4_2, tmp_path_factory, postgres) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
 def hive_3_engine(tmp_path_factory: pytest.TempPathFactory, hive_3_metastore: MetastoreServer) -> Iterator[HiveEngine]:
     """Hive 3.1.3 itself, for SQL on the tables of :func:`hive_3_metastore`."""
     with HiveEngine(HIVE_3, tmp_path_factory.mktemp("hive-3-engine"), hive_3_metastore) as engine:
@@ -145,10 +162,29 @@ def hive_4_engine(
 
 
 @pytest.fixture(scope="session")
+def hive_4_2_engine(
+    tmp_path_factory: pytest.TempPathFactory, hive_4_2_metastore: MetastoreServer
+) -> Iterator[HiveEngine]:
+    """Hive 4.2.1 itself, for SQL on the tables of :func:`hive_4_2_metastore`."""
+    with HiveEngine(HIVE_4_2, tmp_path_factory.mktemp("hive-4-2-engine"), hive_4_2_metastore) as engine:
+        yield engine
+
+
+@pytest.fixture(scope="session")
 def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     """An S3 server: MinIO, or moto where Go is missing; whoever uses it makes a bucket of its own."""
     with S3Server(tmp_path_factory.mktemp("s3"), minio_program()) as server:
         yield server
+
+
+def _by_default(version: str, folders: pytest.TempPathFactory, postgres: PostgresServer) -> MetastoreServer:
+    """Reaper, Initiator and Cleaner are on, and look once a second instead of every few minutes."""
+    program = later_metastore_program(engine_program(version, folders.mktemp("hive-program")))
+    database = ServerDatabase(postgres, f"hive_{version}")
+    folder = folders.mktemp(f"hive-{version}-metastore")
+    return MetastoreServer(
+        folder, reaper=True, own_initiator=True, own_cleaner=True, program=program, database=database
+    )
 
 
 def _hive_3(

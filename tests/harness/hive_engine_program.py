@@ -18,6 +18,11 @@ from tests.harness.metastore_program import DatabaseSupport, MetastoreProgram, c
 HIVE_3, HIVE_4, HIVE_4_1, HIVE_4_2 = "3.1.3", "4.0.1", "4.1.0", "4.2.1"
 SOURCES = Path(__file__).with_name("hive-engine")
 
+_TXN_SERVICES = "org.apache.hadoop.hive.metastore.txn.service"
+_HOUSEKEEPING = (
+    *("AcidHouseKeeperService", "CompactionHouseKeeperService", "AcidTxnCleanerService"),
+    "AcidOpenTxnsCounterService",
+)
 _COMPILER = JarList("java-compiler", SOURCES / "compiler.sha256")
 _LAST_JAR = "reload4j-"  # Tez needs classes of log4j 1; everything else must find log4j 2 before
 _OPEN_PACKAGES = (
@@ -111,6 +116,11 @@ def later_metastore_program(program: EngineProgram) -> MetastoreProgram:
         java=lambda _, settings, jars: program.arguments(settings, jars),
         databases=replace(HIVE_4_METASTORE.databases, upgrades=upgrades),
         version_answer=program.version,
+        # By default both name classes of Iceberg, too; where one is missing none of Hive's own threads starts.
+        settings={
+            "compactor.table.optimizers": "org.apache.hadoop.hive.ql.txn.compactor.AcidTableOptimizer",
+            "metastore.task.threads.remote": ",".join(f"{_TXN_SERVICES}.{name}" for name in _HOUSEKEEPING),
+        },
         find_java=lambda: program.java,
     )
 

@@ -205,7 +205,7 @@ class Site:
     def table(self, name: str = "t", *, partitions: Iterable[str] = (), **changes: Any) -> AcidTable:
         """A new table; with partitions it is partitioned by ``p string``."""
         names = list(partitions)
-        left_to_us = LEFT_TO_US if self.renames_publish else {}
+        left_to_us = LEFT_TO_US if self.server.own_initiator else {}
         properties = {**FULL_ACID, **left_to_us, **changes.pop("properties", {})}
         definition = TableDefinition(
             self.database, name, {"v": "bigint"}, partition_keys={"p": "string"} if names else {}, properties=properties

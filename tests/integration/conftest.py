@@ -92,6 +92,18 @@ def hive_3_site(hive_3_metastore: MetastoreServer) -> Iterator[Site]:
 
 
 @pytest.fixture
+def hive_4_1_site(hive_4_1_metastore: MetastoreServer) -> Iterator[Site]:
+    """The same in Hive 4.1.0, whose own Initiator and Cleaner run beside."""
+    yield from make_site(hive_4_1_metastore, MetastoreDatabase(hive_4_1_metastore.server_database.url))
+
+
+@pytest.fixture
+def hive_4_2_site(hive_4_2_metastore: MetastoreServer) -> Iterator[Site]:
+    """The same in Hive 4.2.1."""
+    yield from make_site(hive_4_2_metastore, MetastoreDatabase(hive_4_2_metastore.server_database.url))
+
+
+@pytest.fixture
 def hive_3_site_on_mariadb(hive_3_metastore_on_mariadb: MetastoreServer) -> Iterator[Site]:
     """The same on MariaDB."""
     server = hive_3_metastore_on_mariadb

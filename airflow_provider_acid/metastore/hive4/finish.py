@@ -1,4 +1,4 @@
-"""What no call of a Hive 4 metastore does: give a claim back, and on PostgreSQL mark an unpartitioned table cleaned."""
+"""What no call of a Hive 4 metastore does, or not on PostgreSQL: it is done in the metastore's database."""
 
 from __future__ import annotations
 
@@ -13,6 +13,23 @@ from airflow_provider_acid.metastore.values import CompactionRow
 
 _ABORT_CLEANUP = "c"
 """CQ_TYPE of the marks that Hive 4's Cleaner leaves for a cleaning of aborted writes that failed."""
+
+WITHHELD_MS = 100 * 365 * 24 * 3600 * 1000
+"""CQ_RETRY_RETENTION of our rows: so long after the commit Hive's Cleaner leaves them alone."""
+
+
+def withhold(database: MetastoreDatabase, id: int, txn_id: int) -> None:
+    """Keep a compaction's row from Hive's own Cleaner, as if it had failed there and were to wait for its next try.
+
+    With ``metastore.txn.use.minhistorywriteid``, Hive 4.2's default, that Cleaner waits only for readers that
+    registered their write ids; Hive's do, Trino's do not. Ours waits for all.
+
+    :param txn_id: of the compaction, recorded in the row.
+    """
+    queue = database.table("COMPACTION_QUEUE", ("CQ_ID", "CQ_TXN_ID", "CQ_RETRY_RETENTION"))
+    values = {queue["CQ_RETRY_RETENTION"].name: WITHHELD_MS}
+    statement = update(queue.table).where(queue["CQ_ID"] == id, queue["CQ_TXN_ID"] == txn_id).values(values)
+    database.write(f"compaction {id}", lambda connection: connection.execute(statement))
 
 
 def give_back(database: MetastoreDatabase, id: int, worker_id: str) -> None:

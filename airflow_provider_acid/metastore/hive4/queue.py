@@ -14,7 +14,7 @@ from airflow_provider_acid.exceptions import (
     OwnershipLostError,
 )
 from airflow_provider_acid.metastore.database.database import MetastoreDatabase
-from airflow_provider_acid.metastore.hive4.finish import give_back, mark_cleaned
+from airflow_provider_acid.metastore.hive4.finish import give_back, mark_cleaned, withhold
 from airflow_provider_acid.metastore.queue import ClaimedCompaction, Enqueued, NotEnqueued
 from airflow_provider_acid.metastore.queue_rules import (
     ExpectedRow,
@@ -40,7 +40,7 @@ class ThriftCompactionQueue:
     An answer that got lost is settled by looking at the row; where looking does not settle it, the error stands.
 
     :param hive: the kind of the client's metastore; one whose queue speaks Thrift.
-    :param database: that metastore's database, for what the server fails to do by itself; None where it is not at hand.
+    :param database: that metastore's database, for what no call of the server does; None where it is not at hand.
     """
 
     def __init__(self, client: AcidMetastoreClient, hive: Hive, database: MetastoreDatabase | None = None) -> None:
@@ -163,8 +163,13 @@ class ThriftCompactionQueue:
         self._client.set_hadoop_job_id(claim.id, job_id)
 
     def complete(self, claim: ClaimedCompaction) -> None:
-        """See :meth:`~.queue.CompactionQueue.complete`."""
+        """See :meth:`~.queue.CompactionQueue.complete`.
+
+        Hive's own Cleaner is kept from the row where the database is at hand, before it can see it.
+        """
         txn_id = recorded_txn_id(claim)
+        if self.database is not None:
+            withhold(self.database, claim.id, txn_id)
         self._change(
             claim,
             lambda: self._client.mark_compacted(claim.info),

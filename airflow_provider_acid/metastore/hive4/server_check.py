@@ -1,0 +1,49 @@
+"""Whether a Hive 4 metastore's own threads leave alone what readers and compactions from outside need."""
+
+from __future__ import annotations
+
+import logging
+
+from airflow_provider_acid.exceptions import ConfigurationError
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
+
+log = logging.getLogger(__name__)
+
+CLEANER = "metastore.compactor.cleaner.on"
+MIN_HISTORY_WRITE_ID = "metastore.txn.use.minhistorywriteid"
+HOUSEKEEPING = "metastore.housekeeping.threads.on"
+
+
+def check_server(client: AcidMetastoreClient, *, rows_are_withheld: bool, housekeeping_elsewhere: bool = False) -> None:
+    """Refuse a metastore whose Cleaner would delete under readers, and warn of what only delays or disturbs.
+
+    :param rows_are_withheld: whether our rows are kept from Hive's Cleaner (:func:`~.finish.withhold`).
+    :param housekeeping_elsewhere: whether another instance of the same metastore aborts dead transactions.
+    :raises ConfigurationError: Hive's Cleaner is on, could take our rows, and waits for registered readers alone.
+    """
+    if not housekeeping_elsewhere and not _is_on(client, HOUSEKEEPING):
+        log.warning(
+            "%s is not true on this metastore: where no other one of the same database has it, nobody aborts dead "
+            "transactions, and a reader that died keeps every cleaning waiting",
+            HOUSEKEEPING,
+        )
+    if rows_are_withheld or not _is_on(client, CLEANER):
+        return
+    if _is_on(client, MIN_HISTORY_WRITE_ID):
+        raise ConfigurationError(
+            CLEANER,
+            f"is true on the metastore, and so is {MIN_HISTORY_WRITE_ID}: Hive's Cleaner would delete what a "
+            "compaction replaced while a reader that did not register its write ids, such as Trino, still reads it",
+            "name a connection to the metastore's database as metastore_db_conn_id in the extra of the hive_acid "
+            "connection, so that our rows are kept from Hive's Cleaner; or set one of the two to false on every "
+            "metastore of that database",
+        )
+    log.warning(
+        "%s is true on this metastore: Hive's Cleaner may clean what we compact before our cleaner does, without a "
+        "lock, and queries that list directories meanwhile may fail; set it to false, or name metastore_db_conn_id",
+        CLEANER,
+    )
+
+
+def _is_on(client: AcidMetastoreClient, name: str) -> bool:
+    return client.config_value(name).strip().lower() == "true"
