@@ -54,7 +54,7 @@ class CompactionSettings:
 
     thresholds: Thresholds = field(default_factory=Thresholds)
     candidates: Candidates = Candidates.ALL
-    serve_foreign_requests: bool = False
+    serve_foreign_requests: bool = True
     override_no_auto_compaction: bool = False
     rewrite_single_delta: bool = False
     max_num_delta: int = 500

@@ -12,7 +12,10 @@ from airflow_provider_acid.exceptions import ConfigurationError
 PREFIX = "airflow-acid"
 
 _OWNER_LENGTH = 12
-_NAME = re.compile(rf"{PREFIX}:([0-9a-f]{{{_OWNER_LENGTH}}}):([0-9a-z-]+)")
+_IDENTITY = rf"([0-9a-f]{{{_OWNER_LENGTH}}}):([0-9a-z]+)"
+_NAME = re.compile(rf"{PREFIX}:{_IDENTITY}")
+_WORKER = re.compile(rf"airflow(?:@.*)?-acid:{_IDENTITY}(?:@.*)?")
+_HOST_LENGTH = 64  # of 128 characters of a worker's id
 
 
 @dataclass(frozen=True)
@@ -20,7 +23,7 @@ class RequestPool:
     """The pool of one request.
 
     :param owner: 12 hex digits that stay the same for all attempts of one task; see :func:`owner_of`.
-    :param token: lower-case letters, digits and ``-``; unique per attempt.
+    :param token: lower-case letters and digits; unique per attempt.
     """
 
     owner: str
@@ -42,6 +45,21 @@ class RequestPool:
         """The pool of that name; None where it is not one of ours."""
         match = _NAME.fullmatch(name or "")
         return cls(match[1], match[2]) if match else None
+
+    @classmethod
+    def of_worker(cls, name: str | None) -> RequestPool | None:
+        """The pool in a worker's id, or in the host of an attempt's transaction; None where it is not one of ours."""
+        match = _WORKER.fullmatch(name or "")
+        return cls(match[1], match[2]) if match else None
+
+    def worker_id(self, host: str) -> str:
+        """The id of whoever serves it.
+
+        Hive's SHOW COMPACTIONS parts an id at its last hyphen into a host, ``airflow@HOST``, and a worker,
+        ``acid:OWNER:TOKEN``. It does not begin with the host: a restarting metastore takes back the claims of workers
+        that are named like its own.
+        """
+        return f"airflow@{host[:_HOST_LENGTH]}-acid:{self.owner}:{self.token}"
 
     def __str__(self) -> str:
         return f"{PREFIX}:{self.owner}:{self.token}"

@@ -41,8 +41,7 @@ def check_metastore(
     """
     hive = client.probe()
     if hive.queue_speaks_thrift:
-        withheld = database is not None
-        hive4_server.check_server(client, rows_are_withheld=withheld, housekeeping_elsewhere=housekeeping_elsewhere)
+        hive4_server.check_server(client, database, housekeeping_elsewhere=housekeeping_elsewhere)
         return hive
     database = _needed(database, hive)
     _refuse_hybrid(hive.version, database)

@@ -1,4 +1,4 @@
-"""A real Hive SQL engine, 3.1.3 or 4.0.1, with its metastore: one JVM that answers statements.
+"""A real Hive SQL engine, 3.1.3 or 4.x, with its metastore: one JVM that answers statements.
 
 Hive 3 runs its jobs by Hadoop's local MapReduce, Hive 4 by Tez in local mode; nothing but the two JVMs is needed.
 """
@@ -46,10 +46,11 @@ class HiveEngine(Startable):
 
     As a context manager both are started on entry and stopped on exit. They never outlive this Python process.
 
-    :param version: ``3.1.3`` or ``4.0.1``.
+    :param version: ``3.1.3``, ``4.0.1``, ``4.1.0`` or ``4.2.1``.
     :param work_dir: folder of everything that belongs to them.
     :param metastore: of the same version, runs already and is left running; None for one of the engine's own. On
-        Hive 4 its program must be :func:`~tests.harness.hive_engine_program.hive_4_metastore_program`.
+        Hive 4.0 its program must be :func:`~tests.harness.hive_engine_program.hive_4_metastore_program`, and later ones
+        need one.
     :param jvm_options: of the engine; the default is made for a quick start and little memory.
     :param statement_seconds: after so long without an answer the engine is killed.
     """

@@ -27,7 +27,6 @@ from airflow_provider_acid.compaction.publish.discard import Discard
 from airflow_provider_acid.compaction.publish.publisher import publisher_on, remove_discards
 from airflow_provider_acid.compaction.publish.replaced import read_replaced
 from airflow_provider_acid.compaction.publish.staging import staging_name
-from airflow_provider_acid.compaction.recover.attempts import pool_of_worker
 from airflow_provider_acid.compaction.recover.recovery import Recovery
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.snapshot import current_txns
@@ -312,7 +311,7 @@ def _own_staging(row: CompactionRow) -> tuple[str, ...]:
 
     On Hive 4 it is that of one that died after its commit, when all that was left was tidying up.
     """
-    pool = RequestPool.parse(row.pool) or pool_of_worker(row.worker_id)
+    pool = RequestPool.parse(row.pool) or RequestPool.of_worker(row.worker_id)
     return () if pool is None else (staging_name(pool.token),)
 
 

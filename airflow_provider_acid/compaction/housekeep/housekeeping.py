@@ -23,11 +23,11 @@ from airflow_provider_acid.compaction.evaluate.table_listing import (
 from airflow_provider_acid.compaction.housekeep.report import Chore, Deed, HousekeepingReport, Stuck, StuckKind
 from airflow_provider_acid.compaction.housekeep.stuck import find_stuck
 from airflow_provider_acid.compaction.outcomes import OutcomeState
-from airflow_provider_acid.compaction.recover.attempts import pool_of_worker
 from airflow_provider_acid.compaction.recover.recovery import Recovery
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.supervision import Supervised
 from airflow_provider_acid.exceptions import AcidError, MetastoreUnavailableError, ObjectNotFoundError
+from airflow_provider_acid.metastore.pools import RequestPool
 from airflow_provider_acid.metastore.queue import CompactionQueue
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.values import CompactionRow, CompactionState, TableInfo
@@ -124,7 +124,7 @@ class Housekeeper:
                     self._end_claim(recovery, row, silent_seconds, findings)
 
     def _end_claim(self, recovery: Recovery, row: CompactionRow, silent_seconds: float, findings: _Findings) -> None:
-        if pool_of_worker(row.worker_id) is None:
+        if RequestPool.of_worker(row.worker_id) is None:
             message = f"request {row.id} is claimed by {row.worker_id}, which is not of this package"
             findings.stuck.append(Stuck(StuckKind.CLAIM, str(row.entity), silent_seconds, message))
             return

@@ -14,27 +14,14 @@ from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.values import TxnInfo, TxnState
 
 
-def worker_id(pool: RequestPool, host: str) -> str:
-    """What SHOW COMPACTIONS shows as worker.
-
-    Not the host first: a restarting metastore takes back the claims of workers named like its own host.
-    """
-    return f"{pool}@{host}"
-
-
 def nobodys_pool(entity: Entity) -> RequestPool:
     """A name for who puts things in order in a partition without compacting it: a cleaner, or housekeeping."""
     return RequestPool.new(owner_of("cleaner", str(entity)))
 
 
-def pool_of_worker(worker: str | None) -> RequestPool | None:
-    """The pool in a worker's id; None where the worker is not one of ours."""
-    return RequestPool.parse((worker or "").partition("@")[0])
-
-
 def pool_of_txn(txn: TxnInfo) -> RequestPool | None:
     """The pool of the attempt that opened a transaction; None where it is not one of ours."""
-    return pool_of_worker(txn.host)
+    return RequestPool.of_worker(txn.host)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from airflow_provider_acid.compaction.outcomes import Outcome, OutcomeState
 from airflow_provider_acid.compaction.publish.journal import read_journal
 from airflow_provider_acid.compaction.publish.publisher import publisher_on
 from airflow_provider_acid.compaction.publish.staging import staging_tokens
-from airflow_provider_acid.compaction.recover.attempts import Attempts, pool_of_txn, worker_id
+from airflow_provider_acid.compaction.recover.attempts import Attempts, pool_of_txn
 from airflow_provider_acid.compaction.recover.recovered_partition import DIED, RecoveredPartition, busy, end_row
 from airflow_provider_acid.compaction.recover.withdrawal import Withdrawal, compacted_by
 from airflow_provider_acid.compaction.settings import CompactionSettings
@@ -213,7 +213,7 @@ class RenamedResults:
 
     def _claim_again(self, row: CompactionRow) -> None:
         pool = RequestPool.parse(row.pool)
-        if pool is None or self._queue.claim(str(pool), worker_id(pool, "recovery")) is None:
+        if pool is None or self._queue.claim(str(pool), pool.worker_id("recovery")) is None:
             log.warning("%s: the published request %s could not be claimed again", row.entity, row.id)
 
 

@@ -24,7 +24,7 @@ from airflow_provider_acid.compaction.publish.staging import (
     staging_name,
     staging_tokens,
 )
-from airflow_provider_acid.compaction.recover.attempts import Attempts, nobodys_pool, pool_of_worker, worker_id
+from airflow_provider_acid.compaction.recover.attempts import Attempts, nobodys_pool
 from airflow_provider_acid.compaction.recover.dead_results import dead_results, kept_until
 from airflow_provider_acid.compaction.recover.recovered_partition import DIED, EndRow, RecoveredPartition, busy, end_row
 from airflow_provider_acid.compaction.run.dead_runs import DeadRuns, IsAlive
@@ -199,13 +199,13 @@ class Recovery:
         requested_seconds = partition.attempts.age_seconds(row.enqueue_ms)
         if pool.owner != partition.own.owner and requested_seconds <= partition.attempts.timeout_seconds:
             return busy(row, "was just requested by another task")
-        claim = self._queue.claim(str(pool), worker_id(partition.own, "recovery"))
+        claim = self._queue.claim(str(pool), partition.own.worker_id("recovery"))
         if claim is not None:
             self._queue.fail(claim, f"{DIED} before it claimed its request")
         return None
 
     def _recover_working(self, partition: RecoveredPartition, row: CompactionRow) -> Outcome | None:
-        pool = pool_of_worker(row.worker_id)
+        pool = RequestPool.of_worker(row.worker_id)
         if pool == partition.own:
             return None
         alive = _who_works(partition.attempts, row, partition.owner)
@@ -264,7 +264,7 @@ class Recovery:
 
 def _who_works(attempts: Attempts, row: CompactionRow, owner: str | None) -> Outcome | None:
     """Who has claimed a row and may be alive; None where that is a dead attempt of ours."""
-    pool = pool_of_worker(row.worker_id)
+    pool = RequestPool.of_worker(row.worker_id)
     if pool is None:
         return busy(row, f"is being compacted by the worker {row.worker_id}, which is not of this package")
     txn = _transaction(attempts, row)
@@ -278,7 +278,7 @@ def _who_works(attempts: Attempts, row: CompactionRow, owner: str | None) -> Out
 
 def _transaction(attempts: Attempts, row: CompactionRow) -> TxnInfo | None:
     """The open or aborted transaction of the attempt that has claimed a row."""
-    pool = pool_of_worker(row.worker_id)
+    pool = RequestPool.of_worker(row.worker_id)
     of_attempt = None if pool is None else attempts.transaction_of(pool.token)
     return attempts.transactions.get(row.txn_id or 0) or of_attempt
 
@@ -286,5 +286,5 @@ def _transaction(attempts: Attempts, row: CompactionRow) -> TxnInfo | None:
 def _tokens(rows: Iterable[CompactionRow]) -> frozenset[str]:
     """Tokens of the attempts whose requests are still in the queue."""
     live = [row for row in rows if not row.state.is_terminal]
-    pools = [pool for row in live for pool in (RequestPool.parse(row.pool), pool_of_worker(row.worker_id))]
+    pools = [pool for row in live for pool in (RequestPool.parse(row.pool), RequestPool.of_worker(row.worker_id))]
     return frozenset(pool.token for pool in pools if pool is not None)

@@ -13,7 +13,6 @@ from airflow_provider_acid.compaction.neighbours import Neighbours
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
 from airflow_provider_acid.compaction.publish.publisher import publisher_on
 from airflow_provider_acid.compaction.publish.staging import FinishedOutput
-from airflow_provider_acid.compaction.recover.attempts import worker_id
 from airflow_provider_acid.compaction.recover.recovery import Recovery
 from airflow_provider_acid.compaction.requests_of_others import in_the_way, servable_facts
 from airflow_provider_acid.compaction.settings import CompactionSettings
@@ -102,7 +101,7 @@ class Claimer:
             drop(self._settings.storages.open(facts.location), recovered)
             return Outcome(due.entity, OutcomeState.SKIPPED, made.reason)
         self._on_step(Step.ENQUEUED, due.entity)
-        claim = self._queue.claim(str(pool), worker_id(pool, self._host))
+        claim = self._queue.claim(str(pool), pool.worker_id(self._host))
         if claim is None or claim.id != made.id:
             raise OwnershipLostError(
                 f"compaction request {made.id} of {due.entity}",
@@ -130,7 +129,7 @@ class Claimer:
         recovered = self._recover(facts, pool)
         if isinstance(recovered, Outcome):
             return recovered
-        claim = self._queue.claim_foreign(row, worker_id(pool, self._host))
+        claim = self._queue.claim_foreign(row, pool.worker_id(self._host))
         if not isinstance(claim, ClaimedCompaction):
             drop(self._settings.storages.open(facts.location), recovered)
             return _left(row, "it is no longer waiting" if claim is None else in_the_way(claim))

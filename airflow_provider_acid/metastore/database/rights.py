@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from sqlalchemy import delete, false, insert, select, update
 from sqlalchemy.sql import Executable
@@ -46,21 +46,24 @@ _RIGHTS: dict[str, tuple[tuple[str, Statement], ...]] = {
 """What this package does with each table."""
 
 
-def missing_rights(database: MetastoreDatabase) -> list[str]:
+def missing_rights(database: MetastoreDatabase, tables: Iterable[str] = _RIGHTS) -> list[str]:
     """The rights that the login lacks, each as ``DELETE on TXN_COMPONENTS``.
 
+    :param tables: which are looked at; all of which this package needs any.
     :raises MetastoreUnavailableError: the database does not answer.
     :raises MetastoreVersionError: it is not a metastore's.
     """
     return [
-        f"{right} on {name}" for name, right, statement in _statements(database) if not _may(database, name, statement)
+        f"{right} on {name}"
+        for name, right, statement in _statements(database, tables)
+        if not _may(database, name, statement)
     ]
 
 
-def _statements(database: MetastoreDatabase) -> Iterator[tuple[str, str, Executable]]:
-    for name, rights in _RIGHTS.items():
+def _statements(database: MetastoreDatabase, tables: Iterable[str]) -> Iterator[tuple[str, str, Executable]]:
+    for name in tables:
         table = database.table(name)
-        for right, statement in rights:
+        for right, statement in _RIGHTS[name]:
             yield name, right, statement(table)
 
 

@@ -27,6 +27,7 @@ from airflow_provider_acid.metastore.hive3.stored_rows import (
     WORKING,
     StoredRow,
 )
+from airflow_provider_acid.metastore.pools import RequestPool
 from airflow_provider_acid.metastore.queue import ClaimedCompaction, Enqueued, NotEnqueued
 from airflow_provider_acid.metastore.queue_rules import (
     ExpectedRow,
@@ -140,7 +141,7 @@ class SqlCompactionQueue:
             now_ms = self.database.now_ms(connection)
             published = Published(next_txn_id, newest_lock_id, now_ms)
             # Somebody else's request has no pool; the Cleaner finds the attempt's staging directory by it.
-            pool = row.notes.pool or claim.worker_id.partition("@")[0]
+            pool = row.notes.pool or str(RequestPool.of_worker(claim.worker_id) or "") or None
             notes = replace(row.notes, pool=pool, txn_id=txn_id, published=published)
             return self._store.update(connection, row, {"META_INFO": notes.stored(), "START": now_ms})
 

@@ -58,7 +58,7 @@ def _refuse_foreign_workers(database: MetastoreDatabase) -> None:
     queue = database.table("COMPACTION_QUEUE", ("CQ_ID", "CQ_STATE", "CQ_WORKER_ID"))
     working = select(queue["CQ_ID"], queue["CQ_WORKER_ID"]).where(queue["CQ_STATE"] == WORKING)
     rows = database.read("compaction queue", lambda connection: list(connection.execute(working)))
-    foreign = [(id, worker) for id, worker in rows if RequestPool.parse((worker or "").partition("@")[0]) is None]
+    foreign = [(id, worker) for id, worker in rows if RequestPool.of_worker(worker) is None]
     if foreign:
         id, worker = foreign[0]
         raise MetastoreStateError(

@@ -14,7 +14,7 @@ from airflow_provider_acid.exceptions import (
     OwnershipLostError,
 )
 from airflow_provider_acid.metastore.database.database import MetastoreDatabase
-from airflow_provider_acid.metastore.hive4.finish import give_back, mark_cleaned, withhold
+from airflow_provider_acid.metastore.hive4 import by_sql
 from airflow_provider_acid.metastore.queue import ClaimedCompaction, Enqueued, NotEnqueued
 from airflow_provider_acid.metastore.queue_rules import (
     ExpectedRow,
@@ -84,6 +84,8 @@ class ThriftCompactionQueue:
     def line(self, rows: Iterable[CompactionRow]) -> list[CompactionRow]:
         """See :meth:`~.queue.CompactionQueue.line`."""
         waiting = [row for row in rows if row.state is CompactionState.INITIATED]
+        if self.database is not None:
+            return []
         if all(row.pool is None for row in waiting):
             return waiting
         overdue_ms = self._client.server_now_ms() - 1000 * self._client.pool_timeout_seconds()
@@ -92,9 +94,11 @@ class ThriftCompactionQueue:
     def claim_foreign(self, row: CompactionRow, worker_id: str) -> ClaimedCompaction | CompactionRow | None:
         """See :meth:`~.queue.CompactionQueue.claim_foreign`.
 
-        The server hands out what stands first, whatever is wanted. Where somebody else took that one since it was
-        looked at, what was handed out instead is given back; see :meth:`_return`.
+        In the database by its id. The server hands out what stands first, whatever is wanted: without the database,
+        where somebody else took that one since it was looked at, what was handed out instead is made again.
         """
+        if self.database is not None:
+            return self._claim_by_id(self.database, row.id, worker_id)
         line = self.line(self.rows(state=CompactionState.INITIATED))
         if row.id not in {waiting.id for waiting in line}:
             return None
@@ -103,7 +107,20 @@ class ThriftCompactionQueue:
         info = self._next_in_line(worker_id)
         if info is None or info.id == row.id:
             return None if info is None else ClaimedCompaction(info, worker_id)
-        return self._return(ClaimedCompaction(info, worker_id))
+        return self._make_again(ClaimedCompaction(info, worker_id))
+
+    def _claim_by_id(self, database: MetastoreDatabase, id: int, worker_id: str) -> ClaimedCompaction | None:
+        lost_answer = None
+        try:
+            by_sql.claim(database, id, worker_id, WORKER_VERSION)
+        except MetastoreUnavailableError as error:
+            lost_answer = error
+        now = self.row(id)
+        if now is not None and _is_worked_on_by(now, worker_id):
+            return ClaimedCompaction(CompactionInfo.of_row(now), worker_id)
+        if lost_answer is not None:
+            raise lost_answer
+        return None
 
     def _next_in_line(self, worker_id: str) -> CompactionInfo | None:
         try:
@@ -113,20 +130,6 @@ class ThriftCompactionQueue:
             if len(mine) != 1:
                 raise
             return CompactionInfo.of_row(mine[0])
-
-    def _return(self, claim: ClaimedCompaction) -> CompactionRow | None:
-        """Give back what was handed out and is not ours to do; the request that waits in its place.
-
-        In the database the row becomes what it was. The metastore has no call for that: without the database the same
-        request is made again, under a new id.
-        """
-        if self.database is not None:
-            try:
-                give_back(self.database, claim.id, claim.worker_id)
-                return self.row(claim.id)
-            except MetastoreError as error:
-                log.warning("compaction request %s could not be given back in the database: %s", claim.id, error)
-        return self._make_again(claim)
 
     def _make_again(self, claim: ClaimedCompaction) -> CompactionRow | None:
         initiator_id = next((row.initiator_id for row in self._client.compactions(id=claim.id)), None)
@@ -169,7 +172,7 @@ class ThriftCompactionQueue:
         """
         txn_id = recorded_txn_id(claim)
         if self.database is not None:
-            withhold(self.database, claim.id, txn_id)
+            by_sql.withhold(self.database, claim.id, txn_id)
         self._change(
             claim,
             lambda: self._client.mark_compacted(claim.info),
@@ -237,7 +240,7 @@ class ThriftCompactionQueue:
         if self.database is None:
             return False
         try:
-            mark_cleaned(self.database, row, highest_write_id)
+            by_sql.mark_cleaned(self.database, row, highest_write_id)
         except MetastoreUnavailableError:
             if not was_cleaned(self.row(row.id)):
                 raise

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 
 from airflow_provider_acid.exceptions import ConfigurationError
+from airflow_provider_acid.metastore.database.database import MetastoreDatabase
+from airflow_provider_acid.metastore.database.rights import missing_rights
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 
 log = logging.getLogger(__name__)
@@ -14,12 +16,15 @@ MIN_HISTORY_WRITE_ID = "metastore.txn.use.minhistorywriteid"
 HOUSEKEEPING = "metastore.housekeeping.threads.on"
 
 
-def check_server(client: AcidMetastoreClient, *, rows_are_withheld: bool, housekeeping_elsewhere: bool = False) -> None:
+def check_server(
+    client: AcidMetastoreClient, database: MetastoreDatabase | None, *, housekeeping_elsewhere: bool = False
+) -> None:
     """Refuse a metastore whose Cleaner would delete under readers, and warn of what only delays or disturbs.
 
-    :param rows_are_withheld: whether our rows are kept from Hive's Cleaner (:func:`~.finish.withhold`).
+    :param database: the metastore's, by which our rows are kept from Hive's Cleaner (:func:`~.by_sql.withhold`).
     :param housekeeping_elsewhere: whether another instance of the same metastore aborts dead transactions.
-    :raises ConfigurationError: Hive's Cleaner is on, could take our rows, and waits for registered readers alone.
+    :raises ConfigurationError: Hive's Cleaner is on, could take our rows, and waits for registered readers alone; or
+        the login to the database may not change the queue.
     """
     if not housekeeping_elsewhere and not _is_on(client, HOUSEKEEPING):
         log.warning(
@@ -27,7 +32,10 @@ def check_server(client: AcidMetastoreClient, *, rows_are_withheld: bool, housek
             "transactions, and a reader that died keeps every cleaning waiting",
             HOUSEKEEPING,
         )
-    if rows_are_withheld or not _is_on(client, CLEANER):
+    if database is not None:
+        _check_rights(database)
+        return
+    if not _is_on(client, CLEANER):
         return
     if _is_on(client, MIN_HISTORY_WRITE_ID):
         raise ConfigurationError(
@@ -43,6 +51,16 @@ def check_server(client: AcidMetastoreClient, *, rows_are_withheld: bool, housek
         "lock, and queries that list directories meanwhile may fail; set it to false, or name metastore_db_conn_id",
         CLEANER,
     )
+
+
+def _check_rights(database: MetastoreDatabase) -> None:
+    missing = missing_rights(database, ["COMPACTION_QUEUE"])
+    if missing:
+        raise ConfigurationError(
+            "login to the metastore's database",
+            f"lacks {', '.join(missing)}, by which our rows are kept from Hive's own Cleaner",
+            "grant what docs/grants-postgresql.sql or docs/grants-mysql.sql names, or configure no connection to it",
+        )
 
 
 def _is_on(client: AcidMetastoreClient, name: str) -> bool:

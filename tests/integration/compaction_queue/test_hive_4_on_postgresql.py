@@ -11,7 +11,7 @@ from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.hive import HIVE_4
 from airflow_provider_acid.exceptions import MetastoreError, OwnershipLostError
 from airflow_provider_acid.metastore.database.database import MetastoreDatabase
-from airflow_provider_acid.metastore.hive4.finish import mark_cleaned
+from airflow_provider_acid.metastore.hive4.by_sql import mark_cleaned
 from airflow_provider_acid.metastore.hive4.queue import ThriftCompactionQueue
 from airflow_provider_acid.metastore.queue import Enqueued
 from airflow_provider_acid.metastore.queues import open_queue

@@ -1,4 +1,4 @@
-"""A request of somebody else that Hive 4 hands out in place of the wanted one waits again, as it was asked for."""
+"""Requests of others on Hive 4: claimed by id in the database; else what is handed out instead is asked for again."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.hive import HIVE_4
 from airflow_provider_acid.metastore.database.database import MetastoreDatabase
 from airflow_provider_acid.metastore.hive4.queue import ThriftCompactionQueue
-from airflow_provider_acid.metastore.queue import CompactionQueue
+from airflow_provider_acid.metastore.queue import ClaimedCompaction, CompactionQueue
 from airflow_provider_acid.metastore.thrift import methods, structs
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress
-from airflow_provider_acid.metastore.values import CompactionRow, CompactionState
+from airflow_provider_acid.metastore.values import CompactionInfo, CompactionRow, CompactionState
 from airflow_provider_acid.plan.plan import CompactionType
 from tests.harness.metastore_server import MetastoreServer
 from tests.harness.withdrawal import withdraw
@@ -50,8 +50,8 @@ def client(hive_4_metastore_on_postgres: MetastoreServer) -> Iterator[AcidMetast
         yield client
 
 
-def overtaken(client: AcidMetastoreClient, database: MetastoreDatabase | None) -> CompactionQueue:
-    return ThriftCompactionQueue(cast(AcidMetastoreClient, Overtaken(client)), HIVE_4, database)
+def overtaken(client: AcidMetastoreClient) -> CompactionQueue:
+    return ThriftCompactionQueue(cast(AcidMetastoreClient, Overtaken(client)), HIVE_4)
 
 
 def ask_to_rebalance(client: AcidMetastoreClient, entity: Entity) -> CompactionRow:
@@ -85,25 +85,46 @@ def stored(server: MetastoreServer, id: int) -> dict[str, object]:
     return dict(zip(names, row, strict=True))
 
 
-def test_with_the_database_it_becomes_what_it_was(
+def test_with_the_database_each_is_claimed_by_its_id_whatever_stands_before_it(
     hive_4_metastore_on_postgres: MetastoreServer, client: AcidMetastoreClient, entity: Entity
 ) -> None:
     server = hive_4_metastore_on_postgres
-    wanted, rebalance = wanted_and_rebalance(client, entity)
+    rebalance = ask_to_rebalance(client, entity)
+    wanted = client.compact(replace(entity, partition="ds=1"), CompactionType.MAJOR).id
     before = stored(server, rebalance.id)
-    queue = overtaken(client, MetastoreDatabase(server.server_database.url))
-    assert queue.claim_foreign(the_row(queue, wanted), WORKER) == rebalance
+    queue = ThriftCompactionQueue(client, HIVE_4, MetastoreDatabase(server.server_database.url))
+    waiting = the_row(queue, wanted)
+    assert queue.line([rebalance, waiting]) == []
+    claim = queue.claim_foreign(waiting, WORKER)
+    assert isinstance(claim, ClaimedCompaction)
+    row = the_row(queue, wanted)
+    assert (row.state, row.worker_id) == (CompactionState.WORKING, WORKER)
+    assert claim.info == CompactionInfo.of_row(row)
+    assert (row.start_ms or 0) >= (row.enqueue_ms or 0) > 0
     assert stored(server, rebalance.id) == before
-    assert the_row(queue, wanted).worker_id == OTHERS
 
 
-def test_without_it_the_same_is_asked_for_again(
+def test_with_the_database_a_request_that_waits_no_more_or_belongs_to_a_pool_is_not_claimed(
+    hive_4_metastore_on_postgres: MetastoreServer, client: AcidMetastoreClient, entity: Entity
+) -> None:
+    queue = ThriftCompactionQueue(client, HIVE_4, MetastoreDatabase(hive_4_metastore_on_postgres.server_database.url))
+    taken = client.compact(replace(entity, partition="ds=1"), CompactionType.MAJOR).id
+    waiting = the_row(queue, taken)
+    assert queue.claim_foreign(waiting, OTHERS) is not None
+    assert queue.claim_foreign(waiting, WORKER) is None
+    assert the_row(queue, taken).worker_id == OTHERS
+    pooled = client.compact(replace(entity, partition="ds=2"), CompactionType.MAJOR, pool="etl").id
+    assert queue.claim_foreign(the_row(queue, pooled), WORKER) is None
+    assert the_row(queue, pooled).state is INITIATED
+
+
+def test_without_it_what_is_handed_out_instead_is_asked_for_again(
     hive_4_metastore_on_postgres: MetastoreServer, client: AcidMetastoreClient, entity: Entity
 ) -> None:
     server = hive_4_metastore_on_postgres
     wanted, rebalance = wanted_and_rebalance(client, entity)
     before = stored(server, rebalance.id)
-    queue = overtaken(client, None)
+    queue = overtaken(client)
     again = queue.claim_foreign(the_row(queue, wanted), WORKER)
     assert isinstance(again, CompactionRow)
     ended = the_row(queue, rebalance.id)

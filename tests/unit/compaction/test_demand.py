@@ -102,8 +102,8 @@ def test_what_failed_twice_is_compacted_again_only_for_who_asks_for_a_type() -> 
 def test_requests_for_other_partitions_are_not_this_ones_concern() -> None:
     rows = [CompactionRow(id, entity("t", id), "major", CompactionState.INITIATED) for id in (1, 2)]
     found = EvaluatedTables({"t": 5}, FakeStorages(), rows=rows).evaluate("d.t", demand=Demand("p=00001"))
-    assert [row.id for row in found.foreign] == [1]
-    assert found.evaluated == ()
+    assert [due.request_id for due in found.due] == [1]
+    assert (found.foreign, found.evaluated) == ((), ())
 
 
 @pytest.mark.parametrize("type", [None, MINOR, MAJOR])

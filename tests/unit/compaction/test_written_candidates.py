@@ -88,10 +88,10 @@ def test_a_table_that_is_named_is_checked_though_nothing_was_written() -> None:
 def test_requests_of_others_are_met_whether_or_not_anything_was_written() -> None:
     rows = [CompactionRow(11, entity("t", 1), "minor", CompactionState.INITIATED)]
     site = EvaluatedTables({"t": 5}, FakeStorages(), rows=rows, recorded={})
-    assert [row.id for row in site.evaluate().foreign] == [11]
-    site.settings = replace(site.settings, serve_foreign_requests=True)
     (due,) = site.evaluate().due
     assert (due.entity, due.type, due.request_id) == (entity("t", 1), CompactionType.MINOR, 11)
+    site.settings = replace(site.settings, serve_foreign_requests=False)
+    assert [row.id for row in site.evaluate().foreign] == [11]
 
 
 def test_without_a_database_written_is_refused_before_anything_is_asked() -> None:

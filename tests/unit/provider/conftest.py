@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from airflow_provider_acid.acid.hive import HIVE_4
+from airflow_provider_acid.metastore.hive4 import server_check
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 
 
@@ -20,3 +21,8 @@ def _nothing_is_left_to_other_modules() -> Iterator[None]:
 def hive_4(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every metastore says it is Hive 4, and none is asked."""
     monkeypatch.setattr(AcidMetastoreClient, "probe", lambda self: HIVE_4)
+    monkeypatch.setattr(server_check, "missing_rights", lambda database, tables: [])
+    # No thread of its own but housekeeping.
+    monkeypatch.setattr(
+        AcidMetastoreClient, "config_value", lambda self, name: "true" if "housekeeping" in name else "false"
+    )

@@ -49,7 +49,7 @@ READ: dict[str, tuple[str, Callable[[], object], object]] = {
         lambda: configured_settings().cleaner_lock_timeout_action,
         CleaningLockAction.DELETE,
     ),
-    "serve_foreign_requests": ("True", lambda: configured_settings().serve_foreign_requests, True),
+    "serve_foreign_requests": ("False", lambda: configured_settings().serve_foreign_requests, False),
     "max_num_delta": ("7", lambda: configured_settings().policy(HIVE_4).max_num_delta, 7),
     "minor_publish_lock": (
         "False",

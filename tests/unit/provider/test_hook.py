@@ -153,6 +153,7 @@ def test_the_connection_test_says_what_the_metastore_can_do(
 ) -> None:
     set_connection(host="ms")
     monkeypatch.setattr(AcidMetastoreClient, "probe", lambda self: hive)
+    monkeypatch.setattr(AcidMetastoreClient, "config_value", lambda self, name: "false")
     is_good, message = AcidMetastoreHook().test_connection()
     assert is_good is good
     assert words in message

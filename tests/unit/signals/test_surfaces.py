@@ -64,6 +64,10 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     monkeypatch.setenv("AIRFLOW_CONN_METASTORE", json.dumps({"conn_type": "hive_acid", "host": "not.asked"}))
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps({"conn_type": "spark", "host": "local[1]"}))
     monkeypatch.setattr(AcidMetastoreClient, "probe", lambda self: HIVE_4)
+    # No thread of its own but housekeeping.
+    monkeypatch.setattr(
+        AcidMetastoreClient, "config_value", lambda self, name: "true" if "housekeeping" in name else "false"
+    )
     monkeypatch.setattr(sensor, "Initiator", made)
     monkeypatch.setattr(cleaner, "Cleaner", made)
     monkeypatch.setattr(housekeeping, "Housekeeper", made)

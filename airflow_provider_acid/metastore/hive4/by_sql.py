@@ -32,21 +32,25 @@ def withhold(database: MetastoreDatabase, id: int, txn_id: int) -> None:
     database.write(f"compaction {id}", lambda connection: connection.execute(statement))
 
 
-def give_back(database: MetastoreDatabase, id: int, worker_id: str) -> None:
-    """Make a claim the waiting request again that it was, as Hive's ``revokeTimedoutWorkers`` does.
+def claim(database: MetastoreDatabase, id: int, worker_id: str, worker_version: str) -> None:
+    """Claim one waiting request, as ``find_next_compact2`` claims whichever stands first.
 
-    Nothing happens where the row is not claimed by that worker.
+    Nothing happens where it waits no longer, or belongs to a pool.
     """
-    changes = {"CQ_STATE": INITIATED, "CQ_WORKER_ID": None, "CQ_WORKER_VERSION": None, "CQ_START": None}
-    queue = database.table("COMPACTION_QUEUE", ("CQ_ID", *changes))
-    is_claimed = (
-        queue["CQ_ID"] == id,
-        queue["CQ_STATE"] == WORKING,
-        database.equals(queue["CQ_WORKER_ID"], worker_id),
-    )
-    values = {queue[name].name: value for name, value in changes.items()}
-    statement = update(queue.table).where(*is_claimed).values(values)
-    database.write(f"compaction {id}", lambda connection: connection.execute(statement))
+    changes: dict[str, object] = {
+        "CQ_STATE": WORKING,
+        "CQ_WORKER_ID": worker_id,
+        "CQ_WORKER_VERSION": worker_version,
+    }
+    queue = database.table("COMPACTION_QUEUE", ("CQ_ID", "CQ_POOL_NAME", "CQ_START", *changes))
+    waits = (queue["CQ_ID"] == id, queue["CQ_STATE"] == INITIATED, queue["CQ_POOL_NAME"].is_(None))
+
+    def take(connection: Connection) -> None:
+        values = {queue[name].name: value for name, value in changes.items()}
+        values[queue["CQ_START"].name] = database.now_ms(connection)
+        connection.execute(update(queue.table).where(*waits).values(values))
+
+    database.write(f"compaction {id}", take)
 
 
 def mark_cleaned(database: MetastoreDatabase, row: CompactionRow, highest_write_id: int) -> None:
