@@ -33,6 +33,9 @@ DUE_FOR_HIVE = "'compactorthreshold.hive.compactor.delta.num.threshold'='2'"
 ENGINES = {HIVE_3: "hive_3_engine", HIVE_4: "hive_4_with_threads", HIVE_4_2: "hive_4_2_engine"}
 WHILE_IT_WAITS = {HIVE_3: "working", HIVE_4: "ready for cleaning", HIVE_4_2: "ready for cleaning"}
 REFUSED = {HIVE_3: "attempted", HIVE_4: "refused", HIVE_4_2: "refused"}
+NOT_OURS = {HIVE_3: (), HIVE_4: ("rebalance",), HIVE_4_2: ("rebalance", "smart_optimize")}
+"""Types of requests that users may make and this release does not do."""
+
 EXPECTED = {
     Step.ENQUEUED: "initiated",
     Step.CLAIMED: "working",
@@ -69,6 +72,11 @@ class Beside:
         wanted = [entity.database, entity.table, entity.partition]
         found = [(int(columns[0]), columns[5]) for columns in lines if columns[1:4] == wanted]
         return [state for _, state in sorted(found)]
+
+    def ask(self, entity: Entity, type: str) -> None:
+        """As a user does."""
+        key, _, value = str(entity.partition).partition("=")
+        self.hive.execute(f"alter table {entity.full_table_name} partition({key}='{value}') compact '{type}'")
 
     def folder(self, entity: Entity) -> Path:
         return self.site.admin.table_location(entity.database, entity.table) / (entity.partition or "")
@@ -233,3 +241,31 @@ def test_a_request_of_hives_initiator_is_reported_and_served_if_so_wished(beside
     assert [cleaning.state for cleaning in site.clean(entity)] == [CleaningState.CLEANED]
     assert beside.shown(entity) == ["succeeded"]
     check_every_way(beside.hive, f"{DATABASE}.theirs", "row__id, *", written, "after Hive's request")
+
+
+def test_of_what_users_ask_for_only_what_is_ours_to_do_is_claimed(beside: Beside) -> None:
+    """Behind requests that nobody does."""
+    site, types = beside.site, (*NOT_OURS[beside.hive.version], "major", "minor")
+    entities = {type: Entity(DATABASE, f"asked_{type}", "p=a") for type in types}
+    for entity in entities.values():
+        beside.make(entity.table, LEFT_TO_US)
+    written = {type: beside.rows(entity.table) for type, entity in entities.items()}
+    for type, entity in entities.items():
+        beside.ask(entity, type)
+
+    found = site.evaluate(f"{DATABASE}.asked_*")
+    assert [(left.entity, left.type) for left in found.foreign] == [
+        (entities[type], type) for type in NOT_OURS[beside.hive.version]
+    ]
+    assert all("which this release does not do" in left.reason for left in found.foreign)
+    requested = [item for item in found.due if item.request_id is not None]
+    assert [(item.entity, item.type.value) for item in requested] == [
+        (entities[type], type) for type in ("major", "minor")
+    ]
+    assert [site.compact(item).state for item in requested] == [OutcomeState.COMPACTED] * 2
+    waiting = WHILE_IT_WAITS[beside.hive.version]
+    shown = {type: beside.shown(entity) for type, entity in entities.items()}
+    assert shown == {type: ["initiated" if type in NOT_OURS[beside.hive.version] else waiting] for type in types}
+    assert [cleaning.state for item in requested for cleaning in site.clean(item.entity)] == [CleaningState.CLEANED] * 2
+    for type, entity in entities.items():
+        check_every_way(beside.hive, entity.full_table_name, "row__id, *", written[type], f"after {type} was asked for")
