@@ -146,6 +146,15 @@ def hive_4_2_metastore(tmp_path_factory: pytest.TempPathFactory, postgres: Postg
 
 
 @pytest.fixture(scope="session")
+def reaping_hive_4_2_metastore(
+    tmp_path_factory: pytest.TempPathFactory, postgres: PostgresServer
+) -> Iterator[MetastoreServer]:
+    """The same with transactions that were silent for :data:`REAPER_SECONDS` aborted."""
+    with _by_default(HIVE_4_2, tmp_path_factory, postgres, REAPER_SECONDS) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
 def hive_3_engine(tmp_path_factory: pytest.TempPathFactory, hive_3_metastore: MetastoreServer) -> Iterator[HiveEngine]:
     """Hive 3.1.3 itself, for SQL on the tables of :func:`hive_3_metastore`."""
     with HiveEngine(HIVE_3, tmp_path_factory.mktemp("hive-3-engine"), hive_3_metastore) as engine:
@@ -177,13 +186,18 @@ def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
         yield server
 
 
-def _by_default(version: str, folders: pytest.TempPathFactory, postgres: PostgresServer) -> MetastoreServer:
+def _by_default(
+    version: str, folders: pytest.TempPathFactory, postgres: PostgresServer, timeout_seconds: int = 300
+) -> MetastoreServer:
     """Reaper, Initiator and Cleaner are on, and look once a second instead of every few minutes."""
-    program = later_metastore_program(engine_program(version, folders.mktemp("hive-program")))
-    database = ServerDatabase(postgres, f"hive_{version}")
-    folder = folders.mktemp(f"hive-{version}-metastore")
     return MetastoreServer(
-        folder, reaper=True, own_initiator=True, own_cleaner=True, program=program, database=database
+        folders.mktemp(f"hive-{version}-metastore"),
+        transaction_timeout_seconds=timeout_seconds,
+        reaper=True,
+        own_initiator=True,
+        own_cleaner=True,
+        program=later_metastore_program(engine_program(version, folders.mktemp("hive-program"))),
+        database=ServerDatabase(postgres, f"hive_{version}_timeout_{timeout_seconds}"),
     )
 
 

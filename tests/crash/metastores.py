@@ -83,6 +83,13 @@ HIVE_4 = CrashMetastore(
     FixtureName("4.0.1", "acid_abort"),
     FixtureName("4.0.1", "acid_part", "p=x/q=1"),
 )
+HIVE_4_2 = CrashMetastore(
+    "4.2.1 on PostgreSQL",
+    "hive_4_2_metastore",
+    "reaping_hive_4_2_metastore",
+    HIVE_4.table,
+    HIVE_4.partitioned,
+)
 HIVE_3 = CrashMetastore(
     "3.1.3 on PostgreSQL",
     "hive_3_metastore",

@@ -43,6 +43,9 @@ from tests.unit.merge.acid_files import Event, delete, insert
 ON_BOTH_METASTORES = pytest.mark.parametrize("site", ["hive_4", "hive_3"], indirect=True)
 """For tests of what holds whether the commit publishes or the rename does."""
 
+ON_EVERY_METASTORE = pytest.mark.parametrize("site", ["hive_4", "hive_4_1", "hive_4_2", "hive_3"], indirect=True)
+"""For tests of what Hive's own threads could undo: those of 4.1 and 4.2 run with their default settings."""
+
 ON_HIVE_3 = pytest.mark.parametrize("site", ["hive_3"], indirect=True)
 
 LEFT_TO_US = {"no_auto_compaction": "true", ENROLLED: "true"}
@@ -192,6 +195,11 @@ class Site:
     @property
     def queue(self) -> CompactionQueue:
         return open_queue(self.client, self.hive_database)
+
+    @property
+    def claims_by_id(self) -> bool:
+        """Whether a request of somebody else can be claimed whatever stands before it."""
+        return self.hive_database is not None
 
     @property
     def renames_publish(self) -> bool:

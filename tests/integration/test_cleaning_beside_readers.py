@@ -15,9 +15,9 @@ from airflow_provider_acid.compaction.settings import CleaningLockAction
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
 from airflow_provider_acid.metastore.values import CompactionState, TxnState
 from tests.harness.thrift_admin import LockNotAcquiredError
-from tests.integration.compaction_site import ON_BOTH_METASTORES, AcidTable, Site
+from tests.integration.compaction_site import ON_EVERY_METASTORE, AcidTable, Site
 
-pytestmark = ON_BOTH_METASTORES
+pytestmark = ON_EVERY_METASTORE
 
 
 def compacted_table(site: Site) -> AcidTable:

@@ -22,7 +22,7 @@ from airflow_provider_acid.plan.thresholds import Thresholds
 from tests.harness.compaction_chain import outcome_of
 from tests.harness.plain_job import run_plainly
 from tests.harness.thrift_admin import FULL_ACID, TableDefinition
-from tests.integration.compaction_site import LEFT_TO_US, ON_BOTH_METASTORES, AcidTable, Site, due
+from tests.integration.compaction_site import LEFT_TO_US, ON_EVERY_METASTORE, AcidTable, Site, due
 
 MAJOR, MINOR = CompactionType.MAJOR, CompactionType.MINOR
 
@@ -67,13 +67,13 @@ def stored(site: Site, id: int) -> object:
 @pytest.fixture
 def serving(site: Site) -> Iterator[Site]:
     site.withdraw_requests()
-    site.settings = replace(site.settings, serve_foreign_requests=True)
     yield site
     site.withdraw_requests()
 
 
-@ON_BOTH_METASTORES
-def test_a_users_request_is_reported_and_not_served_by_default(site: Site) -> None:
+@ON_EVERY_METASTORE
+def test_a_users_request_is_reported_and_not_served_where_that_is_switched_off(site: Site) -> None:
+    site.settings = replace(site.settings, serve_foreign_requests=False)
     table = inserts(site)
     request = ask(site, table.entity())
     found = site.evaluate()
@@ -103,7 +103,7 @@ def test_a_users_request_for_a_table_that_does_not_exist_is_seen(site: Site) -> 
     assert [row.id for row in site.evaluate().foreign] == [request]
 
 
-@ON_BOTH_METASTORES
+@ON_EVERY_METASTORE
 def test_a_served_request_is_carried_out_under_its_own_id(serving: Site) -> None:
     table = inserts(serving)
     before = table.rows()
@@ -119,14 +119,14 @@ def test_a_served_request_is_carried_out_under_its_own_id(serving: Site) -> None
     assert [row.id for row in serving.rows(table.entity())] == [request], "no request of our own beside it"
 
 
-@ON_BOTH_METASTORES
+@ON_EVERY_METASTORE
 def test_requests_are_served_by_age_and_each_by_its_id(serving: Site) -> None:
-    """On Hive 4 none is claimed while an older one waits: the server would hand out that one."""
+    """On Hive 4 without its database none is claimed while an older one waits: the server would hand out that one."""
     first, second = inserts(serving, "b"), inserts(serving, "a")
     older, newer = ask(serving, first.entity()), ask(serving, second.entity())
     assert [item.request_id for item in serving.evaluate().due] == [older, newer]
     outcome = serving.compact(due(second.entity(), newer))
-    if serving.renames_publish:
+    if serving.claims_by_id:
         assert (outcome.entity, outcome.state) == (second.entity(), OutcomeState.COMPACTED)
     else:
         assert (outcome.state, outcome.request_id) == (OutcomeState.SKIPPED, newer)
@@ -138,7 +138,7 @@ def test_requests_are_served_by_age_and_each_by_its_id(serving: Site) -> None:
     assert (gone.state, gone.request_id) == (OutcomeState.SKIPPED, older)
 
 
-@ON_BOTH_METASTORES
+@ON_EVERY_METASTORE
 def test_a_served_minor_is_a_minor(serving: Site) -> None:
     table = inserts(serving)
     before = table.rows()
@@ -205,7 +205,7 @@ def ask_for(site: Site, kind: str, properties: dict[str, str] | None) -> int:
     return id
 
 
-@ON_BOTH_METASTORES
+@ON_EVERY_METASTORE
 @pytest.mark.parametrize("kind", NOT_OURS)
 def test_a_request_that_is_not_ours_to_do_stays_as_it_is_and_what_is_due_is_compacted(serving: Site, kind: str) -> None:
     properties, reason = NOT_OURS[kind]
@@ -217,8 +217,8 @@ def test_a_request_that_is_not_ours_to_do_stays_as_it_is_and_what_is_due_is_comp
     lines = [str(left) for left in found.foreign]
     assert lines[0].startswith(f"request {request} for {serving.database}.{kind} (")
     assert re.search(reason, lines[0]), lines
-    # Of what waits behind it Hive 4 would hand out nothing else.
-    served = [behind] if serving.renames_publish else []
+    # Of what waits behind it Hive 4 by itself would hand out nothing else.
+    served = [behind] if serving.claims_by_id else []
     assert [item.request_id for item in found.due if item.request_id] == served
     assert len(lines) == 2 - len(served)
     assert {serving.compact(item).state for item in found.due} == {OutcomeState.COMPACTED}
@@ -229,13 +229,13 @@ def test_a_request_that_is_not_ours_to_do_stays_as_it_is_and_what_is_due_is_comp
     assert stored(serving, request) == before
 
 
-@ON_BOTH_METASTORES
+@ON_EVERY_METASTORE
 def test_a_request_of_a_table_that_is_not_selected_stays_as_it_is(serving: Site) -> None:
     other, wanted = inserts(serving, "other"), inserts(serving, "wanted")
     request, behind = ask(serving, other.entity()), ask(serving, wanted.entity())
     before = stored(serving, request)
     found = serving.evaluate(f"{serving.database}.wanted")
-    assert len(found.due) == (1 if serving.renames_publish else 0)
+    assert len(found.due) == (1 if serving.claims_by_id else 0)
     serving.compact(due(wanted.entity(), behind))
     assert stored(serving, request) == before
 
@@ -259,7 +259,7 @@ def test_requests_in_pools_of_others_are_never_touched(serving: Site) -> None:
     serving.queue.fail(claimed, "test over")
 
 
-@ON_BOTH_METASTORES
+@ON_EVERY_METASTORE
 def test_of_two_operators_on_one_partition_one_works_and_the_other_says_who_has_it(site: Site) -> None:
     table = inserts(site)
     before = table.rows()
@@ -275,7 +275,7 @@ def test_of_two_operators_on_one_partition_one_works_and_the_other_says_who_has_
     assert table.rows() == before
 
 
-@ON_BOTH_METASTORES
+@ON_EVERY_METASTORE
 def test_a_request_another_of_our_tasks_just_made_is_left_to_it(site: Site) -> None:
     table = inserts(site)
     pool = str(RequestPool.new(owner_of("another task", str(table.entity()))))
@@ -286,7 +286,7 @@ def test_a_request_another_of_our_tasks_just_made_is_left_to_it(site: Site) -> N
     assert "was just requested by another task" in outcome.message
 
 
-@ON_BOTH_METASTORES
+@ON_EVERY_METASTORE
 def test_c13_a_partition_that_waits_for_its_cleaner_is_not_compacted_twice(site: Site) -> None:
     table = inserts(site)
     first = site.compact(table.entity())

@@ -10,12 +10,20 @@ import itertools
 
 import pytest
 
-from tests.crash.metastores import HIVE_3, HIVE_3_ON_MARIADB, HIVE_4, CrashMetastore, FixtureName, on_its_own_worker
+from tests.crash.metastores import (
+    HIVE_3,
+    HIVE_3_ON_MARIADB,
+    HIVE_4,
+    HIVE_4_2,
+    CrashMetastore,
+    FixtureName,
+    on_its_own_worker,
+)
 from tests.harness.crash_case import Kind, check_another_run, check_another_run_after_reaper, check_next_try
 from tests.harness.crash_record import Successor
 from tests.harness.metastore_server import REAPER_SECONDS
 
-METASTORES = (HIVE_4, HIVE_3, HIVE_3_ON_MARIADB)
+METASTORES = (HIVE_4, HIVE_4_2, HIVE_3, HIVE_3_ON_MARIADB)
 TABLES = [
     FixtureName("4.0.1", "acid_plain"),
     FixtureName("4.0.1", "acid_abort"),
