@@ -15,7 +15,7 @@ from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.listing import FileEntry
 from airflow_provider_acid.acid.names import is_acid_prefixed
 from airflow_provider_acid.exceptions import UnknownNameError, UnsupportedTableError
-from airflow_provider_acid.plan.minor import Deltas, no_insert_only_minor, range_obstacle
+from airflow_provider_acid.plan.minor import Deltas, delta_with_aborted_rows, no_insert_only_minor, range_obstacle
 from airflow_provider_acid.plan.partition import CompactionPolicy, PartitionState
 from airflow_provider_acid.plan.plan import BucketPlan, CompactionType, OutputKind, SourceFile
 from airflow_provider_acid.plan.refusals import refuse_overlaps
@@ -38,14 +38,13 @@ def refuse_insert_only(entity: Entity, directory: AcidDirectory) -> None:
     for path in directory.nested_directories:
         if is_acid_prefixed(path.rpartition("/")[2]):
             raise UnsupportedTableError(f"{path} of table {entity}", "is an ACID directory inside another", _FOREIGN)
-    for delta in directory.deltas:
-        # A compaction left aborted rows out of what it wrote; in any other directory nobody can tell which they are.
-        if delta.path in directory.partly_aborted and not delta.name.visibility_txn_id:
-            raise UnsupportedTableError(
-                f"{delta.path} of table {entity}",
-                "holds rows of aborted write ids, and its rows do not say whose they are",
-                "compact it once the aborted transactions are cleaned, or find out what wrote it",
-            )
+    aborted = delta_with_aborted_rows(directory)
+    if aborted is not None:
+        raise UnsupportedTableError(
+            f"{aborted} of table {entity}",
+            "holds rows of aborted write ids, and its rows do not say whose they are",
+            "compact it once the aborted transactions are cleaned, or find out what wrote it",
+        )
     refuse_overlaps(entity, directory)
 
 

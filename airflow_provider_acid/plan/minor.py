@@ -43,6 +43,18 @@ def minor_inputs(deltas: Sequence[DeltaDirectory], max_num_delta: int) -> Deltas
     return tuple(deltas if len(deltas) <= max_num_delta else deltas[:end])
 
 
+def delta_with_aborted_rows(directory: AcidDirectory) -> str | None:
+    """A current delta that holds rows of aborted write ids beside others; None where there is none.
+
+    A streaming writer leaves such. Hive's readers leave those rows out, Trino's do not. Compactions left them out of
+    what they wrote; where names carry no transaction (Hive 3), theirs cannot be told from a writer's.
+    """
+    for delta in directory.deltas:
+        if delta.path in directory.partly_aborted and not delta.name.visibility_txn_id:
+            return delta.path
+    return None
+
+
 def needs_a_base(directory: AcidDirectory) -> str | None:
     """Why a full-ACID partition is better off with a base than with fewer deltas; None where it is not.
 

@@ -19,6 +19,7 @@ from airflow_provider_acid.plan.insert_only_planning import (
 )
 from airflow_provider_acid.plan.minor import (
     Deltas,
+    delta_with_aborted_rows,
     minor_inputs,
     needs_a_base,
     nothing_for_a_minor,
@@ -80,10 +81,13 @@ def choose(
     inputs = minor_inputs(directory.deltas, policy.max_num_delta)
     obstacle = None if is_insert_only else needs_a_base(directory)
     if obstacle is None:
-        nothing = nothing_for_a_minor(directory.deltas)
-        if nothing:
+        nothing, aborted = nothing_for_a_minor(directory.deltas), delta_with_aborted_rows(directory)
+        if nothing and aborted is None:
             return Choice(wanted, inputs, nothing=nothing)
-        obstacle = (insert_only_obstacle if is_insert_only else range_obstacle)(directory, inputs, policy)
+        if nothing:
+            obstacle = f"{aborted} holds rows of aborted write ids, and there is no other delta to merge it with"
+        else:
+            obstacle = (insert_only_obstacle if is_insert_only else range_obstacle)(directory, inputs, policy)
     if obstacle is None:
         return Choice(wanted, inputs)
     return _major(entity, directory, file_format, policy, instead=obstacle)
@@ -105,10 +109,13 @@ def _major(
 def nothing_for_a_major(directory: AcidDirectory, policy: CompactionPolicy) -> str | None:
     """Why a major compaction would change nothing; None where it is worth it.
 
-    The rule of Hive 4's Worker: original files, or more than one directory to merge.
+    The rule of Hive 4's Worker: original files, or more than one directory to merge. And one delta is worth it that
+    holds rows of aborted write ids, which would else stay for ever.
     """
     count = len(directory.current)
     if directory.originals or count > 1 or (policy.rewrite_single_delta and directory.deltas):
+        return None
+    if delta_with_aborted_rows(directory) is not None:
         return None
     what = f"only {directory.current[0].path}" if count else "no data"
     return f"there is {what}, so a major compaction has nothing to merge"

@@ -217,8 +217,10 @@ def test_a_minor_has_the_range_and_the_buckets_of_hive_3s(name: str) -> None:
     if plan is None:
         return
     if plan.type is CompactionType.MAJOR:
-        assert "done as a major, because it has" in plan.reason
-        assert after.originals or "load" in name
+        # Hive leaves one delta with aborted rows as it is.
+        aborted_inside = "holds rows of aborted write ids" in plan.reason and "a_stream" in name
+        needs_a_base = "done as a major, because it has" in plan.reason and (after.originals or "load" in name)
+        assert aborted_inside or needs_a_base
         return
     assert set(plan.targets) <= {delta.path for delta in after.deltas}
     for output in plan.outputs:
