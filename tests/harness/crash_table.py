@@ -41,13 +41,13 @@ def table(records: Sequence[CrashRecord]) -> str:
     return "\n\n".join(parts)
 
 
-def put_into(page: str, text: str) -> str:
+def put_into(page: str, text: str, begin: str = BEGIN, end: str = END) -> str:
     """A page with what lies between the markers replaced."""
-    before, begin, rest = page.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    assert begin, f"the page lacks {BEGIN}"
-    assert end, f"the page lacks {END}"
-    return f"{before}{BEGIN}\n\n{text}\n\n{END}{after}"
+    before, found_begin, rest = page.partition(begin)
+    _, found_end, after = rest.partition(end)
+    assert found_begin, f"the page lacks {begin}"
+    assert found_end, f"the page lacks {end}"
+    return f"{before}{begin}\n\n{text}\n\n{end}{after}"
 
 
 def main() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.harness.hive_engine_program import HIVE_4
+from tests.harness.hive_engine_program import HIVE_4_2
 from tests.judge.statements import Aborted
 from tests.judge.table_kind import BOTH, ID_AND_TEXT, TableKind, changes, rows, table
 
@@ -70,8 +70,8 @@ COMPRESSED = (
     compressed("NONE"),
     compressed("ZLIB"),
     compressed("SNAPPY"),
-    compressed("LZ4", HIVE_4),
-    compressed("ZSTD", HIVE_4),
+    compressed("LZ4", HIVE_4_2),
+    compressed("ZSTD", HIVE_4_2),
 )
 
 

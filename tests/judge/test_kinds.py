@@ -23,7 +23,7 @@ CASES = [
     pytest.param(
         version,
         kind,
-        id=" ".join((f"hive_{version[0]}-{kind.name}", *kind.proves.split())),
+        id=" ".join((f"hive_{version}-{kind.name}", *kind.proves.split())),
         marks=pytest.mark.xdist_group(version),
     )
     for kind in KINDS
@@ -36,7 +36,8 @@ def test_hive_reads_the_same_rows_whenever_this_project_compacts(
     start_hive: StartHive, version: str, kind: TableKind
 ) -> None:
     hive = start_hive(version)
-    hive.execute("create database if not exists judge")
+    # Hive 4's own Initiator asks for nothing in such a database; on Hive 3 the kinds say so themselves.
+    hive.execute("create database if not exists judge with dbproperties ('no_auto_compaction'='true')")
     table = f"judge.{kind.name}"
     with under(hive, kind.settings), compactor_for(hive, "judge") as compactor:
         for statement in kind.write:
