@@ -171,6 +171,10 @@ class Recovery:
         except AcidError as error:
             return Outcome(row.entity, OutcomeState.FAILED, str(error), row.id)
 
+    def may_hold_uncommitted(self, listing: Listing) -> bool:
+        """Whether :meth:`withdraw_aborted` may have something to do about what a partition holds."""
+        return self._results.may_hold_uncommitted(listing)
+
     def withdraw_aborted(self, entity: Entity, storage: Storage) -> str | None:
         """Take back what compactions with aborted transactions left: a minor's directories go both or not at all.
 
