@@ -92,6 +92,7 @@ class LocalStorage:
                     os.fsync(file.fileno())
             with _writing(final):
                 _move_without_replacing(partial, final)
+            _flush_directory(final.parent)
         finally:
             partial.unlink(missing_ok=True)
 
@@ -134,6 +135,11 @@ class LocalStorage:
 
     def publish(self, source: str, target: str) -> None:
         """Rename atomically to a name that does not exist; see :meth:`~..filesystem.Storage.publish`."""
+        self.move(source, target)
+        _flush_directory(self._root.joinpath(*relative_parts(self._location, target)).parent)
+
+    def move(self, source: str, target: str) -> None:
+        """The same, less the flush; see :meth:`~..filesystem.Storage.move`."""
         self._check_way()
         old, new = self._below(source, "renamed"), self._below(target, "renamed to")
         if not _exists(old):
@@ -144,13 +150,16 @@ class LocalStorage:
         try:
             if old.is_dir():
                 os.rename(old, new)
-                _flush_directory(new.parent)
             else:
                 _move_without_replacing(old, new)
         except OSError as error:
             if new.exists():
                 raise _name_taken(new) from error
             raise _storage_error(old, f"cannot be renamed to {new.name}", error) from error
+
+    def flush(self) -> None:
+        """Flush the location's directory; see :meth:`~..filesystem.Storage.flush`."""
+        _flush_directory(self._root)
 
     def delete(self, paths: Iterable[str]) -> None:
         """Remove exactly these files and directories; see :meth:`~..filesystem.Storage.delete`."""
@@ -282,7 +291,6 @@ def _move_without_replacing(source: Path, target: Path) -> None:
         _rename_under_reservation(source, target)
     else:
         os.unlink(source)
-    _flush_directory(target.parent)
 
 
 def _rename_under_reservation(source: Path, target: Path) -> None:
@@ -297,16 +305,17 @@ def _rename_under_reservation(source: Path, target: Path) -> None:
 
 
 def _flush_directory(directory: Path) -> None:
-    """Make new names in ``directory`` survive a power cut, before the metastore is told about them."""
-    descriptor = os.open(directory, os.O_RDONLY)
+    """Make changes of names in ``directory`` survive a power cut, before the metastore is told about them."""
     try:
-        os.fsync(descriptor)
+        descriptor = os.open(directory, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
     except OSError as error:
         # Some network mounts cannot flush a directory; they made the rename durable themselves.
         if error.errno not in (errno.EINVAL, errno.ENOTSUP):
-            raise
-    finally:
-        os.close(descriptor)
+            raise _storage_error(directory, "cannot be flushed", error) from error
 
 
 def _remove(victim: Path) -> None:

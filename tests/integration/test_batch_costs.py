@@ -192,7 +192,7 @@ def test_a_cleaning_costs_4_calls_and_of_the_storage_two_listings_and_one_call_f
     metastore.subtract(few[0])
     storage.subtract(few[1])
     assert metastore.total() <= 4 * 4, metastore
-    each = {"make_directory": 1, "list": 2, "publish": 2, "delete": 1}
+    each = {"make_directory": 1, "list": 2, "move": 2, "flush": 1, "delete": 1}
     assert +storage == Counter({name: 4 * count for name, count in each.items()})
 
 

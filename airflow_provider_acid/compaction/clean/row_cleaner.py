@@ -231,6 +231,7 @@ class RowCleaner:
         """
         remove_discards(storage, before.listing, discard)
         if before.is_overtaken(view.highest_write_id):
+            storage.flush()
             return self._mark_cleaned(row, view.highest_write_id, ())
         deleted: tuple[str, ...] = ()
         try:
@@ -242,6 +243,8 @@ class RowCleaner:
                 if waits is not None:
                     return Cleaning(row.entity, row.id, CleaningState.WAITING, f"waits for {waits}")
                 self._on_step(Step.FILES_DELETED, row.entity)
+                # Also what somebody else took away who died before this.
+                storage.flush()
                 discard.empty()
                 deleted = obsolete
                 after = PartitionLook.at(storage)
