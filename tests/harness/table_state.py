@@ -129,7 +129,7 @@ class TableState:
             move(storage, source, target)
             look()
 
-        def remove_watched(victim: Path) -> None:
+        def remove_watched(victim: str) -> None:
             remove(victim)
             look()
 
