@@ -104,11 +104,7 @@ def test_a_batch_looks_for_dead_runs_once_and_reads_no_plan_of_its_own(site: Sit
     begun: list[str] = []
     found = play(site, [table.entity(name) for name in partitions], when_planned=lambda: begun.extend(costs.taken()[1]))
     assert not run.exists()
-    assert sorted(Path(path).name for path in begun if run.name in path) == [
-        "0000.plan.json",
-        "0001.plan.json",
-        "0002.plan.json",
-    ]
+    assert len([path for path in begun if run.name in path]) == 1
     assert {outcome.state for outcome in found.values()} == {OutcomeState.COMPACTED}
 
 
