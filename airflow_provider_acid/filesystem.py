@@ -106,6 +106,12 @@ class Storage(Protocol):
         :raises StorageError: ``source`` does not exist.
         """
 
+    def move(self, source: str, target: str) -> None:
+        """The same, but a power cut may undo it until :meth:`flush`."""
+
+    def flush(self) -> None:
+        """Let no power cut undo any more what was moved that lay right below the location, whoever moved it."""
+
     def delete(self, paths: Iterable[str]) -> None:
         """Remove exactly these files and directories (with all below them); missing ones are no error."""
 

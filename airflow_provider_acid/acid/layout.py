@@ -83,13 +83,24 @@ class PartitionLayout:
 def base_format_files(listing: Listing) -> tuple[str, ...]:
     """The ``_metadata_acid`` files a caller must read before it calls :func:`acid_directory`.
 
+    Not those of bases whose names tell that a compaction made them; nor does Hive read these.
+
     :return: paths relative to the partition; the directory part of each is the key of ``base_formats``.
+    :raises UnknownNameError: the base's name is none.
     """
     return tuple(
         file.path
         for file in listing.files
-        if file.path.startswith("base_") and file.path.endswith("/" + METADATA_FILE) and file.path.count("/") == 1
+        if file.path.startswith("base_")
+        and file.path.endswith("/" + METADATA_FILE)
+        and file.path.count("/") == 1
+        and not _is_named_after_a_compaction(file.path.partition("/")[0])
     )
+
+
+def _is_named_after_a_compaction(base: str) -> bool:
+    name = parse_directory_name(base)
+    return name is not None and name.visibility_txn_id > 0
 
 
 def partition_layout(listing: Listing, base_formats: Mapping[str, str]) -> PartitionLayout:

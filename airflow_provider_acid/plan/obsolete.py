@@ -41,7 +41,7 @@ def deletable(
     found = half_published(directory)
     if found:
         raise half_published_error(str(write_ids.full_table_name), found)
-    return tuple(sorted(_obsolete_or_aborted(directory), key=_holds_deletes))
+    return tuple(sorted(_obsolete_or_aborted(directory), key=holds_deletes))
 
 
 def deletable_of_replaced(
@@ -101,7 +101,8 @@ def _obsolete_or_aborted(directory: AcidDirectory) -> tuple[str, ...]:
     return tuple(sorted({*directory.obsolete, *directory.aborted}))
 
 
-def _holds_deletes(path: str) -> bool:
+def holds_deletes(path: str) -> bool:
+    """Whether what lies at a path, relative to the partition, is a delete delta."""
     name = parse_directory_name(path) if "/" not in path else None
     return isinstance(name, DeltaName) and name.is_delete
 

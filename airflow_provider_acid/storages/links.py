@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Container
-from pathlib import PurePosixPath
 
 _MOST_LINKS = 40
 """As many as Linux follows."""
@@ -23,13 +22,15 @@ def untrusted_link(path: str, trusted_users: Container[int]) -> str | None:
     :raises OSError: a part of the way may not be looked at.
     """
     links = 0
-    way, below = "/", list(PurePosixPath(path).parts[1:])
+    way, below = "", path.split("/")
     while below:
         name = below.pop(0)
-        if name == "..":
-            way = os.path.dirname(way)
+        if name in ("", "."):
             continue
-        place = os.path.join(way, name)
+        if name == "..":
+            way = way.rpartition("/")[0]
+            continue
+        place = f"{way}/{name}"
         try:
             seen = os.lstat(place)
         except (FileNotFoundError, NotADirectoryError):
@@ -40,8 +41,8 @@ def untrusted_link(path: str, trusted_users: Container[int]) -> str | None:
         links += 1
         if seen.st_uid not in trusted_users or links > _MOST_LINKS:
             return place
-        target = PurePosixPath(os.readlink(place))
-        if target.is_absolute():
-            way = "/"
-        below = [part for part in target.parts if part != "/"] + below
+        target = os.readlink(place)
+        if target.startswith("/"):
+            way = ""
+        below = target.split("/") + below
     return None

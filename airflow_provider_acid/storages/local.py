@@ -34,7 +34,7 @@ class LocalStorage:
 
     def __init__(self, location: str) -> None:
         self._location = location
-        self._path = _local_path(location)
+        self._path = str(Path(_local_path(location)))
 
     @property
     def location(self) -> str:
@@ -53,12 +53,12 @@ class LocalStorage:
         """Everything below ``path``; see :meth:`~..filesystem.Storage.list`."""
         files: list[FileEntry] = []
         directories: list[str] = []
-        _walk(str(self._resolve(path, "listed")) if path else self._path, "", files, directories)
+        _walk(self._resolve(path, "listed")[0] if path else self._path, "", files, directories)
         return Listing(tuple(sorted(files, key=attrgetter("path"))), tuple(sorted(directories)))
 
     def exists(self, path: str) -> bool:
         """Whether a file or directory of this name exists."""
-        return _exists(self._resolve(path, "looked at"))
+        return self._resolve(path, "looked at")[1] is not None
 
     def read(self, path: str, most_bytes: int = SIDE_FILE_BYTES) -> bytes:
         """The bytes of a small file; see :meth:`~..filesystem.Storage.read`."""
@@ -66,23 +66,24 @@ class LocalStorage:
             try:
                 return read_whole(file, f"{self.location}/{path}", most_bytes)
             except OSError as error:
-                raise _storage_error(self._root / path, "cannot be read", error) from error
+                raise _storage_error(f"{self._path}/{path}", "cannot be read", error) from error
 
     def open_input(self, path: str) -> BinaryIO:
         """A seekable reader of a file; the caller closes it."""
-        place = self._resolve(path, "read")
+        place, _ = self._resolve(path, "read")
         try:
-            return place.open("rb")
+            return open(place, "rb")
         except OSError as error:
             raise _storage_error(place, "cannot be read", error) from error
 
     @contextmanager
     def create(self, path: str) -> Iterator[BinaryIO]:
         """A writer of a new file; see :meth:`~..filesystem.Storage.create`."""
-        final = self._resolve(path, "written")
-        partial = final.with_name(f"_{final.name}.{uuid.uuid4().hex}.partial")
+        final, _ = self._resolve(path, "written")
+        folder, name = os.path.split(final)
+        partial = f"{folder}/_{name}.{uuid.uuid4().hex}.partial"
         with _writing(final):
-            file = io.BufferedWriter(FlushedFile(str(partial), "xb"))
+            file = io.BufferedWriter(FlushedFile(partial, "xb"))
         try:
             with file:
                 # Errors of the caller's block pass as they are; only this module's own calls are translated.
@@ -92,8 +93,10 @@ class LocalStorage:
                     os.fsync(file.fileno())
             with _writing(final):
                 _move_without_replacing(partial, final)
+            _flush_directory(folder)
         finally:
-            partial.unlink(missing_ok=True)
+            with suppress(FileNotFoundError):
+                os.unlink(partial)
 
     def write_new(self, path: str, data: bytes) -> None:
         """Write a new file, whole or not at all; see :meth:`~..filesystem.Storage.write_new`."""
@@ -102,62 +105,70 @@ class LocalStorage:
 
     def make_directory(self, path: str) -> None:
         """Make a directory and its parents below the location; no error where it exists."""
-        if not self._root.is_dir():
-            raise StorageError(str(self._root), "does not exist", "check the location in the metastore")
-        place = self._resolve(path, "made")
+        if not os.path.isdir(self._path):
+            raise StorageError(self._path, "does not exist", "check the location in the metastore")
+        place, _ = self._resolve(path, "made")
         try:
-            place.mkdir(parents=True, exist_ok=True)
+            Path(place).mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise _storage_error(place, "cannot be made", error) from error
 
     def make_private(self, path: str) -> None:
         """Make a directory that nobody else may enter; see :meth:`~..filesystem.Storage.make_private`."""
-        place = self._root.joinpath(*relative_parts(self.location, path))
+        place = self._place(path)
         try:
-            place.mkdir(PRIVATE_MODE)
+            os.mkdir(place, PRIVATE_MODE)
         except FileExistsError:
             pass
         except OSError as error:
-            raise no_home(str(place), error.strerror or str(error)) from error
+            raise no_home(place, error.strerror or str(error)) from error
         self.check_private(path)
 
     def check_private(self, path: str) -> None:
         """Check a directory's kind, owner and mode; see :meth:`~..filesystem.Storage.check_private`."""
-        place = self._root.joinpath(*relative_parts(self.location, path))
+        place = self._place(path)
         try:
-            seen = place.lstat()
+            seen = os.lstat(place)
         except OSError as error:
             raise _storage_error(place, "cannot be looked at", error) from error
         check_is_private(
-            str(place), _kind(seen.st_mode), f"user {seen.st_uid}", f"user {os.geteuid()}", stat.S_IMODE(seen.st_mode)
+            place, _kind(seen.st_mode), f"user {seen.st_uid}", f"user {os.geteuid()}", stat.S_IMODE(seen.st_mode)
         )
 
     def publish(self, source: str, target: str) -> None:
         """Rename atomically to a name that does not exist; see :meth:`~..filesystem.Storage.publish`."""
+        self.move(source, target)
+        _flush_directory(os.path.dirname(self._place(target)))
+
+    def move(self, source: str, target: str) -> None:
+        """The same, less the flush; see :meth:`~..filesystem.Storage.move`."""
         self._check_way()
-        old, new = self._below(source, "renamed"), self._below(target, "renamed to")
-        if not _exists(old):
-            raise StorageError(str(old), "does not exist", "start the compaction again; its output was removed")
+        (old, old_mode), (new, new_mode) = self._below(source, "renamed"), self._below(target, "renamed to")
+        if old_mode is None:
+            raise StorageError(old, "does not exist", "start the compaction again; its output was removed")
         # POSIX replaces an existing empty directory without a word, hence the look before.
-        if _exists(new):
+        if new_mode is not None:
             raise _name_taken(new)
         try:
-            if old.is_dir():
+            if stat.S_ISDIR(old_mode):
                 os.rename(old, new)
-                _flush_directory(new.parent)
             else:
                 _move_without_replacing(old, new)
         except OSError as error:
-            if new.exists():
+            if os.path.exists(new):
                 raise _name_taken(new) from error
-            raise _storage_error(old, f"cannot be renamed to {new.name}", error) from error
+            raise _storage_error(old, f"cannot be renamed to {os.path.basename(new)}", error) from error
+
+    def flush(self) -> None:
+        """Flush the location's directory; see :meth:`~..filesystem.Storage.flush`."""
+        _flush_directory(self._path)
 
     def delete(self, paths: Iterable[str]) -> None:
         """Remove exactly these files and directories; see :meth:`~..filesystem.Storage.delete`."""
         self._check_way()
-        victims = [self._below(path, "deleted") for path in paths]
-        if self._root in victims:
-            raise StorageError(str(self._root), "is the location itself", "name what is to be deleted below it")
+        victims = [self._below(path, "deleted")[0] for path in paths]
+        if self._path in victims:
+            raise StorageError(self._path, "is the location itself", "name what is to be deleted below it")
         for victim in victims:
             try:
                 _remove(victim)
@@ -169,7 +180,7 @@ class LocalStorage:
         try:
             link = untrusted_link(self._path, (0, os.geteuid()))
         except OSError as error:
-            raise _storage_error(self._root, "cannot be looked at", error) from error
+            raise _storage_error(self._path, "cannot be looked at", error) from error
         if link is not None:
             raise StorageError(
                 link,
@@ -177,41 +188,38 @@ class LocalStorage:
                 "replace it by the directory itself, or let root make the link",
             )
 
-    @property
-    def _root(self) -> Path:
-        return Path(self._path)
+    def _place(self, path: str) -> str:
+        return "/".join((self._path, *relative_parts(self._location, path)))
 
-    def _resolve(self, path: str, operation: str) -> Path:
-        """The path itself, which goes through no symbolic link; ``operation`` is what cannot be done where it does."""
+    def _resolve(self, path: str, operation: str) -> tuple[str, int | None]:
+        """As :meth:`_below`, after a look at the way there."""
         self._check_way()
         return self._below(path, operation)
 
-    def _below(self, path: str, operation: str) -> Path:
-        resolved = self._root
-        for part in relative_parts(self._location, path):
-            resolved /= part
-            try:
-                mode = _mode(resolved)
-            except OSError as error:
-                raise _storage_error(self._root / path, f"cannot be {operation}", error) from error
-            if mode is not None and stat.S_ISLNK(mode):
-                raise _symbolic_link(str(resolved))
-        return resolved
+    def _below(self, path: str, operation: str) -> tuple[str, int | None]:
+        """The place of a path, which goes through no symbolic link, and its mode; None where nothing is there.
+
+        :param operation: what cannot be done where it does.
+        """
+        place, mode = self._path, None
+        parts = relative_parts(self._location, path)
+        try:
+            for part in parts:
+                place = f"{place}/{part}"
+                mode = _mode(place)
+                if mode is not None and stat.S_ISLNK(mode):
+                    raise _symbolic_link(place)
+            return place, mode if parts else _mode(place)
+        except OSError as error:
+            raise _storage_error(self._place(path), f"cannot be {operation}", error) from error
 
 
-def _mode(path: Path) -> int | None:
+def _mode(place: str) -> int | None:
     """What ``lstat`` says; None where nothing is there. Python's own looks hide, by version, what we may not see."""
     try:
-        return path.lstat().st_mode
+        return os.lstat(place).st_mode
     except (FileNotFoundError, NotADirectoryError):
         return None
-
-
-def _exists(place: Path) -> bool:
-    try:
-        return _mode(place) is not None
-    except OSError as error:
-        raise _storage_error(place, "cannot be looked at", error) from error
 
 
 def _kind(mode: int) -> str:
@@ -251,7 +259,7 @@ def _walk(directory: str, prefix: str, files: list[FileEntry], directories: list
                     with suppress(FileNotFoundError):
                         files.append(FileEntry(name, entry.stat().st_size))
     except OSError as error:
-        raise _storage_error(Path(directory), "cannot be listed", error) from error
+        raise _storage_error(directory, "cannot be listed", error) from error
 
 
 def _walk_below(directory: str, name: str, files: list[FileEntry], directories: list[str]) -> None:
@@ -264,7 +272,7 @@ def _walk_below(directory: str, name: str, files: list[FileEntry], directories: 
         directories.append(name)
 
 
-def _move_without_replacing(source: Path, target: Path) -> None:
+def _move_without_replacing(source: str, target: str) -> None:
     """Give a file another name that must not exist yet; what exists is never replaced.
 
     A hard link fails where the name exists, a rename would replace what is there. File systems without hard links
@@ -282,37 +290,39 @@ def _move_without_replacing(source: Path, target: Path) -> None:
         _rename_under_reservation(source, target)
     else:
         os.unlink(source)
-    _flush_directory(target.parent)
 
 
-def _rename_under_reservation(source: Path, target: Path) -> None:
-    reservation = target.with_name(f"_{target.name}.reserved")
+def _rename_under_reservation(source: str, target: str) -> None:
+    folder, name = os.path.split(target)
+    reservation = Path(folder, f"_{name}.reserved")
     reservation.touch(exist_ok=False)
     try:
-        if target.exists():
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
+        if os.path.exists(target):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target)
         os.rename(source, target)
     finally:
         reservation.unlink()
 
 
-def _flush_directory(directory: Path) -> None:
-    """Make new names in ``directory`` survive a power cut, before the metastore is told about them."""
-    descriptor = os.open(directory, os.O_RDONLY)
+def _flush_directory(directory: str) -> None:
+    """Make changes of names in ``directory`` survive a power cut, before the metastore is told about them."""
     try:
-        os.fsync(descriptor)
+        descriptor = os.open(directory, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
     except OSError as error:
         # Some network mounts cannot flush a directory; they made the rename durable themselves.
         if error.errno not in (errno.EINVAL, errno.ENOTSUP):
-            raise
-    finally:
-        os.close(descriptor)
+            raise _storage_error(directory, "cannot be flushed", error) from error
 
 
-def _remove(victim: Path) -> None:
+def _remove(victim: str) -> None:
     """Remove a file or a directory with all below it, also while somebody else removes the same."""
-    if not victim.is_dir():
-        victim.unlink(missing_ok=True)
+    if not os.path.isdir(victim):
+        with suppress(FileNotFoundError):
+            os.unlink(victim)
     elif sys.version_info >= (3, 12):
         shutil.rmtree(victim, onexc=_unless_vanished)
     else:
@@ -326,7 +336,7 @@ def _unless_vanished(_function: object, _path: str, error: BaseException) -> Non
 
 
 @contextmanager
-def _writing(path: Path) -> Iterator[None]:
+def _writing(path: str) -> Iterator[None]:
     """Translate the system's errors while ``path`` is written."""
     try:
         yield
@@ -336,11 +346,11 @@ def _writing(path: Path) -> Iterator[None]:
         raise _storage_error(path, "cannot be written", error) from error
 
 
-def _name_taken(path: Path) -> NameTakenError:
+def _name_taken(path: str) -> NameTakenError:
     return NameTakenError(
-        str(path),
+        path,
         "exists already, or another writer has reserved the name",
-        f"find out who wrote it, or _{path.name}.reserved beside it, before removing it",
+        f"find out who wrote it, or _{os.path.basename(path)}.reserved beside it, before removing it",
     )
 
 
@@ -348,5 +358,5 @@ def _symbolic_link(path: str) -> StorageError:
     return StorageError(path, "is a symbolic link inside a table", "replace it by the file or directory itself")
 
 
-def _storage_error(path: Path, reason: str, error: OSError) -> StorageError:
-    return StorageError(str(path), f"{reason} ({error.strerror or error})", "check path, permissions and free space")
+def _storage_error(path: str, reason: str, error: OSError) -> StorageError:
+    return StorageError(path, f"{reason} ({error.strerror or error})", "check path, permissions and free space")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import PurePosixPath
 from urllib.parse import SplitResult, urlsplit
 
 from airflow_provider_acid.exceptions import StorageError
@@ -24,7 +23,7 @@ def relative_parts(location: str, path: str) -> tuple[str, ...]:
 
     :raises StorageError: the path is absolute or goes up.
     """
-    relative = PurePosixPath(path)
-    if relative.is_absolute() or ".." in relative.parts:
+    parts = tuple(part for part in path.split("/") if part not in ("", "."))
+    if path.startswith("/") or ".." in parts:
         raise StorageError(path, f"leaves the location {location}", "use paths below the location only")
-    return relative.parts
+    return parts

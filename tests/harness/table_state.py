@@ -123,18 +123,18 @@ class TableState:
             if promised:
                 self.check_rows_without_lock()
 
-        publish, remove = LocalStorage.publish, local._remove
+        move, remove = LocalStorage.move, local._remove
 
-        def publish_watched(storage: LocalStorage, source: str, target: str) -> None:
-            publish(storage, source, target)
+        def move_watched(storage: LocalStorage, source: str, target: str) -> None:
+            move(storage, source, target)
             look()
 
-        def remove_watched(victim: Path) -> None:
+        def remove_watched(victim: str) -> None:
             remove(victim)
             look()
 
         with ExitStack() as stack:
-            stack.enter_context(mock.patch.object(LocalStorage, "publish", publish_watched))
+            stack.enter_context(mock.patch.object(LocalStorage, "move", move_watched))
             stack.enter_context(mock.patch.object(local, "_remove", remove_watched))
             yield
         assert promised, "readers that need a lock never saw the right rows"

@@ -2,17 +2,21 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import pytest
 
 from airflow_provider_acid.exceptions import OwnershipLostError
 from airflow_provider_acid.metastore.database.database import MetastoreDatabase
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.thrift.connection import MetastoreConnection
 from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress
+from airflow_provider_acid.metastore.thrift.wire import Method
 from tests.harness.metastore_server import REAPER_SECONDS, MetastoreServer
 from tests.harness.spark_cluster import SparkCluster
 from tests.harness.spark_homes import SPARKS
@@ -70,6 +74,20 @@ def cluster(
     for name, value in spark_cluster.environment.items():
         monkeypatch.setenv(name, value)
     return spark_cluster
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How often each call of a metastore is made."""
+    made: Counter[str] = Counter()
+    invoke = MetastoreConnection._invoke
+
+    def counted(self: Any, subject: str, method: Method, *arguments: Any, **options: Any) -> Any:
+        made[method.name] += 1
+        return invoke(self, subject, method, *arguments, **options)
+
+    monkeypatch.setattr(MetastoreConnection, "_invoke", counted)
+    return made
 
 
 @pytest.fixture

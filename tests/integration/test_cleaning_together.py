@@ -16,7 +16,6 @@ from airflow_provider_acid.compaction.publish.discard import DISCARD_PREFIX, Dis
 from airflow_provider_acid.compaction.steps import Step
 from airflow_provider_acid.exceptions import StorageError
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
-from airflow_provider_acid.metastore.thrift.connection import MetastoreConnection
 from airflow_provider_acid.metastore.values import LockInfo
 from airflow_provider_acid.plan.plan import CompactionType
 from tests.integration.compaction_site import ON_EVERY_METASTORE, AcidTable, Site, StepRecorder, due
@@ -35,20 +34,6 @@ def table(site: Site) -> AcidTable:
     for name in NAMES:
         site.compact(table.entity(name))
     return table
-
-
-@pytest.fixture
-def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """How often each was made."""
-    made: Counter[str] = Counter()
-    invoke = MetastoreConnection._invoke
-
-    def counted(self: Any, subject: str, method: Any, *arguments: Any, **options: Any) -> Any:
-        made[method.name] += 1
-        return invoke(self, subject, method, *arguments, **options)
-
-    monkeypatch.setattr(MetastoreConnection, "_invoke", counted)
-    return made
 
 
 def clean(site: Site, table: AcidTable, **how: Any) -> dict[str | None, Cleaning]:

@@ -34,6 +34,28 @@ def test_without_hard_links_a_reserved_name_is_taken(tmp_path: Path, monkeypatch
     assert names(tmp_path) == ["_plan.json.reserved"]
 
 
+def test_what_was_moved_is_there_for_good_once_it_is_flushed_and_what_is_published_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flushed: list[Path] = []
+    places = (tmp_path, tmp_path / "taken")
+
+    def note(descriptor: int) -> None:
+        flushed.extend(place for place in places if os.path.samestat(os.fstat(descriptor), place.stat()))
+
+    monkeypatch.setattr(os, "fsync", note)
+    for name in ("one", "two", "taken"):
+        (tmp_path / name).mkdir()
+    storage = LocalStorage(str(tmp_path))
+    storage.move("one", "taken/0")
+    assert flushed == []
+    storage.flush()
+    assert flushed == [tmp_path]
+    storage.publish("two", "taken/1")
+    assert flushed == list(places)
+    assert names(tmp_path / "taken") == ["0", "1"]
+
+
 def test_deleting_finishes_while_somebody_else_deletes_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -191,13 +191,19 @@ class RowCleaner:
         self, row: CompactionRow, storage: Storage, write_ids: WriteIdsOfMany, discard: Discard
     ) -> _Steps:
         """On Hive 4: delete what this compaction made obsolete for everybody, and what is aborted."""
-        waits = self._recovery.withdraw_aborted(row.entity, storage)
-        if waits is not None:
-            message = f"waits for {waits}: what an aborted compaction published is still there"
-            return Cleaning(row.entity, row.id, CleaningState.WAITING, message)
         view = ViewByTransactions(write_ids.txns(row), write_ids.of(row), highest_write_id(row))
-        cleaning = yield from self._delete(row, storage, view, discard)
-        self._remove_staging(row, storage)
+        # It serves both: whether an aborted compaction left something, and, where none did, what is obsolete.
+        before = PartitionLook.at(storage)
+        if self._recovery.may_hold_uncommitted(before.listing):
+            waits = self._recovery.withdraw_aborted(row.entity, storage)
+            if waits is not None:
+                message = f"waits for {waits}: what an aborted compaction published is still there"
+                return Cleaning(row.entity, row.id, CleaningState.WAITING, message)
+            before = PartitionLook.at(storage)
+        cleaning = yield from self._delete(row, storage, view, before, discard)
+        # None comes after a compaction's commit.
+        if any(name in before.listing.directories for name in _own_staging(row)):
+            self._remove_staging(row, storage)
         return cleaning
 
     def _clean_replaced(self, row: CompactionRow, storage: Storage, discard: Discard) -> _Steps:
@@ -210,15 +216,21 @@ class RowCleaner:
         else:
             (table,) = self._client.valid_write_ids([row.entity.full_table_name], str(current_txns(self._client)))
             view = ViewByReplaced(replaced, table, highest_write_id(row))
-            cleaning = yield from self._delete(row, storage, view, discard)
+            cleaning = yield from self._delete(row, storage, view, PartitionLook.at(storage), discard)
         if cleaning.state is CleaningState.CLEANED:
             self._remove_staging(row, storage)
         return cleaning
 
-    def _delete(self, row: CompactionRow, storage: Storage, view: CleanersView, discard: Discard) -> _Steps:
-        before = PartitionLook.at(storage)
+    def _delete(
+        self, row: CompactionRow, storage: Storage, view: CleanersView, before: PartitionLook, discard: Discard
+    ) -> _Steps:
+        """Delete what a view has for obsolete, and forget what the metastore kept of it.
+
+        :param before: taken after the view, and since the discard is there.
+        """
         remove_discards(storage, before.listing, discard)
         if before.is_overtaken(view.highest_write_id):
+            storage.flush()
             return self._mark_cleaned(row, view.highest_write_id, ())
         deleted: tuple[str, ...] = ()
         try:
@@ -230,6 +242,8 @@ class RowCleaner:
                 if waits is not None:
                     return Cleaning(row.entity, row.id, CleaningState.WAITING, f"waits for {waits}")
                 self._on_step(Step.FILES_DELETED, row.entity)
+                # Also what somebody else took away who died before this.
+                storage.flush()
                 discard.empty()
                 deleted = obsolete
                 after = PartitionLook.at(storage)

@@ -14,10 +14,12 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Callable, Iterable
+from itertools import groupby
 from types import TracebackType
 
 from airflow_provider_acid.exceptions import AcidError, OwnershipLostError, StorageError
 from airflow_provider_acid.filesystem import ObjectStorage, Storage
+from airflow_provider_acid.plan.obsolete import holds_deletes
 
 DISCARD_PREFIX = "_acid_cleaning_"
 """Begin of the names of these directories."""
@@ -52,19 +54,24 @@ class Discard:
     def take(self, names: Iterable[str], check: Callable[[], None]) -> None:
         """Take away directories and files right below the location, in this order; missing ones are no error.
 
+        A power cut may bring them back until the storage is flushed, but no rows without the deletes of rows.
+
         :param check: called before each; what it raises ends it.
         :raises OwnershipLostError: this directory is gone: it is another table now, or somebody else cleans it.
         :raises StorageError: one cannot be taken.
         """
-        for place, name in enumerate(names):
-            check()
-            try:
-                self._storage.publish(name, f"{self.name}/{place}")
-            except StorageError as error:
-                if not self._storage.exists(self.name):
-                    raise self._lost() from error
-                if self._storage.exists(name):
-                    raise
+        for are_deletes, some in groupby(enumerate(names), key=lambda one: holds_deletes(one[1])):
+            if are_deletes:
+                self._storage.flush()
+            for place, name in some:
+                check()
+                try:
+                    self._storage.move(name, f"{self.name}/{place}")
+                except StorageError as error:
+                    if not self._storage.exists(self.name):
+                        raise self._lost() from error
+                    if self._storage.exists(name):
+                        raise
 
     def empty(self) -> None:
         """Delete what was taken, after which nothing more can be.

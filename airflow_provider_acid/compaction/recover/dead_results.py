@@ -10,6 +10,7 @@ import logging
 from collections.abc import Collection
 from typing import Protocol
 
+from airflow_provider_acid.acid.listing import Listing
 from airflow_provider_acid.acid.names import DeltaName, parse_directory_name
 from airflow_provider_acid.compaction.outcomes import Outcome, OutcomeState
 from airflow_provider_acid.compaction.publish.journal import read_journal
@@ -56,6 +57,9 @@ class DeadResults(Protocol):
         :param staging: where its staging directory was moved to; None where it had none.
         :returns: what that waits for, in one clause; None where it is done.
         """
+
+    def may_hold_uncommitted(self, listing: Listing) -> bool:
+        """Whether :meth:`withdraw_aborted` may have something to do about what a partition holds."""
 
     def withdraw_aborted(self, partition: RecoveredPartition) -> str | None:
         """Take back what compactions with aborted transactions left in the partition.
@@ -117,10 +121,13 @@ class CommittedResults:
         """See :class:`~.withdrawal.Withdrawal`, which finds a pair's journal wherever it lies."""
         return None if txn_id is None else self._withdrawal(partition).withdraw(txn_id)
 
+    def may_hold_uncommitted(self, listing: Listing) -> bool:
+        """Not where nothing is staged, and all that compactions made is known to be committed."""
+        return bool(staging_tokens(listing)) or not all(map(self._was_committed, compacted_by(listing)))
+
     def withdraw_aborted(self, partition: RecoveredPartition) -> str | None:
         """A minor's directories go both or not at all."""
-        listing = partition.storage.list()
-        if not staging_tokens(listing) and all(self._was_committed(txn_id) for txn_id in compacted_by(listing)):
+        if not self.may_hold_uncommitted(partition.storage.list()):
             return None
         self._txns = self._client.open_transactions()
         aborted = self._txns.aborted
@@ -206,6 +213,10 @@ class RenamedResults:
         if txn_id is not None and self._client.transaction_state(txn_id) is TxnState.OPEN:
             self._client.abort(txn_id)
         return None
+
+    def may_hold_uncommitted(self, listing: Listing) -> bool:
+        """Never; see :meth:`withdraw_aborted`."""
+        return False
 
     def withdraw_aborted(self, partition: RecoveredPartition) -> str | None:
         """Nothing: no name tells a transaction, and half of a pair goes with the staging directory it came from."""

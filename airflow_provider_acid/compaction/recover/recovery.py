@@ -24,10 +24,10 @@ from airflow_provider_acid.compaction.publish.staging import (
     staging_name,
     staging_tokens,
 )
-from airflow_provider_acid.compaction.recover.attempts import Attempts, nobodys_pool
+from airflow_provider_acid.compaction.recover.attempts import Attempts, nobodys_pool, pool_of_txn
 from airflow_provider_acid.compaction.recover.dead_results import dead_results, kept_until
 from airflow_provider_acid.compaction.recover.recovered_partition import DIED, EndRow, RecoveredPartition, busy, end_row
-from airflow_provider_acid.compaction.run.dead_runs import DeadRuns, IsAlive
+from airflow_provider_acid.compaction.run.dead_runs import DeadRuns
 from airflow_provider_acid.compaction.run.run_place import RunPlace
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.supervision import Supervised
@@ -133,15 +133,11 @@ class Recovery:
                 removed.append(staging_name(token))
         return tuple(removed)
 
-    def _look_for_living(self) -> IsAlive:
-        """Whose transactions are alive now, by the tokens of their attempts."""
+    def _look_for_living(self) -> frozenset[str]:
+        """The tokens of all attempts whose transactions are alive now."""
         attempts = self._look()
-
-        def is_alive(token: str) -> bool:
-            txn = attempts.transaction_of(token)
-            return txn is not None and attempts.is_alive(txn, None)
-
-        return is_alive
+        living = (pool_of_txn(txn) for txn in attempts.transactions.values() if attempts.is_alive(txn, None))
+        return frozenset(pool.token for pool in living if pool is not None)
 
     def is_unsettled(self, row: CompactionRow) -> bool:
         """Whether :meth:`settle_uncommitted` has something to do about a row."""
@@ -170,6 +166,10 @@ class Recovery:
             raise
         except AcidError as error:
             return Outcome(row.entity, OutcomeState.FAILED, str(error), row.id)
+
+    def may_hold_uncommitted(self, listing: Listing) -> bool:
+        """Whether :meth:`withdraw_aborted` may have something to do about what a partition holds."""
+        return self._results.may_hold_uncommitted(listing)
 
     def withdraw_aborted(self, entity: Entity, storage: Storage) -> str | None:
         """Take back what compactions with aborted transactions left: a minor's directories go both or not at all.

@@ -8,7 +8,7 @@ the operator: nothing follows from it but that a directory goes to which nobody 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from airflow_provider_acid.acid import json_fields as fields
 from airflow_provider_acid.acid.listing import Listing
@@ -23,15 +23,12 @@ from airflow_provider_acid.storages.small_files import EXCHANGE_FILE_BYTES
 
 log = logging.getLogger(__name__)
 
-IsAlive = Callable[[str], bool]
-"""Whether the attempt of a token has a living transaction."""
-
 
 class DeadRuns:
     """Looks once in each place, before the batch that asks makes a run directory of its own there.
 
-    :param look: who is alive; asked after the listing, since whoever handed out a plan had opened its transaction
-        before.
+    :param look: the tokens of all attempts with living transactions; asked after the listing, since whoever handed out
+        a plan had opened its transaction before.
     :param metastore: the id of the database of the one that is asked; None where it does not say.
     :param looked_at: where all who are given the same have looked.
     """
@@ -39,7 +36,7 @@ class DeadRuns:
     def __init__(
         self,
         storages: Storages,
-        look: Callable[[], IsAlive],
+        look: Callable[[], Collection[str]],
         metastore: Callable[[], str | None],
         looked_at: set[RunPlace] | None = None,
     ) -> None:
@@ -70,12 +67,12 @@ class DeadRuns:
         runs = self._own([name for name in listing.directories if "/" not in name], place)
         if not runs:
             return
-        is_alive = self._look()
+        living = self._look()
         for run in runs:
             path = f"{place.path}/{run}"
             try:
                 with Supervised(join(place.location, run)):
-                    if _is_dead(storage, path, listing.below(run), is_alive):
+                    if _is_dead(storage, path, listing.below(run), living):
                         storage.delete([path])
             except AcidError as error:
                 log.warning("%s is left alone: %s", join(place.location, run), error)
@@ -96,8 +93,11 @@ def _listing(storage: Storage, place: RunPlace) -> Listing:
     return storage.list(place.path)
 
 
-def _is_dead(storage: Storage, place: str, listing: Listing, is_alive: IsAlive) -> bool:
-    """Whether it was at work, and none of its attempts is alive; of a living run, as a rule, one plan is read."""
+def _is_dead(storage: Storage, place: str, listing: Listing, living: Collection[str]) -> bool:
+    """Whether it was at work, and none of its attempts is alive; of a living run, as a rule, one plan is read.
+
+    So it is where nobody lives at all: no plan could name him, and one is read to know that this release wrote it.
+    """
     named = [found for file in listing.files if (found := exchange.parse_item_file(file.path)) is not None]
     plans, results = ({item for item, kind in named if kind == wanted} for wanted in (exchange.PLAN, exchange.RESULT))
     unanswered = plans - results
@@ -105,7 +105,8 @@ def _is_dead(storage: Storage, place: str, listing: Listing, is_alive: IsAlive) 
     if not unanswered and exchange.END_FILE not in {file.path for file in listing.files}:
         return False
     # What is merged just now is most likely to be alive; then what waits for a lock to be published.
-    return not any(is_alive(_attempt(storage, place, item)) for item in (*unanswered, *sorted(plans & results)[::-1]))
+    items = (*unanswered, *sorted(plans & results)[::-1])
+    return not any(_attempt(storage, place, item) in living for item in (items if living else items[:1]))
 
 
 def _attempt(storage: Storage, place: str, item: int) -> str:

@@ -136,6 +136,13 @@ class ArrowHdfsStorage:
         """Rename atomically to a name that does not exist; see :meth:`~..filesystem.Storage.publish`."""
         self._changes().publish(source, target)
 
+    def move(self, source: str, target: str) -> None:
+        """The same: the NameNode notes each change before it answers."""
+        self.publish(source, target)
+
+    def flush(self) -> None:
+        """Nothing: see :meth:`move`."""
+
     def delete(self, paths: Iterable[str]) -> None:
         """Remove exactly these files and directories; see :meth:`~..filesystem.Storage.delete`."""
         self._changes().delete(paths)

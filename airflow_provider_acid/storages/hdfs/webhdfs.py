@@ -198,6 +198,13 @@ class WebHdfsStorage:
             self._name_nodes.require_checked_renames(self._place.path)
         self._rename(uri, self._uri(target), old, new, status.file_id)
 
+    def move(self, source: str, target: str) -> None:
+        """The same: the NameNode notes each change before it answers."""
+        self.publish(source, target)
+
+    def flush(self) -> None:
+        """Nothing: see :meth:`move`."""
+
     def delete(self, paths: Iterable[str]) -> None:
         """Remove exactly these files and directories; see :meth:`~..filesystem.Storage.delete`."""
         victims = [(path, self._below(path)) for path in paths]

@@ -171,6 +171,13 @@ class S3Storage:
         self._publish_objects([(item, new + item.key[len(old) :]) for item in moved], go_on, old, new)
         self._objects.delete(item.key for item in found)
 
+    def move(self, source: str, target: str) -> None:
+        """The same: what the store has answered is there for good."""
+        self.publish(source, target)
+
+    def flush(self) -> None:
+        """Nothing: see :meth:`move`."""
+
     def publish_files(self, files: Mapping[str, str], check: Callable[[], None]) -> None:
         """Copy files into directories that do not exist; see :meth:`~..filesystem.ObjectStorage.publish_files`."""
         places = [(self._key_below(source), self._key_below(target)) for source, target in files.items()]

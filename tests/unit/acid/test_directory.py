@@ -68,7 +68,7 @@ def test_a_store_without_directories_gives_the_same_snapshot(name: str) -> None:
     assert found == case_directory(case, case["view"])
 
 
-def test_the_marker_files_to_read_are_those_right_in_a_base() -> None:
+def test_the_marker_files_to_read_are_those_right_in_a_base_whose_name_does_not_tell_who_made_it() -> None:
     listing = listing_of(
         {
             "base_0000005/_metadata_acid": 48,
@@ -76,9 +76,10 @@ def test_the_marker_files_to_read_are_those_right_in_a_base() -> None:
             "delta_0000006_0000006/_metadata_acid": 48,
             "_staging/base_0000007/_metadata_acid": 48,
             "base_0000008_v0000009/_metadata_acid": 48,
+            "base_0000010_v0000000/_metadata_acid": 48,
         }
     )
-    assert base_format_files(listing) == ("base_0000005/_metadata_acid", "base_0000008_v0000009/_metadata_acid")
+    assert base_format_files(listing) == ("base_0000005/_metadata_acid", "base_0000010_v0000000/_metadata_acid")
 
 
 def test_files_are_told_apart_by_name() -> None:

@@ -51,7 +51,7 @@ class CopyingStorage(LocalStorage):
     def make_directory(self, path: str) -> None:
         """Nothing, as on an object store."""
 
-    def publish(self, source: str, target: str) -> None:
+    def move(self, source: str, target: str) -> None:
         raise AssertionError(f"{source} is renamed where there are no renames")
 
     def delete(self, paths: Iterable[str]) -> None:

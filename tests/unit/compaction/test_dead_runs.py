@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +12,7 @@ import pytest
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.sealing import HEAD_BYTES, RunKey
-from airflow_provider_acid.compaction.run.dead_runs import DeadRuns, IsAlive
+from airflow_provider_acid.compaction.run.dead_runs import DeadRuns
 from airflow_provider_acid.compaction.run.run_directory import RunDirectory
 from airflow_provider_acid.compaction.run.run_place import RUNS_DIRECTORY, RunPlace
 from airflow_provider_acid.exceptions import StorageError
@@ -52,8 +52,8 @@ def _called(name: str) -> str:
     return bytes.fromhex(name.rpartition(".")[2]).lstrip(b"\0").decode()
 
 
-def dead_runs(is_alive: Callable[[], IsAlive], metastore: str | None = OWN) -> DeadRuns:
-    return DeadRuns(Storages(), is_alive, lambda: metastore)
+def dead_runs(look: Callable[[], Collection[str]], metastore: str | None = OWN) -> DeadRuns:
+    return DeadRuns(Storages(), look, lambda: metastore)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_a_run_is_removed_when_it_was_at_work_or_over_and_none_of_its_attempts_l
         job.DriverRun(LocalStorage(run.location), run.key.secret).write_result(item, RESULT)
     if ended:
         run.put_end()
-    dead_runs(lambda: alive.__contains__).remove(str(tmp_path), "")
+    dead_runs(lambda: alive).remove(str(tmp_path), "")
     assert runs_of(tmp_path) == left
 
 
@@ -133,8 +133,18 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
-def nobody() -> Callable[[str], bool]:
-    return lambda token: False
+def nobody() -> Collection[str]:
+    return ()
+
+
+@pytest.mark.parametrize("plans", [10, 100])
+def test_where_nobody_lives_a_run_is_known_for_dead_by_one_plan_whatever_their_number(
+    tmp_path: Path, read: list[str], plans: int
+) -> None:
+    folder = others_run(tmp_path, "dead", plans, results=plans // 2)
+    dead_runs(nobody).remove(str(tmp_path), "")
+    assert len(read) == 1
+    assert not folder.exists()
 
 
 @pytest.mark.parametrize("plans", [10, 100, 1000])
@@ -143,7 +153,7 @@ def test_of_a_living_run_one_plan_is_read_whatever_its_number_and_it_stays(
 ) -> None:
     """What is merged just now is alive; all before it has its result."""
     folder = others_run(tmp_path, "living", plans, results=plans - 1)
-    dead_runs(lambda: f"living-{plans - 1}".__eq__).remove(str(tmp_path), "")
+    dead_runs(lambda: {f"living-{plans - 1}"}).remove(str(tmp_path), "")
     assert [Path(path).name for path in read] == [f"{plans - 1:04d}.plan.json"]
     assert folder.exists()
 
@@ -155,9 +165,9 @@ def test_a_batch_looks_once_in_each_place_whatever_the_number_of_its_partitions(
     """Seen: each of its own plans was read at each of its beginnings."""
     looks: list[int] = []
 
-    def look() -> Callable[[str], bool]:
+    def look() -> Collection[str]:
         looks.append(1)
-        return lambda token: token.startswith("living")
+        return {f"living-{item}" for item in range(5)}
 
     own = dead_runs(look)
     for place in ("a", "b"):

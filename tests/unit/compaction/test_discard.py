@@ -61,7 +61,7 @@ def test_what_cannot_be_moved_is_an_error(storage: LocalStorage, monkeypatch: py
         raise StorageError(source, "may not be renamed", "grant it")
 
     with Discard(storage) as discard:
-        monkeypatch.setattr(storage, "publish", refuse)
+        monkeypatch.setattr(storage, "move", refuse)
         with pytest.raises(StorageError, match="may not be renamed"):
             discard.take(["delta_0000001_0000001"], ignore)
 
@@ -93,6 +93,22 @@ def test_what_two_cleaners_delete_at_once_is_deleted_once(storage: LocalStorage)
         one.take(doomed[:2], ignore)
         other.take(doomed, ignore)
     assert names(storage) == ["base_0000002"]
+
+
+def test_rows_are_taken_for_good_before_deletes_of_rows_are(
+    storage: LocalStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever a power cut undoes, nobody finds rows whose deletes are gone."""
+    seen: list[str] = []
+    monkeypatch.setattr(storage, "move", lambda source, target: seen.append(source))
+    monkeypatch.setattr(storage, "flush", lambda: seen.append("flush"))
+    rows, deletes = (
+        ["delta_0000001_0000001", "000000_0"],
+        ["delete_delta_0000002_0000002", "delete_delta_0000003_0000003"],
+    )
+    with Discard(storage) as discard:
+        discard.take([*rows, *deletes], ignore)
+    assert seen == [*rows, "flush", *deletes]
 
 
 def test_nothing_more_is_taken_once_the_lock_is_lost(storage: LocalStorage) -> None:

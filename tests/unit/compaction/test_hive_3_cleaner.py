@@ -19,6 +19,7 @@ from airflow_provider_acid.compaction.steps import Step
 from airflow_provider_acid.exceptions import MetastoreError, MetastoreUnavailableError, OwnershipLostError
 from airflow_provider_acid.metastore.queue import KEEP_SECONDS
 from airflow_provider_acid.metastore.values import LockInfo, LockState
+from airflow_provider_acid.storages.local import LocalStorage
 from tests.unit.compaction.hive_3_cleaning_site import (
     INPUTS,
     NOW_MS,
@@ -123,6 +124,27 @@ def test_files_go_first_then_the_row_then_the_list(site: Site) -> None:
     assert site.queue.forgotten == [3]
     assert site.queue.there == [{"base_0000003", STAGING}]
     assert site.names() == {"base_0000003"}
+
+
+@pytest.mark.parametrize("gone", [(), INPUTS, (*INPUTS, "base_0000003")], ids=["nothing", "the inputs", "all"])
+def test_no_power_cut_brings_anything_back_that_the_metastore_has_forgotten(
+    site: Site, gone: Sequence[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor what another cleaner took away, who died or is not that far."""
+    site.remove(*gone)
+    if len(gone) > len(INPUTS):
+        site.add_base("base_0000005")
+    flush = LocalStorage.flush
+    flushed: list[tuple[set[str], list[int | None]]] = []
+
+    def note(storage: LocalStorage) -> None:
+        flushed.append((site.names() & {*INPUTS}, list(site.queue.forgotten)))
+        flush(storage)
+
+    monkeypatch.setattr(LocalStorage, "flush", note)
+    assert site.clean().state is CleaningState.CLEANED
+    assert flushed == [(set(), [])]
+    assert site.queue.forgotten == [3]
 
 
 def test_a_later_compactions_result_does_not_count_in_an_earlier_ones_cleaning(site: Site) -> None:

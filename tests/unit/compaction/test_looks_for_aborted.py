@@ -59,6 +59,7 @@ def test_what_was_committed_at_one_look_is_for_good(tmp_path: Path, directories:
         for name in directories:
             (tmp_path / f"p={number}" / name).mkdir(parents=True)
         assert results.withdraw_aborted(partition_at(tmp_path / f"p={number}")) is None
+        assert results.may_hold_uncommitted(partition_at(tmp_path / f"p={number}").storage.list()) is (looks > 1)
     assert client.looks == looks
 
 

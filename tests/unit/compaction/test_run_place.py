@@ -73,12 +73,12 @@ def test_no_dead_run_is_removed_where_others_may_write(
     folder.mkdir(parents=True, mode=0o700)
     (folder / "0000.plan.json").write_bytes(b"?" * 65 + b'{"format_version": 2, "attempt": "a"}')
     (home / opened).chmod(0o777)
-    dead_runs = DeadRuns(Storages(), lambda: lambda token: False, lambda: METASTORE)
+    dead_runs = DeadRuns(Storages(), frozenset, lambda: METASTORE)
     dead_runs.remove(None, "file:/warehouse/d.db/t")
     assert folder.exists()
     assert "may be written to by others" in caplog.text
     (home / opened).chmod(0o700)
-    DeadRuns(Storages(), lambda: lambda token: False, lambda: METASTORE).remove(None, "file:/warehouse/d.db/t")
+    DeadRuns(Storages(), frozenset, lambda: METASTORE).remove(None, "file:/warehouse/d.db/t")
     assert not folder.exists()
 
 

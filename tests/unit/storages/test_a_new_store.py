@@ -100,6 +100,12 @@ class AtticStorage:
         for name in self._below(source):
             self._at[target + name[len(source) :]] = self._at.pop(name)
 
+    def move(self, source: str, target: str) -> None:
+        self.publish(source, target)
+
+    def flush(self) -> None:
+        """There is no disk."""
+
     def delete(self, paths: Iterable[str]) -> None:
         for name in [name for path in paths for name in self._below(path)]:
             del self._at[name]
