@@ -224,8 +224,9 @@ def test_show_compactions_tells_of_failures_and_refusals(beside: Beside) -> None
     check_every_way(beside.hive, f"{DATABASE}.unlucky", "row__id, *", written, "after a failure and a refusal")
 
 
-def test_a_request_of_hives_initiator_is_reported_and_served_if_so_wished(beside: Beside) -> None:
+def test_a_request_of_hives_initiator_is_served_or_reported_if_so_wished(beside: Beside) -> None:
     site = beside.site
+    site.settings = replace(site.settings, serve_foreign_requests=False)
     beside.make("theirs", DUE_FOR_HIVE)
     entity = Entity(DATABASE, "theirs", "p=a")
     written = beside.rows("theirs")
