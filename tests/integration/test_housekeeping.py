@@ -294,6 +294,7 @@ def test_of_a_pattern_that_no_table_needs_it_warns_and_does_its_chores(
 ) -> None:
     site = table.site
     keeper = Housekeeper(site.client, site.queue, site.settings, forgotten_seconds=0, max_partitions=10)
+    caplog.clear()
     keeper.sweep(TableSelection.of([f"{site.database}.*", "slaes.*"], [f"{site.database}.x*"]))
     assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == [
         "table pattern 'slaes.*' matches no table; correct it, or take it out",
