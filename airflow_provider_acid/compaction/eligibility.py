@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 from airflow_provider_acid.compaction.facts import EntityFacts, StorageFormat, find_property, storage_format
 from airflow_provider_acid.exceptions import UnsupportedTableError
-from airflow_provider_acid.metastore.values import DatabaseInfo, PartitionInfo, TableInfo
+from airflow_provider_acid.merge.orc.schema import parse_hive_type
+from airflow_provider_acid.metastore.values import ColumnInfo, DatabaseInfo, PartitionInfo, TableInfo
 from airflow_provider_acid.plan.plan import FileFormat
 
 ORC_INPUT_FORMAT = "org.apache.hadoop.hive.ql.io.orc.OrcInputFormat"
@@ -82,6 +84,8 @@ def _table_conditions(table: TableInfo, database: DatabaseInfo) -> Iterator[tupl
         table.is_insert_only and table.stored_as_directories,
         *_LIST_BUCKETING,
     )
+    unknown = None if table.is_insert_only else next(filter(None, map(_unknown_type, table.columns)), None)
+    yield unknown is not None, *(unknown or ("", ""))
     yield (
         bool(table.sort_columns),
         "is sorted (SORTED BY), and a merge by row id would break the order",
@@ -93,6 +97,16 @@ _LIST_BUCKETING = (
     "is skewed and stored as directories (list bucketing), which a merge would flatten",
     "recreate it without STORED AS DIRECTORIES to have it compacted",
 )
+
+
+@lru_cache(maxsize=4096)
+def _unknown_type(column: ColumnInfo) -> tuple[str, str] | None:
+    """Why rows with such a column are not merged, and the remedy; None where they are."""
+    try:
+        parse_hive_type(column.name, column.type)
+    except UnsupportedTableError as error:
+        return f"has the {error.subject}: {error.reason}", error.remedy
+    return None
 
 
 def _known_format(table: TableInfo, storage: StorageFormat) -> FileFormat | None:

@@ -35,6 +35,10 @@ def facts(
     return EntityFacts(Entity("db", "t", "p=1"), database, table, partition)
 
 
+def with_column(type: str, table: TableInfo = TABLE) -> TableInfo:
+    return replace(table, columns=(*table.columns, ColumnInfo("w", type)))
+
+
 def with_property(name: str, value: str, table: TableInfo = TABLE) -> TableInfo:
     return replace(table, parameters={**table.parameters, name: value})
 
@@ -69,6 +73,15 @@ def insert_only(input_format: str, serde: SerdeInfo = LINES) -> TableInfo:
         (replace(insert_only(TEXT), sort_columns=("v",)), DATABASE, "is sorted (SORTED BY)"),
         (replace(TABLE, input_format="TextInputFormat"), DATABASE, "is stored as TextInputFormat, not ORC"),
         (replace(TABLE, sort_columns=("v",)), DATABASE, "is sorted (SORTED BY)"),
+        *(
+            (with_column(type), DATABASE, f"has the column w: the type {type} is not supported")
+            for type in (
+                "timestamp with local time zone",
+                "uniontype<int,string>",
+                "array<struct<a:uniontype<int,string>>>",
+                "geometry",
+            )
+        ),
         (TABLE, replace(DATABASE, parameters={"repl.source.for": "1"}), "its database is a replication source"),
         (TABLE, replace(DATABASE, parameters={"REPL.source.FOR": "1"}), "its database is a replication source"),
         (with_property("hive.repl.first.inc.pending", "TRUE"), DATABASE, "waits for its first incremental"),
@@ -85,6 +98,11 @@ def test_a_table_that_is_not_compacted_is_refused_by_name(
     with pytest.raises(UnsupportedTableError) as raised:
         check_entity(facts(table, database))
     assert str(raised.value) == str(refusal)
+
+
+@pytest.mark.parametrize("type", ["uniontype<int,string>", "timestamp with local time zone", "geometry"])
+def test_files_of_insert_only_tables_are_taken_whatever_their_columns_are(type: str) -> None:
+    assert table_refusal(with_column(type, insert_only(PARQUET)), DATABASE) is None
 
 
 @pytest.mark.parametrize(
