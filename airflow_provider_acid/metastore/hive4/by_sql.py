@@ -6,7 +6,7 @@ from sqlalchemy import delete, update
 from sqlalchemy.engine import Connection
 
 from airflow_provider_acid.metastore.database.cleaning import WriteIdBookkeeping
-from airflow_provider_acid.metastore.database.database import MetastoreDatabase
+from airflow_provider_acid.metastore.database.database import HiveTable, MetastoreDatabase
 from airflow_provider_acid.metastore.database.history import move_to_history
 from airflow_provider_acid.metastore.hive3.stored_rows import INITIATED, READY, SUCCEEDED, WORKING
 from airflow_provider_acid.metastore.values import CompactionRow
@@ -18,6 +18,14 @@ WITHHELD_MS = 100 * 365 * 24 * 3600 * 1000
 """CQ_RETRY_RETENTION of our rows: so long after the commit Hive's Cleaner leaves them alone."""
 
 
+def queue_to_withhold_from(database: MetastoreDatabase) -> HiveTable:
+    """The table of :func:`withhold`.
+
+    :raises MetastoreVersionError: it, or a column, is not there.
+    """
+    return database.table("COMPACTION_QUEUE", ("CQ_ID", "CQ_TXN_ID", "CQ_RETRY_RETENTION"))
+
+
 def withhold(database: MetastoreDatabase, id: int, txn_id: int) -> None:
     """Keep a compaction's row from Hive's own Cleaner, as if it had failed there and were to wait for its next try.
 
@@ -26,7 +34,7 @@ def withhold(database: MetastoreDatabase, id: int, txn_id: int) -> None:
 
     :param txn_id: of the compaction, recorded in the row.
     """
-    queue = database.table("COMPACTION_QUEUE", ("CQ_ID", "CQ_TXN_ID", "CQ_RETRY_RETENTION"))
+    queue = queue_to_withhold_from(database)
     values = {queue["CQ_RETRY_RETENTION"].name: WITHHELD_MS}
     statement = update(queue.table).where(queue["CQ_ID"] == id, queue["CQ_TXN_ID"] == txn_id).values(values)
     database.write(f"compaction {id}", lambda connection: connection.execute(statement))

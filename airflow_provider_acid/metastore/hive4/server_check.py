@@ -7,6 +7,7 @@ import logging
 from airflow_provider_acid.exceptions import ConfigurationError
 from airflow_provider_acid.metastore.database.database import MetastoreDatabase
 from airflow_provider_acid.metastore.database.rights import missing_rights
+from airflow_provider_acid.metastore.hive4 import by_sql
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 
 log = logging.getLogger(__name__)
@@ -23,6 +24,7 @@ def check_server(
 
     :param database: the metastore's, by which our rows are kept from Hive's Cleaner (:func:`~.by_sql.withhold`).
     :param housekeeping_elsewhere: whether another instance of the same metastore aborts dead transactions.
+    :raises MetastoreVersionError: the database lacks a column that this takes.
     :raises ConfigurationError: Hive's Cleaner is on, could take our rows, and waits for registered readers alone; or
         the login to the database may not change the queue.
     """
@@ -33,6 +35,7 @@ def check_server(
             HOUSEKEEPING,
         )
     if database is not None:
+        by_sql.queue_to_withhold_from(database)
         _check_rights(database)
         return
     if not _is_on(client, CLEANER):

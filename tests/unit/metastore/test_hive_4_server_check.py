@@ -7,13 +7,26 @@ from typing import cast
 
 import pytest
 
-from airflow_provider_acid.exceptions import ConfigurationError
+from airflow_provider_acid.exceptions import ConfigurationError, MetastoreVersionError
 from airflow_provider_acid.metastore.database.database import MetastoreDatabase
 from airflow_provider_acid.metastore.hive4 import server_check
 from airflow_provider_acid.metastore.hive4.server_check import check_server
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 
-DATABASE = cast(MetastoreDatabase, object())
+
+class Database:
+    """A metastore's, with such columns in its queue."""
+
+    def __init__(self, *columns: str) -> None:
+        self.columns = columns
+
+    def table(self, name: str, required: tuple[str, ...]) -> None:
+        for column in required:
+            if column not in self.columns:
+                raise MetastoreVersionError(name, f"lacks {column}", "use another")
+
+
+DATABASE = cast(MetastoreDatabase, Database("CQ_ID", "CQ_TXN_ID", "CQ_RETRY_RETENTION"))
 HOUSEKEEPING, CLEANER, BY_WRITE_ID = (
     "metastore.housekeeping.threads.on",
     "metastore.compactor.cleaner.on",
@@ -78,3 +91,9 @@ def test_a_login_that_cannot_keep_rows_from_that_cleaner_is_refused(rights: list
     rights.append("UPDATE on COMPACTION_QUEUE")
     with pytest.raises(ConfigurationError, match=r"lacks UPDATE on COMPACTION_QUEUE.*docs/grants-postgresql\.sql"):
         check(HIVE_4_2, DATABASE)
+
+
+def test_a_database_without_the_column_that_keeps_rows_from_that_cleaner_is_refused_at_once() -> None:
+    older = cast(MetastoreDatabase, Database("CQ_ID", "CQ_TXN_ID"))
+    with pytest.raises(MetastoreVersionError, match="COMPACTION_QUEUE: lacks CQ_RETRY_RETENTION"):
+        check(HIVE_4_0, older)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from airflow_provider_acid.acid.hive import HIVE_4
-from airflow_provider_acid.metastore.hive4 import server_check
+from airflow_provider_acid.metastore.hive4 import by_sql, server_check
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 
 
@@ -22,6 +22,7 @@ def hive_4(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every metastore says it is Hive 4, and none is asked."""
     monkeypatch.setattr(AcidMetastoreClient, "probe", lambda self: HIVE_4)
     monkeypatch.setattr(server_check, "missing_rights", lambda database, tables: [])
+    monkeypatch.setattr(by_sql, "queue_to_withhold_from", lambda database: None)
     # No thread of its own but housekeeping.
     monkeypatch.setattr(
         AcidMetastoreClient, "config_value", lambda self, name: "true" if "housekeeping" in name else "false"
