@@ -152,6 +152,12 @@ _TABLE = (
         _EVERYWHERE,
     ),
     Option(
+        "served_pools",
+        NAMES,
+        "Worker pools whose requests are carried out, too, with blanks or commas between them; on Hive 4 with the "
+        "metastore's database at hand.",
+    ),
+    Option(
         "check_interval_seconds",
         NUMBER,
         "Time between two looks of a sensor.",

@@ -6,13 +6,14 @@ ours to do is found out before, and what is not is never claimed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.eligibility import check_entity
 from airflow_provider_acid.compaction.facts import EntityFacts, load_facts
 from airflow_provider_acid.compaction.outcomes import DuePartition
+from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.supervision import Supervised
 from airflow_provider_acid.exceptions import AcidError, MetastoreUnavailableError, UnsupportedTableError
 from airflow_provider_acid.metastore.pools import RequestPool
@@ -63,15 +64,21 @@ class MetRequests:
         return frozenset((*(due.entity for due in self.due), *(left.entity for left in self.left)))
 
 
-def servable_facts(client: AcidMetastoreClient, row: CompactionRow) -> EntityFacts:
+def servable_facts(client: AcidMetastoreClient, row: CompactionRow, pools: Collection[str]) -> EntityFacts:
     """What the metastore knows about the partition of a waiting request that is ours to do.
 
+    :param pools: worker pools whose requests are ours, too; see :func:`served_pools`.
     :raises RefusedError: it is not: for its pool, its type or its table.
     :raises ObjectNotFoundError: the table or partition does not exist.
     """
     subject = f"compaction request {row.id} of {row.entity}"
-    if row.pool is not None:
-        raise UnsupportedTableError(subject, f"belongs to the pool {row.pool}", "leave it to that pool's workers")
+    if row.pool is not None and row.pool not in pools:
+        raise UnsupportedTableError(
+            subject,
+            f"belongs to the pool {row.pool}",
+            "leave it to that pool's workers, or name the pool in [hive_acid] served_pools and the metastore's "
+            "database in metastore_db_conn_id",
+        )
     if row.type not in _TYPES:
         raise UnsupportedTableError(
             subject,
@@ -83,6 +90,11 @@ def servable_facts(client: AcidMetastoreClient, row: CompactionRow) -> EntityFac
     return facts
 
 
+def served_pools(settings: CompactionSettings, queue: CompactionQueue) -> tuple[str, ...]:
+    """The worker pools whose requests are served; none where requests cannot be claimed by their ids."""
+    return () if queue.database is None else settings.served_pools
+
+
 def meet_requests(
     client: AcidMetastoreClient,
     queue: CompactionQueue,
@@ -90,6 +102,7 @@ def meet_requests(
     *,
     concerns: Callable[[Entity], bool],
     serves: bool,
+    pools: Collection[str],
 ) -> MetRequests:
     """Decide about every waiting request of others.
 
@@ -98,6 +111,7 @@ def meet_requests(
     :param rows: of the whole queue, by id; its history may be among them.
     :param concerns: whether a partition is one of the run's.
     :param serves: whether any request is served at all.
+    :param pools: as for :func:`servable_facts`.
     """
     waiting = [row for row in rows if row.state is CompactionState.INITIATED]
     ours = {row.id for row in waiting if RequestPool.parse(row.pool) is None and concerns(row.entity)}
@@ -107,7 +121,8 @@ def meet_requests(
     due, left = [], []
     first_left: CompactionRow | None = None
     for row in waiting:
-        reason = _why_left(client, row, first_left if row.id in line else None) if row.id in ours else None
+        before = first_left if row.id in line else None
+        reason = _why_left(client, row, before, pools) if row.id in ours else None
         if row.id in ours and reason is None:
             due.append(_due(row))
             continue
@@ -132,12 +147,14 @@ def in_the_way(first: CompactionRow) -> str:
     return f"the metastore hands out request {first.id} ({first.type} of {first.entity}) first, which is left as it is"
 
 
-def _why_left(client: AcidMetastoreClient, row: CompactionRow, first_left: CompactionRow | None) -> str | None:
+def _why_left(
+    client: AcidMetastoreClient, row: CompactionRow, first_left: CompactionRow | None, pools: Collection[str]
+) -> str | None:
     if first_left is not None:
         return in_the_way(first_left)
     try:
         with Supervised(row.entity):
-            servable_facts(client, row)
+            servable_facts(client, row, pools)
     except MetastoreUnavailableError:
         raise
     except AcidError as error:

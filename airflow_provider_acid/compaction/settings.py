@@ -77,6 +77,7 @@ class CompactionSettings:
     small_stripe_share: float = OrcOptions.small_stripe_share
     slice_bytes: int = OrcOptions.slice_bytes
     exclusive_locations: tuple[str, ...] = ()
+    served_pools: tuple[str, ...] = ()
     storages: Storages = field(default_factory=Storages)
 
     def policy(self, hive: Hive) -> CompactionPolicy:

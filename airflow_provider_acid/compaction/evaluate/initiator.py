@@ -31,7 +31,7 @@ from airflow_provider_acid.compaction.evaluate.table_listing import (
     rows_by_entity,
 )
 from airflow_provider_acid.compaction.outcomes import DuePartition
-from airflow_provider_acid.compaction.requests_of_others import LeftRequest, MetRequests, meet_requests
+from airflow_provider_acid.compaction.requests_of_others import LeftRequest, MetRequests, meet_requests, served_pools
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.snapshot import current_txns
 from airflow_provider_acid.compaction.supervision import Supervised
@@ -334,8 +334,8 @@ class Initiator:
             is_demanded = self._demand.partition in (None, entity.partition)
             return is_demanded and selection.matches(entity.full_table_name)
 
-        serves = self._settings.serve_foreign_requests
-        return meet_requests(self._client, self._queue, rows, concerns=concerns, serves=serves)
+        serves, pools = self._settings.serve_foreign_requests, served_pools(self._settings, self._queue)
+        return meet_requests(self._client, self._queue, rows, concerns=concerns, serves=serves, pools=pools)
 
 
 def _input_bytes(choice: Choice, directory: AcidDirectory) -> int:

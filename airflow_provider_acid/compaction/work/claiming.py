@@ -14,7 +14,7 @@ from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, Out
 from airflow_provider_acid.compaction.publish.publisher import publisher_on
 from airflow_provider_acid.compaction.publish.staging import FinishedOutput
 from airflow_provider_acid.compaction.recover.recovery import Recovery
-from airflow_provider_acid.compaction.requests_of_others import in_the_way, servable_facts
+from airflow_provider_acid.compaction.requests_of_others import in_the_way, servable_facts, served_pools
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.steps import Step, StepListener
 from airflow_provider_acid.compaction.supervision import Supervised
@@ -121,7 +121,7 @@ class Claimer:
             # By a dead attempt of ours perhaps, which nobody else would put in order.
             return self.claim(replace(due, request_id=None), pool, known)
         try:
-            facts = servable_facts(self._client, row)
+            facts = servable_facts(self._client, row, served_pools(self._settings, self._queue))
             self._neighbours.check(facts.table, facts.partition)
         except (RefusedError, ObjectNotFoundError) as error:
             return _left(row, str(error))

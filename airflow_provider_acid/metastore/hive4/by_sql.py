@@ -40,10 +40,10 @@ def withhold(database: MetastoreDatabase, id: int, txn_id: int) -> None:
     database.write(f"compaction {id}", lambda connection: connection.execute(statement))
 
 
-def claim(database: MetastoreDatabase, id: int, worker_id: str, worker_version: str) -> None:
+def claim(database: MetastoreDatabase, id: int, pool: str | None, worker_id: str, worker_version: str) -> None:
     """Claim one waiting request, as ``find_next_compact2`` claims whichever stands first.
 
-    Nothing happens where it waits no longer, or belongs to a pool.
+    Nothing happens where it waits no longer, or not in that pool.
     """
     changes: dict[str, object] = {
         "CQ_STATE": WORKING,
@@ -51,7 +51,8 @@ def claim(database: MetastoreDatabase, id: int, worker_id: str, worker_version: 
         "CQ_WORKER_VERSION": worker_version,
     }
     queue = database.table("COMPACTION_QUEUE", ("CQ_ID", "CQ_POOL_NAME", "CQ_START", *changes))
-    waits = (queue["CQ_ID"] == id, queue["CQ_STATE"] == INITIATED, queue["CQ_POOL_NAME"].is_(None))
+    in_pool = database.equals(queue["CQ_POOL_NAME"], pool)
+    waits = (queue["CQ_ID"] == id, queue["CQ_STATE"] == INITIATED, in_pool)
 
     def take(connection: Connection) -> None:
         values = {queue[name].name: value for name, value in changes.items()}

@@ -98,7 +98,7 @@ class ThriftCompactionQueue:
         where somebody else took that one since it was looked at, what was handed out instead is made again.
         """
         if self.database is not None:
-            return self._claim_by_id(self.database, row.id, worker_id)
+            return self._claim_by_id(self.database, row, worker_id)
         line = self.line(self.rows(state=CompactionState.INITIATED))
         if row.id not in {waiting.id for waiting in line}:
             return None
@@ -109,13 +109,13 @@ class ThriftCompactionQueue:
             return None if info is None else ClaimedCompaction(info, worker_id)
         return self._make_again(ClaimedCompaction(info, worker_id))
 
-    def _claim_by_id(self, database: MetastoreDatabase, id: int, worker_id: str) -> ClaimedCompaction | None:
+    def _claim_by_id(self, database: MetastoreDatabase, row: CompactionRow, worker_id: str) -> ClaimedCompaction | None:
         lost_answer = None
         try:
-            by_sql.claim(database, id, worker_id, WORKER_VERSION)
+            by_sql.claim(database, row.id, row.pool, worker_id, WORKER_VERSION)
         except MetastoreUnavailableError as error:
             lost_answer = error
-        now = self.row(id)
+        now = self.row(row.id)
         if now is not None and _is_worked_on_by(now, worker_id):
             return ClaimedCompaction(CompactionInfo.of_row(now), worker_id)
         if lost_answer is not None:

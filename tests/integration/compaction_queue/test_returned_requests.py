@@ -104,7 +104,7 @@ def test_with_the_database_each_is_claimed_by_its_id_whatever_stands_before_it(
     assert stored(server, rebalance.id) == before
 
 
-def test_with_the_database_a_request_that_waits_no_more_or_belongs_to_a_pool_is_not_claimed(
+def test_with_the_database_a_request_that_waits_no_more_or_not_in_that_pool_is_not_claimed(
     hive_4_metastore_on_postgres: MetastoreServer, client: AcidMetastoreClient, entity: Entity
 ) -> None:
     queue = ThriftCompactionQueue(client, HIVE_4, MetastoreDatabase(hive_4_metastore_on_postgres.server_database.url))
@@ -114,8 +114,12 @@ def test_with_the_database_a_request_that_waits_no_more_or_belongs_to_a_pool_is_
     assert queue.claim_foreign(waiting, WORKER) is None
     assert the_row(queue, taken).worker_id == OTHERS
     pooled = client.compact(replace(entity, partition="ds=2"), CompactionType.MAJOR, pool="etl").id
-    assert queue.claim_foreign(the_row(queue, pooled), WORKER) is None
-    assert the_row(queue, pooled).state is INITIATED
+    for other in (None, "ETL", "etl2"):
+        assert queue.claim_foreign(replace(the_row(queue, pooled), pool=other), WORKER) is None
+        assert the_row(queue, pooled).state is INITIATED
+    claim = queue.claim_foreign(the_row(queue, pooled), WORKER)
+    assert isinstance(claim, ClaimedCompaction)
+    assert (claim.id, claim.info.pool) == (pooled, "etl")
 
 
 def test_without_it_what_is_handed_out_instead_is_asked_for_again(

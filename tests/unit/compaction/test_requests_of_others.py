@@ -105,6 +105,21 @@ def test_a_request_of_a_pool_is_left_to_that_pool(hive: Hive) -> None:
     assert "belongs to the pool etl" in str(found.foreign[0])
 
 
+@pytest.mark.parametrize(
+    ("pools", "database", "ids"), [(("etl",), object(), [1, 3]), (("etl",), None, [3]), ((), object(), [3])]
+)
+def test_pools_are_served_that_are_named_where_requests_are_claimed_by_their_ids(
+    pools: tuple[str, ...], database: object, ids: list[int]
+) -> None:
+    rows = [request(1, entity("u"), pool="etl"), request(2, entity("t", 0), pool="night"), request(3, entity("v"))]
+    site = EvaluatedTables({"t": 1, "u": None, "v": None}, FakeStorages(), rows=rows)
+    site.settings = replace(site.settings, served_pools=pools)
+    site.queue.database = database  # type: ignore[assignment]  # that there is one is all that counts
+    found = site.evaluate()
+    assert served(found) == ids
+    assert {left.id for left in found.foreign} == {1, 2, 3} - set(ids)
+
+
 def test_requests_come_first_and_by_age() -> None:
     found = evaluate(request(7, entity("v")), request(9, entity("u")), request(11, entity("t", 0)), hive=HIVE_4)
     assert [due.request_id for due in found.due][:3] == [7, 9, 11]

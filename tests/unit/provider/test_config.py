@@ -37,6 +37,7 @@ READ: dict[str, tuple[str, Callable[[], object], object]] = {
         lambda: configured_settings().exclusive_locations,
         ("s3a://a/*", "/b"),
     ),
+    "served_pools": ("etl, night", lambda: configured_settings().served_pools, ("etl", "night")),
     "listing_threads": ("7", lambda: configured_settings().listing_threads, 7),
     "stripe_copy": ("never", lambda: configured_settings().policy(HIVE_4).stripe_copy, CopiedStripes.NEVER),
     "small_stripe_share": ("0.25", lambda: configured_settings().policy(HIVE_4).small_stripe_share, 0.25),
