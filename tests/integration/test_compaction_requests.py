@@ -259,6 +259,21 @@ def test_requests_in_pools_of_others_are_never_touched(serving: Site) -> None:
     serving.queue.fail(claimed, "test over")
 
 
+@pytest.mark.parametrize("site", ["hive_4_1", "hive_4_2"], indirect=True)
+def test_requests_of_a_pool_that_is_served_are_carried_out_in_it(serving: Site) -> None:
+    serving.settings = replace(serving.settings, served_pools=("etl",))
+    table = inserts(serving)
+    before = table.rows()
+    request = ask(serving, table.entity(), pool="etl")
+    (found,) = serving.evaluate().due
+    assert found.request_id == request
+    assert serving.compact(found).state is OutcomeState.COMPACTED
+    assert [cleaning.state for cleaning in serving.clean(table.entity())] == [CleaningState.CLEANED]
+    assert table.rows() == before
+    row = serving.row(request)
+    assert (row.state, row.pool) == (CompactionState.SUCCEEDED, "etl")
+
+
 @ON_EVERY_METASTORE
 def test_of_two_operators_on_one_partition_one_works_and_the_other_says_who_has_it(site: Site) -> None:
     table = inserts(site)
