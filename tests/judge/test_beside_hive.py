@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -68,10 +69,13 @@ class Beside:
 
     def shown(self, entity: Entity) -> list[str]:
         """The states of an entity's requests in SHOW COMPACTIONS, by id."""
+        return [line[5] for line in self.lines(entity)]
+
+    def lines(self, entity: Entity) -> list[list[str]]:
+        """Those of SHOW COMPACTIONS that are about an entity, by id."""
         lines = [line.split("\t") for line in self.hive.execute("show compactions")]
         wanted = [entity.database, entity.table, entity.partition]
-        found = [(int(columns[0]), columns[5]) for columns in lines if columns[1:4] == wanted]
-        return [state for _, state in sorted(found)]
+        return sorted((line for line in lines if line[1:4] == wanted), key=lambda line: int(line[0]))
 
     def ask(self, entity: Entity, type: str) -> None:
         """As a user does."""
@@ -147,11 +151,14 @@ def test_show_compactions_tells_at_every_step_what_we_do(beside: Beside) -> None
     (reader,) = site.admin.open_transactions()
     site.open_txns.add(reader)
     site.admin.lock_as_reader(reader, DATABASE, "ours", "p=a")
-    shown: dict[Step, list[str]] = {}
+    lines: dict[Step, list[list[str]]] = {}
 
-    outcome = site.compact(due(entity), on_step=lambda step, _: shown.update({step: beside.shown(entity)}))
+    outcome = site.compact(due(entity), on_step=lambda step, _: lines.update({step: beside.lines(entity)}))
 
     assert outcome.state is OutcomeState.COMPACTED, outcome
+    shown = {step: [line[5] for line in lines[step]] for step in lines}
+    ((host, worker),) = (line[6:8] for line in lines[Step.STAGED])
+    assert (host, re.fullmatch("acid:[0-9a-f]{12}:[0-9a-z]{16}", worker) is not None) == ("airflow@here", True)
     assert {step: shown[step] for step in EXPECTED} == {step: [state] for step, state in EXPECTED.items()}
     waiting = WHILE_IT_WAITS[hive.version]
     assert [shown[step] for step in (Step.MARKED_COMPACTED, Step.COMMITTED)] == [[waiting], [waiting]]
