@@ -146,9 +146,9 @@ def test_nobody_ever_finds_half_of_what_a_successor_removes(
     remove = shutil.rmtree
     removed: list[str] = []
 
-    def remove_slowly(victim: Path, **options: Any) -> None:
-        removed.append(victim.name)
-        next(file for file in victim.rglob("*") if file.is_file()).unlink()
+    def remove_slowly(victim: str, **options: Any) -> None:
+        removed.append(Path(victim).name)
+        next(file for file in Path(victim).rglob("*") if file.is_file()).unlink()
         for check_visibility in (True, False):
             assert sorted(table.rows(check_visibility=check_visibility).values()) == [1, 2, 3, 4, 5]
         remove(victim, **options)
