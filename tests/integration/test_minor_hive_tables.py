@@ -44,7 +44,7 @@ TABLES: dict[tuple[str, str], tuple[tuple[str, ...], ...]] = {
     ("3.1.3", "a_abort"): (BOTH,),
     ("3.1.3", "a_evol"): (BOTH,),
     ("3.1.3", "a_over"): (NOTHING,),
-    ("3.1.3", "a_stream"): (NOTHING,),
+    ("3.1.3", "a_stream"): (BASE,),
     ("3.1.3", "a_types"): (BOTH,),
     ("3.1.3", "a_conv"): (BASE,),
     ("3.1.3", "a_conv_part"): (BASE, BASE),
