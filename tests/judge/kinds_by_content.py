@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.harness.hive_engine_program import HIVE_4_2
+from tests.harness.hive_engine_program import HIVE_3, HIVE_4, HIVE_4_2
 from tests.judge.statements import Aborted
 from tests.judge.table_kind import BOTH, ID_AND_TEXT, TableKind, changes, rows, table
 
@@ -45,6 +45,8 @@ ALL_TYPES = (
             "delete from {t} where i4 = 6",
         ),
         columns=READ_TYPES,
+        # Hive 4.2 takes a nested literal's varchar and char for strings, and refuses the first statement.
+        versions=(HIVE_3, HIVE_4),
     ),
 )
 
