@@ -82,7 +82,8 @@ def choose(
     obstacle = None if is_insert_only else needs_a_base(directory)
     if obstacle is None:
         nothing, aborted = nothing_for_a_minor(directory.deltas), delta_with_aborted_rows(directory)
-        if nothing and aborted is None:
+        # Where names carry no transaction, a minor of a minor's result would become a major.
+        if nothing and (aborted is None or not policy.hive.publishes_by_commit):
             return Choice(wanted, inputs, nothing=nothing)
         if nothing:
             obstacle = f"{aborted} holds rows of aborted write ids, and there is no other delta to merge it with"

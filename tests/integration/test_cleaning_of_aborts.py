@@ -73,6 +73,9 @@ def test_one_delta_of_a_stream_is_rewritten_for_its_aborted_rows_and_these_are_f
 
     outcome = site.compact(due(table.entity(), type=type))
 
+    if site.renames_publish and type is CompactionType.MINOR:
+        assert outcome.state is OutcomeState.NOTHING_TO_MERGE, "it might be the result of a minor"
+        return
     assert outcome.state is OutcomeState.COMPACTED, outcome
     assert outcome.targets[0].startswith("base_0000005")
     if type is CompactionType.MINOR:
