@@ -154,8 +154,7 @@ _TABLE = (
     Option(
         "served_pools",
         NAMES,
-        "Worker pools whose requests are carried out, too, with blanks or commas between them; on Hive 4 with the "
-        "metastore's database at hand.",
+        "Worker pools whose requests are carried out, too; on Hive 4 with the metastore's database at hand.",
     ),
     Option(
         "check_interval_seconds",
@@ -300,17 +299,14 @@ _TABLE = (
     Option(
         "slice_bytes",
         whole(),
-        "About so many bytes of a bucket's stripes one Spark task decodes and writes anew, or less (a quarter) to give "
-        "every task slot something to do. A bucket with more of them is cut, so that several tasks work on it and "
-        "none needs memory for all of it.",
+        "About so many bytes of a bucket's stripes one Spark task decodes and writes anew, or a quarter to give every "
+        "task slot something to do. A bucket with more is cut, so that no task needs memory for all of it.",
     ),
     Option(
         "exclusive_locations",
         NAMES,
-        "Patterns of places, e.g. s3a://warehouse/sales/*, in each of which lies one table or partition and nobody "
-        "else's, with blanks or commas between them; * also stands for slashes. Asked only for a table or partition "
-        "outside of its usual place, where neither the metastore's database nor its catalogue can tell who else lies "
-        "there.",
+        "Patterns of places, e.g. s3a://warehouse/sales/*, each of one table or partition alone; * also stands for "
+        "slashes. Asked only outside of usual places, where nothing else tells who lies there.",
     ),
     Option(
         "worker_timeout_seconds",
@@ -349,9 +345,8 @@ _TABLE = (
     Option(
         "cleaner_lock_wait_seconds",
         NUMBER,
-        "Longest time for which a cleaning makes new readers and writers of the partition wait. It deletes under the "
-        "EXCLUSIVE lock, for queries of Hive stumble over directories that go while they list; it does not ask for it "
-        "while somebody has had a lock there for longer than this.",
+        "Longest time for which a cleaning, which deletes under the EXCLUSIVE lock, makes readers and writers of the "
+        "partition wait; it does not ask for the lock while somebody has had one there for longer than this.",
     ),
     Option(
         "cleaner_lock_timeout_action",
@@ -364,9 +359,8 @@ _TABLE = (
     Option(
         "health_location",
         OPTIONAL_TEXT,
-        "URI of a directory that Airflow's workers and API server reach. What is known of partitions, and the history "
-        "of compactions, is kept there for the page 'Hive ACID' of Airflow's UI; empty: nothing is, and the page says "
-        "so. Its parent must exist; HDFS and S3 are reached as the metastore's connection says.",
+        "URI of a directory for the page 'Hive ACID' of Airflow's UI: what is known of partitions, and the history of "
+        "compactions. Its parent must exist; HDFS and S3 are reached as the metastore's connection says.",
         default=None,
         example="hdfs://namenode/airflow/hive-acid-health",
     ),
