@@ -86,14 +86,14 @@ class CompactionQueue(Protocol):
     def line(self, rows: Iterable[CompactionRow]) -> list[CompactionRow]:
         """The requests among these rows that are handed out one after the other to whoever names no pool.
 
-        On Hive 4 those without a pool, and those of any pool that nobody claimed for its pool time-out (12 h). None
-        where each may be claimed by itself.
+        On Hive 4 without its database those without a pool, and those of any pool that nobody claimed for its pool
+        time-out (12 h). None where each may be claimed by itself.
 
         :param rows: by id.
         """
 
     def claim_foreign(self, row: CompactionRow, worker_id: str) -> ClaimedCompaction | CompactionRow | None:
-        """Claim a waiting request that a user or Hive's Initiator made without naming a pool, and no other.
+        """Claim a waiting request that a user or Hive's Initiator made, and no other; one of a pool by its id alone.
 
         :returns: the request that stands before it in the line instead of a claim, and was left as it is; None
             where the request is no longer waiting.

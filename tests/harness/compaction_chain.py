@@ -35,7 +35,6 @@ from airflow_provider_acid.metastore.transaction import CompactionTransaction
 from airflow_provider_acid.plan.exchange import RESULT_FILE
 from airflow_provider_acid.plan.plan import CompactionPlan, CompactionType
 from airflow_provider_acid.plan.result import CompactionResult
-from tests.harness.metastore_database import ServerDatabase
 from tests.harness.metastore_server import MetastoreServer
 from tests.harness.plain_job import run_plainly
 
@@ -112,8 +111,8 @@ class Chain:
         type: CompactionType = CompactionType.MAJOR,
     ) -> Chain:
         """The chain of a partition in one of the tests' own metastores."""
-        url = server.database.url if isinstance(server.database, ServerDatabase) else None
         settings = settings or CompactionSettings()
+        url = server.database_url
         return cls(server.host, server.port, entity, identity, settings, type=type, database_url=url)
 
     def next_try(self) -> Chain:

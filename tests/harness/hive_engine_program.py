@@ -20,7 +20,9 @@ SOURCES = Path(__file__).with_name("hive-engine")
 
 _TXN_SERVICES = "org.apache.hadoop.hive.metastore.txn.service"
 _HOUSEKEEPING = (
-    *("AcidHouseKeeperService", "CompactionHouseKeeperService", "AcidTxnCleanerService"),
+    "AcidHouseKeeperService",
+    "CompactionHouseKeeperService",
+    "AcidTxnCleanerService",
     "AcidOpenTxnsCounterService",
 )
 _COMPILER = JarList("java-compiler", SOURCES / "compiler.sha256")

@@ -90,6 +90,11 @@ class MetastoreServer(Startable):
         return self.database
 
     @property
+    def database_url(self) -> str | None:
+        """The SQLAlchemy URL of its database; None for embedded Derby, which nobody else can open."""
+        return self.database.url if isinstance(self.database, ServerDatabase) else None
+
+    @property
     def database_drivers(self) -> Sequence[Path]:
         """Jars by which it, and an engine of Hive 4 (``ALTER TABLE … COMPACT``), reach the database."""
         return self.database.jars(self._program)

@@ -16,7 +16,6 @@ from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress
 from airflow_provider_acid.plan.plan import CompactionType
 from airflow_provider_acid.plan.thresholds import Thresholds
 from tests.harness.hive_engine import HiveEngine
-from tests.harness.metastore_database import ServerDatabase
 from tests.harness.thrift_admin import ThriftAdmin
 from tests.integration.compaction_site import Site
 
@@ -60,8 +59,7 @@ class Compactor:
 def compactor_for(hive: HiveEngine, database: str, settings: CompactionSettings = SETTINGS) -> Iterator[Compactor]:
     """The compactor that works on a database of an engine."""
     server = hive.metastore
-    on_server = isinstance(server.database, ServerDatabase)
-    hive_database = MetastoreDatabase(server.server_database.url) if on_server else None
+    hive_database = None if server.database_url is None else MetastoreDatabase(server.database_url)
     addresses = [MetastoreAddress(server.host, server.port)]
     with ThriftAdmin(server.host, server.port) as admin, AcidMetastoreClient(addresses, user="judge") as client:
         yield Compactor(Site(server, admin, client, database, settings, hive_database=hive_database))

@@ -141,7 +141,8 @@ class SqlCompactionQueue:
             now_ms = self.database.now_ms(connection)
             published = Published(next_txn_id, newest_lock_id, now_ms)
             # Somebody else's request has no pool; the Cleaner finds the attempt's staging directory by it.
-            pool = row.notes.pool or str(RequestPool.of_worker(claim.worker_id) or "") or None
+            own = RequestPool.of_worker(claim.worker_id)
+            pool = row.notes.pool or (None if own is None else str(own))
             notes = replace(row.notes, pool=pool, txn_id=txn_id, published=published)
             return self._store.update(connection, row, {"META_INFO": notes.stored(), "START": now_ms})
 

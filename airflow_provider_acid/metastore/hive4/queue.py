@@ -83,9 +83,9 @@ class ThriftCompactionQueue:
 
     def line(self, rows: Iterable[CompactionRow]) -> list[CompactionRow]:
         """See :meth:`~.queue.CompactionQueue.line`."""
-        waiting = [row for row in rows if row.state is CompactionState.INITIATED]
         if self.database is not None:
             return []
+        waiting = [row for row in rows if row.state is CompactionState.INITIATED]
         if all(row.pool is None for row in waiting):
             return waiting
         overdue_ms = self._client.server_now_ms() - 1000 * self._client.pool_timeout_seconds()

@@ -18,7 +18,6 @@ from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
 from airflow_provider_acid.metastore.values import CompactionRow
 from airflow_provider_acid.plan.plan import CompactionType
-from tests.harness.metastore_database import ServerDatabase
 from tests.harness.metastore_server import MetastoreServer
 from tests.harness.thrift_admin import FULL_ACID, TableDefinition, ThriftAdmin
 from tests.integration.compaction_queue.rows import WORKER, the_row
@@ -58,7 +57,7 @@ def client(server: MetastoreServer) -> Iterator[AcidMetastoreClient]:
 @pytest.fixture(scope="module")
 def database(server: MetastoreServer) -> MetastoreDatabase | None:
     """None for Derby, which nobody but the metastore can open."""
-    return MetastoreDatabase(server.database.url) if isinstance(server.database, ServerDatabase) else None
+    return None if server.database_url is None else MetastoreDatabase(server.database_url)
 
 
 @pytest.fixture(scope="module")

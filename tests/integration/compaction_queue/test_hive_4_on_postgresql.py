@@ -13,7 +13,7 @@ from airflow_provider_acid.exceptions import MetastoreError, OwnershipLostError
 from airflow_provider_acid.metastore.database.database import MetastoreDatabase
 from airflow_provider_acid.metastore.hive4.by_sql import WITHHELD_MS, mark_cleaned
 from airflow_provider_acid.metastore.hive4.queue import ThriftCompactionQueue
-from airflow_provider_acid.metastore.queue import Enqueued
+from airflow_provider_acid.metastore.queue import CompactionQueue, Enqueued
 from airflow_provider_acid.metastore.queues import open_queue
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress
@@ -54,14 +54,20 @@ def scene(hive_4_metastore_on_postgres: MetastoreServer, entity: Entity, pool: s
         for end in (admin.commit, admin.abort):
             write(admin, table, end)
         queue = open_queue(client, database)
-        assert isinstance(queue.enqueue(table, CompactionType.MAJOR, pool), Enqueued)
-        claim = queue.claim(pool, WORKER)
-        assert claim is not None
-        with CompactionTransaction(client, table) as transaction:
-            queue.complete(queue.record(claim, 2, transaction.txn_id, "hive"))
-            transaction.commit()
+        id = compact(client, queue, table, pool)
         write(admin, table, admin.abort)
-        yield Scene(server, client, database, the_row(queue, claim.id))
+        yield Scene(server, client, database, the_row(queue, id))
+
+
+def compact(client: AcidMetastoreClient, queue: CompactionQueue, table: Entity, pool: str) -> int:
+    """The bookkeeping of a compaction up to the second write; its row's id."""
+    assert isinstance(queue.enqueue(table, CompactionType.MAJOR, pool), Enqueued)
+    claim = queue.claim(pool, WORKER)
+    assert claim is not None
+    with CompactionTransaction(client, table) as transaction:
+        queue.complete(queue.record(claim, 2, transaction.txn_id, "hive"))
+        transaction.commit()
+    return claim.id
 
 
 def write(admin: ThriftAdmin, table: Entity, end: object) -> None:
@@ -74,24 +80,18 @@ def write(admin: ThriftAdmin, table: Entity, end: object) -> None:
 def test_with_its_database_a_row_is_kept_from_hives_cleaner_before_it_is_ready(
     scene: Scene, pool: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    server, client, table = scene.server, scene.client, scene.row.entity
     seen: list[object] = []
 
     def look(client: AcidMetastoreClient, info: CompactionInfo) -> None:
         query = f'SELECT "CQ_STATE", "CQ_RETRY_RETENTION" FROM "COMPACTION_QUEUE" WHERE "CQ_ID" = {info.id}'
-        seen.extend(server.server_database.query(query))
+        seen.extend(scene.server.server_database.query(query))
         mark_compacted(client, info)
 
     mark_compacted = AcidMetastoreClient.mark_compacted
     monkeypatch.setattr(AcidMetastoreClient, "mark_compacted", look)
-    queue = open_queue(client, scene.database)
+    queue = open_queue(scene.client, scene.database)
     queue.cleaned(scene.row, 2)
-    assert isinstance(queue.enqueue(table, CompactionType.MAJOR, pool), Enqueued)
-    claim = queue.claim(pool, WORKER)
-    assert claim is not None
-    with CompactionTransaction(client, table) as transaction:
-        queue.complete(queue.record(claim, 2, transaction.txn_id, "hive"))
-        transaction.commit()
+    compact(scene.client, queue, scene.row.entity, pool)
     assert [tuple(row) for row in seen] == [("w", WITHHELD_MS)]  # type: ignore[arg-type]  # rows of a database
 
 
