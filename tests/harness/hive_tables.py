@@ -109,7 +109,6 @@ def register(
     name: str,
     version: str,
     database: str,
-    properties: Mapping[str, str] | None = None,
     place: tuple[Place, Path] | None = None,
 ) -> FixtureTable:
     """Creates a fixture's table in a database (made where missing) with its files, partitions and write ids.
@@ -118,11 +117,10 @@ def register(
     without which the metastore forgets an aborted transaction and its write id counts as committed.
     Open ones stay open until the metastore's reaper, where it is on, finds them dead.
 
-    :param properties: TBLPROPERTIES beside the fixture's own.
     :param place: where the database lies, and a local folder for the copy; None for the metastore's warehouse.
     """
     fixture = load_fixture(version, name)
-    all_properties = {**fixture.definition.properties, **(properties or {})}
+    all_properties = {**fixture.definition.properties, **server.left_to_us}
     with ThriftAdmin(server.host, server.port) as admin:
         admin.create_database(database, uri=place and f"{place[0].uri}/{database}.db")
         location = admin.create_table(replace(fixture.definition, database=database, properties=all_properties))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import signal
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from hmsclient.genthrift.hive_metastore.ThriftHiveMetastore import Client
@@ -17,6 +17,7 @@ from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TBufferedTransport, TTransportException
 
 from airflow_provider_acid.exceptions import MetastoreUnavailableError
+from airflow_provider_acid.plan.thresholds import ENROLLED
 from tests.harness.metastore_database import DerbyDatabase, MetastoreDatabase, ServerDatabase
 from tests.harness.metastore_program import HIVE_4, MetastoreProgram, write_settings
 from tests.harness.ports import HOST, free_port
@@ -93,6 +94,11 @@ class MetastoreServer(Startable):
     def database_url(self) -> str | None:
         """The SQLAlchemy URL of its database; None for embedded Derby, which nobody else can open."""
         return self.database.url if isinstance(self.database, ServerDatabase) else None
+
+    @property
+    def left_to_us(self) -> Mapping[str, str]:
+        """Properties of tables for which its own Initiator asks nothing, while this package's sensor looks at them."""
+        return {"no_auto_compaction": "true", ENROLLED: "true"} if self.own_initiator else {}
 
     @property
     def database_drivers(self) -> Sequence[Path]:

@@ -12,10 +12,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import psutil
-from sqlalchemy.engine import make_url
 
+from tests.harness.airflow_connections import connections_to
 from tests.harness.compaction_chain import wait_until
-from tests.harness.metastore_database import ServerDatabase
 from tests.harness.metastore_server import MetastoreServer
 
 ROOT = Path(__file__).parents[2]
@@ -40,16 +39,10 @@ class OperatorProcess:
         self.runs = runs
         self._log = folder / f"operator.{len(list(folder.glob('operator.*')))}.log"
         argument = json.dumps({"partitions": partitions, "run_directory": f"file:{self.runs}", "run_id": run_id})
-        connection = {"conn_type": "hive_acid", "host": server.host, "port": server.port, "extra": "{}"}
-        database = {}
-        if isinstance(server.database, ServerDatabase):
-            connection["extra"] = json.dumps({"metastore_db_conn_id": "metastore_db"})
-            database = {"AIRFLOW_CONN_METASTORE_DB": json.dumps(airflow_connection(server.database.url))}
         environment = {
             **os.environ,
-            **database,
+            **connections_to(server),
             "AIRFLOW_HOME": str(folder / "airflow"),
-            "AIRFLOW_CONN_HIVE_ACID_DEFAULT": json.dumps(connection),
             "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": "local[2]"}),
             "PATH": os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"])),
             "PYTHONPATH": str(ROOT),
@@ -93,19 +86,6 @@ class OperatorProcess:
     def log(self) -> str:
         """What it printed, the Spark application's output too."""
         return self._log.read_text(errors="replace")
-
-
-def airflow_connection(url: str) -> dict[str, object]:
-    """An Airflow connection to a database, in the JSON form of AIRFLOW_CONN_…."""
-    parsed = make_url(url)
-    return {
-        "conn_type": "postgres" if parsed.get_backend_name() == "postgresql" else "mysql",
-        "login": parsed.username,
-        "password": parsed.password,
-        "host": parsed.host,
-        "port": parsed.port,
-        "schema": parsed.database,
-    }
 
 
 def main(argument: str) -> None:

@@ -27,9 +27,6 @@ from tests.harness.metastore_server import MetastoreServer
 from tests.harness.thrift_admin import LockNotAcquiredError, ThriftAdmin
 from tests.harness.thrift_answers import Transactions, WriteIds
 
-ONLY_ASKED = {"no_auto_compaction": "true"}
-"""On Hive 3 the metastore's own Initiator, which must be on, would ask for compactions of the same tables."""
-
 
 @dataclass(frozen=True)
 class TableState:
@@ -44,7 +41,7 @@ class TableState:
         cls, server: MetastoreServer, name: str, database: str, partition: str | None = None, version: str = "4.0.1"
     ) -> TableState:
         """Registers a fixture; see :func:`register`."""
-        table = register(server, name, version, database, ONLY_ASKED)
+        table = register(server, name, version, database)
         return cls(server, table, Entity(database, name, partition))
 
     def another(self, database: str) -> TableState:

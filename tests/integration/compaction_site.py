@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
@@ -30,7 +31,7 @@ from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
 from airflow_provider_acid.metastore.values import CompactionRow, CompactionState
 from airflow_provider_acid.plan.plan import CompactionType
-from airflow_provider_acid.plan.thresholds import ENROLLED, Thresholds
+from airflow_provider_acid.plan.thresholds import Thresholds
 from tests.harness.acid_reader import Row, read_table
 from tests.harness.compaction_chain import Job, compact_with
 from tests.harness.current_rows import snapshot_now
@@ -40,16 +41,16 @@ from tests.harness.thrift_admin import FULL_ACID, TableDefinition, ThriftAdmin
 from tests.harness.withdrawal import withdraw
 from tests.unit.merge.acid_files import Event, delete, insert
 
-ON_BOTH_METASTORES = pytest.mark.parametrize("site", ["hive_4", "hive_3"], indirect=True)
+THE_HIVE_4 = os.environ.get("TEST_HIVE_4", "hive_4_2")
+"""The Hive 4 of every test that names none: the newest; ``soak`` has all that its own tests do on the others, too."""
+
+ON_BOTH_METASTORES = pytest.mark.parametrize("site", [THE_HIVE_4, "hive_3"], indirect=True)
 """For tests of what holds whether the commit publishes or the rename does."""
 
 ON_EVERY_METASTORE = pytest.mark.parametrize("site", ["hive_4", "hive_4_1", "hive_4_2", "hive_3"], indirect=True)
 """For tests of what Hive's own threads could undo: those of 4.1 and 4.2 run with their default settings."""
 
 ON_HIVE_3 = pytest.mark.parametrize("site", ["hive_3"], indirect=True)
-
-LEFT_TO_US = {"no_auto_compaction": "true", ENROLLED: "true"}
-"""Hive's own Initiator asks for no compaction of the table, and this package's sensor looks at it all the same."""
 
 
 class TxnType(IntEnum):
@@ -213,8 +214,7 @@ class Site:
     def table(self, name: str = "t", *, partitions: Iterable[str] = (), **changes: Any) -> AcidTable:
         """A new table; with partitions it is partitioned by ``p string``."""
         names = list(partitions)
-        left_to_us = LEFT_TO_US if self.server.own_initiator else {}
-        properties = {**FULL_ACID, **left_to_us, **changes.pop("properties", {})}
+        properties = {**FULL_ACID, **self.server.left_to_us, **changes.pop("properties", {})}
         definition = TableDefinition(
             self.database, name, {"v": "bigint"}, partition_keys={"p": "string"} if names else {}, properties=properties
         )

@@ -17,11 +17,12 @@ from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.thrift.connection import MetastoreConnection
 from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress
 from airflow_provider_acid.metastore.thrift.wire import Method
+from tests.harness.airflow_connections import connections_to
 from tests.harness.metastore_server import REAPER_SECONDS, MetastoreServer
 from tests.harness.spark_cluster import SparkCluster
 from tests.harness.spark_homes import SPARKS
 from tests.harness.thrift_admin import ThriftAdmin
-from tests.integration.compaction_site import Site
+from tests.integration.compaction_site import THE_HIVE_4, Site
 
 _NUMBERS = itertools.count(1)
 
@@ -68,10 +69,8 @@ def cluster(
 ) -> SparkCluster:
     """The Spark cluster, with Airflow's connections that lead to it and to the site's metastore."""
     spark_cluster = spark_clusters(spark_version)
-    metastore = {"conn_type": "hive_acid", "host": site.server.host, "port": site.server.port}
-    monkeypatch.setenv("AIRFLOW_CONN_HIVE_ACID_DEFAULT", json.dumps(metastore))
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps(spark_cluster.connection))
-    for name, value in spark_cluster.environment.items():
+    for name, value in {**connections_to(site.server), **spark_cluster.environment}.items():
         monkeypatch.setenv(name, value)
     return spark_cluster
 
@@ -92,8 +91,8 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
 @pytest.fixture
 def site(request: pytest.FixtureRequest) -> Site:
-    """A new database, in Hive 4 unless the test is one of those :data:`ON_BOTH_METASTORES`."""
-    site: Site = request.getfixturevalue(f"{getattr(request, 'param', 'hive_4')}_site")
+    """A new database, in :data:`THE_HIVE_4` unless the test names another."""
+    site: Site = request.getfixturevalue(f"{getattr(request, 'param', THE_HIVE_4)}_site")
     return site
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.clean.cleaning import Cleaning
@@ -11,16 +11,10 @@ from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, Out
 from tests.integration.compaction_site import AcidTable, Site
 
 PATIENCE_SECONDS = 30
-LEFT_TO_US = {"no_auto_compaction": "true"}
-
-
-def new_table(site: Site, name: str = "t", *, partitions: Iterable[str] = ()) -> AcidTable:
-    """A table for which Hive's own Initiator asks for nothing."""
-    return site.table(name, partitions=partitions, properties=LEFT_TO_US)
 
 
 def inserts(site: Site, count: int = 3) -> AcidTable:
-    table = new_table(site)
+    table = site.table()
     for value in range(count):
         table.insert(value)
     return table

@@ -21,6 +21,7 @@ from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress
 from airflow_provider_acid.metastore.values import CompactionState
 from tests.harness.acid_reader import as_hive_prints, read_table
+from tests.harness.airflow_connections import connections_to
 from tests.harness.current_rows import comparable, snapshot_now
 from tests.harness.hive_tables import FixtureTable, register
 from tests.harness.metastore_server import MetastoreServer
@@ -136,9 +137,7 @@ def spark_run(
         "AIRFLOW_HOME": str(home),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": "local[2]"}),
-        "AIRFLOW_CONN_HIVE_ACID_DEFAULT": json.dumps(
-            {"conn_type": "hive_acid", "host": metastore.host, "port": metastore.port}
-        ),
+        **connections_to(metastore),
     }
     done = subprocess.run(
         [sys.executable, "-c", _OPERATOR, json.dumps(partitions)],

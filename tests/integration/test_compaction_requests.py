@@ -22,7 +22,7 @@ from airflow_provider_acid.plan.thresholds import Thresholds
 from tests.harness.compaction_chain import outcome_of
 from tests.harness.plain_job import run_plainly
 from tests.harness.thrift_admin import FULL_ACID, TableDefinition
-from tests.integration.compaction_site import LEFT_TO_US, ON_EVERY_METASTORE, AcidTable, Site, due
+from tests.integration.compaction_site import ON_EVERY_METASTORE, AcidTable, Site, due
 
 MAJOR, MINOR = CompactionType.MAJOR, CompactionType.MINOR
 
@@ -193,7 +193,7 @@ def ask_for(site: Site, kind: str, properties: dict[str, str] | None) -> int:
     entity = Entity(site.database, kind)
     if properties is not None:
         site.admin.create_table(
-            TableDefinition(site.database, kind, {"v": "bigint"}, properties={**LEFT_TO_US, **properties})
+            TableDefinition(site.database, kind, {"v": "bigint"}, properties={**site.server.left_to_us, **properties})
         )
     if kind != "rebalance":
         return ask(site, entity)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 
@@ -15,7 +16,6 @@ from airflow_provider_acid.exceptions import AcidError, StorageError
 from airflow_provider_acid.metastore.values import CompactionState
 from airflow_provider_acid.storages.local import LocalStorage
 from tests.harness.compaction_chain import Chain
-from tests.harness.metastore_server import MetastoreServer
 from tests.harness.network_proxy import NetworkProxy
 from tests.integration.compaction_site import AcidTable, Site
 
@@ -31,14 +31,14 @@ def table(site: Site) -> AcidTable:
 
 
 @pytest.fixture
-def proxy(metastore: MetastoreServer) -> Iterator[NetworkProxy]:
-    with NetworkProxy(metastore.host, metastore.port) as proxy:
+def proxy(site: Site) -> Iterator[NetworkProxy]:
+    with NetworkProxy(site.server.host, site.server.port) as proxy:
         yield proxy
 
 
 def chain_of(table: AcidTable, proxy: NetworkProxy | None = None) -> Chain:
-    at = proxy or table.site.server
-    return Chain(at.host, at.port, table.entity(), "dag/run/task")
+    chain = Chain.on(table.site.server, table.entity())
+    return replace(chain, host=proxy.host, port=proxy.port) if proxy else chain
 
 
 def check_finished(table: AcidTable) -> None:

@@ -44,8 +44,7 @@ def table(site: Site) -> AcidTable:
 
 
 def chain_for(table: AcidTable, request_id: int | None = None) -> Chain:
-    server = table.site.server
-    return Chain(server.host, server.port, table.entity(), "dag/run/task", request_id=request_id)
+    return replace(Chain.on(table.site.server, table.entity()), request_id=request_id)
 
 
 def rows_of(table: AcidTable) -> list[CompactionRow]:
@@ -314,7 +313,7 @@ def test_one_dead_partition_of_a_batch_does_not_hold_up_the_others(site: Site) -
     for partition in ("p=1", "p=2"):
         for value in (1, 2):
             table.insert(value, partition=partition)
-    run_until_killed(Chain(site.server.host, site.server.port, table.entity("p=1"), "another run"), "fenced")
+    run_until_killed(Chain.on(site.server, table.entity("p=1"), "another run"), "fenced")
     worker = site.worker("this run")
     first = worker.begin(due(table.entity("p=1")))
     second = worker.begin(due(table.entity("p=2")))

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from sqlalchemy.engine import make_url
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.publish.staging import STAGING_PREFIX
@@ -22,10 +21,10 @@ from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress
 from airflow_provider_acid.metastore.values import CompactionState
 from tests.harness.acid_reader import as_hive_prints, read_table
+from tests.harness.airflow_connections import connections_to
 from tests.harness.compaction_chain import Chain, run_until_killed
 from tests.harness.current_rows import comparable, snapshot_now
 from tests.harness.hive_tables import FixtureTable, register
-from tests.harness.metastore_database import ServerDatabase
 from tests.harness.metastore_server import MetastoreServer
 from tests.harness.thrift_admin import ThriftAdmin
 from tests.integration.compaction_site import ON_BOTH_METASTORES, Site
@@ -60,16 +59,6 @@ class Airflow:
         self.metastore = metastore
         bin_folder = Path(sys.executable).parent
         self._airflow = str(bin_folder / "airflow")
-        database = isinstance(metastore.database, ServerDatabase)
-        connections = {
-            "HIVE_ACID_DEFAULT": {
-                "conn_type": "hive_acid",
-                "host": metastore.host,
-                "port": metastore.port,
-                "extra": json.dumps({"metastore_db_conn_id": "metastore_database"} if database else {}),
-            },
-            "SPARK_DEFAULT": {"conn_type": "spark", "host": "local[2]"},
-        }
         self._environment = {
             **os.environ,
             "PATH": f"{bin_folder}{os.pathsep}{os.environ['PATH']}",
@@ -77,11 +66,9 @@ class Airflow:
             "AIRFLOW__CORE__DAGS_FOLDER": str(dags),
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
             "AIRFLOW__HIVE_ACID__TASK_RETRIES": "0",
-            **{f"AIRFLOW_CONN_{name}": json.dumps(value) for name, value in connections.items()},
+            "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": "local[2]"}),
+            **connections_to(metastore),
         }
-        if database:
-            url = make_url(metastore.server_database.url).set(drivername="postgres")
-            self._environment["AIRFLOW_CONN_METASTORE_DATABASE"] = url.render_as_string(hide_password=False)
         self.call("db", "migrate", check=True)
 
     def call(
@@ -203,7 +190,10 @@ def test_a_batch_that_fails_fails_the_run_and_keeps_no_other_from_being_cleaned(
 def by_hand(airflow: Airflow) -> FixtureTable:
     """Three partitions: two with five deltas, inserts and deletes, and one with two of inserts; four are allowed."""
     allowed = {"compactorthreshold.hive.compactor.delta.num.threshold": "4"}
-    return register(airflow.metastore, "acid_part", "4.0.1", "by_hand", allowed)
+    table = register(airflow.metastore, "acid_part", "4.0.1", "by_hand")
+    with ThriftAdmin(airflow.metastore.host, airflow.metastore.port) as admin:
+        admin.set_table_properties(table.database, table.name, allowed)
+    return table
 
 
 def everything(airflow: Airflow, table: FixtureTable) -> object:

@@ -18,12 +18,10 @@ from tests.harness.current_rows import comparable, snapshot_now
 from tests.harness.hive_tables import FixtureTable, register
 from tests.integration.compaction_site import AcidTable, Site
 from tests.integration.hive_3_cleaning import (
-    LEFT_TO_US,
     clean,
     compact,
     inserts,
     let_hives_housekeeping_run,
-    new_table,
     recorded_aborts,
     stored_state,
     visible,
@@ -85,7 +83,7 @@ def test_a_reader_with_a_transaction_and_a_lock_holds_it_back_until_it_ends(site
 
 @pytest.mark.parametrize("on", ["p=A", None], ids=["on the partition", "on the table"])
 def test_a_lock_without_a_transaction_holds_the_cleaner_back_by_name(site: Site, on: str | None) -> None:
-    table = new_table(site, partitions=["p=A"])
+    table = site.table(partitions=["p=A"])
     for value in (1, 2):
         table.insert(value, partition="p=A")
     lock = site.admin.lock_without_transaction(site.database, table.name, on)
@@ -169,7 +167,7 @@ def test_c11_a_cleaning_that_dies_is_repeated_to_its_end(either_site: Site, last
 
 
 def test_c06_a_partition_dropped_and_added_again_keeps_what_is_in_it(site: Site) -> None:
-    table = new_table(site, partitions=["p=a"])
+    table = site.table(partitions=["p=a"])
     for value in (1, 2):
         table.insert(value, partition="p=a")
     compact(site, table.entity("p=a"))
@@ -211,7 +209,7 @@ def streamed(site: Site, table: AcidTable, aborted: int) -> tuple[list[int], int
 def test_an_aborted_write_id_in_a_delta_that_is_still_streamed_to_is_never_forgotten(either_site: Site) -> None:
     """Hive 3.1.3's own Cleaner forgets it, and the aborted row comes back; see the fixture a_stream_open."""
     site = either_site
-    table = new_table(site)
+    table = site.table()
     table.insert(1)
     table.insert(2)
     still_open, aborted = streamed(site, table, aborted=1)
@@ -261,7 +259,6 @@ def rows_now(site: Site, table: FixtureTable) -> list[str]:
 
 def test_the_aborted_row_of_a_stream_open_never_comes_back(site: Site) -> None:
     table = register(site.server, "a_stream_open", "3.1.3", site.database)
-    site.admin.set_table_properties(site.database, table.name, LEFT_TO_US)
     site.settings = replace(site.settings, rewrite_single_delta=True)
     entity = Entity(site.database, table.name)
     site.open_txns |= set(table.open_transactions.values())
@@ -285,7 +282,7 @@ def test_the_aborted_row_of_a_stream_open_never_comes_back(site: Site) -> None:
 
 def test_a_partition_in_upper_case_is_cleaned_without_harm_to_its_twin_in_lower_case(either_site: Site) -> None:
     site = either_site
-    table = new_table(site, partitions=["p=A", "p=a"])
+    table = site.table(partitions=["p=A", "p=a"])
     for partition, value in (("p=A", 10), ("p=a", 20)):
         table.insert(value, partition=partition)
         table.write(partition).insert(value + 1).abort()
@@ -308,7 +305,7 @@ def test_a_partition_in_upper_case_is_cleaned_without_harm_to_its_twin_in_lower_
 
 def test_a_reader_of_the_twin_in_lower_case_is_waited_for_too(site: Site) -> None:
     """Hive 3.1.3 keeps no case in the names of locked partitions: nobody can tell whose lock it is."""
-    table = new_table(site, partitions=["p=A", "p=a"])
+    table = site.table(partitions=["p=A", "p=a"])
     for value in (1, 2):
         table.insert(value, partition="p=A")
     lock = site.admin.lock_without_transaction(site.database, table.name, "p=a")

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 
 import pytest
 from airflow.providers.common.compat.sdk import AirflowSkipException, TaskDeferred
-from sqlalchemy.engine import make_url
 
 from airflow_provider_acid.compaction.clean.cleaning import CleaningState
 from airflow_provider_acid.metastore.values import CompactionState
@@ -15,13 +13,13 @@ from airflow_provider_acid.operators.cleaner import AcidCleanerOperator
 from airflow_provider_acid.plan.plan import CompactionType
 from airflow_provider_acid.triggers.cleaner import CleaningTrigger
 from airflow_provider_acid.triggers.wait import WaitEvent
+from tests.harness.airflow_connections import connections_to
 from tests.integration.compaction_site import Site
 from tests.integration.hive_3_cleaning import (
     clean,
     comes_true,
     compact,
     inserts,
-    new_table,
     stored_state,
 )
 
@@ -42,7 +40,7 @@ def either_site(request: pytest.FixtureRequest) -> Site:
 
 def test_hives_own_initiator_and_cleaner_leave_a_row_that_waits_alone(either_site: Site) -> None:
     site = either_site
-    waiting, theirs, forgotten = inserts(site), new_table(site, "theirs"), new_table(site, "forgotten")
+    waiting, theirs, forgotten = inserts(site), site.table("theirs"), site.table("forgotten")
     reader = site.reader(waiting)
     compacted = compact(site, waiting.entity())
     before = waiting.fingerprint()
@@ -98,18 +96,8 @@ def test_a_row_that_hives_initiator_took_back_is_claimed_again_and_cleaned(site:
 
 @pytest.fixture
 def connections(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    extra = {"metastore_db_conn_id": "metastore_database"}
-    server = {"conn_type": "hive_acid", "host": site.server.host, "port": site.server.port, "extra": extra}
-    url = make_url(site.server.server_database.url)
-    database = {
-        "conn_type": "postgres",
-        "host": url.host,
-        "port": url.port,
-        "login": url.username,
-        "schema": url.database,
-    }
-    monkeypatch.setenv("AIRFLOW_CONN_HIVE_ACID_DEFAULT", json.dumps(server))
-    monkeypatch.setenv("AIRFLOW_CONN_METASTORE_DATABASE", json.dumps(database))
+    for name, value in connections_to(site.server).items():
+        monkeypatch.setenv(name, value)
 
 
 @pytest.mark.usefixtures("connections")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import threading
 import time
@@ -14,6 +13,7 @@ from airflow_provider_acid.compaction.outcomes import OutcomeState
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress
 from airflow_provider_acid.operators.cleaner import AcidCleanerOperator
+from tests.harness.airflow_connections import connections_to
 from tests.integration.compaction_site import Site
 
 
@@ -27,8 +27,8 @@ def other_client(site: Site) -> Iterator[AcidMetastoreClient]:
 def test_a_killed_cleaner_gives_transaction_and_lock_back(
     site: Site, other_client: AcidMetastoreClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    connection = {"conn_type": "hive_acid", "host": site.server.host, "port": site.server.port}
-    monkeypatch.setenv("AIRFLOW_CONN_HIVE_ACID_DEFAULT", json.dumps(connection))
+    for name, text in connections_to(site.server).items():
+        monkeypatch.setenv(name, text)
     monkeypatch.setenv("AIRFLOW__HIVE_ACID__CLEANER_LOCK_WAIT_SECONDS", "60")
     table = site.table("killed")
     for value in range(3):

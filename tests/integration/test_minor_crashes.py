@@ -37,7 +37,7 @@ def table(site: Site) -> AcidTable:
 def chain(table: AcidTable, lock_wait_seconds: float = LOCK_WAIT_SECONDS) -> Chain:
     server = table.site.server
     settings = replace(table.site.settings, minor_lock_wait_seconds=lock_wait_seconds)
-    return Chain(server.host, server.port, table.entity(), "dag/run/task", settings, type=MINOR)
+    return Chain.on(server, table.entity(), settings=settings, type=MINOR)
 
 
 def published(table: AcidTable) -> list[str]:

@@ -32,6 +32,7 @@ from airflow_provider_acid.operators.compaction import AcidCompactionOperator
 from airflow_provider_acid.plan.plan import CompactionType
 from airflow_provider_acid.sensors.compaction import AcidCompactionSensor
 from airflow_provider_acid.triggers.cleaner import CleaningTrigger
+from tests.harness.airflow_connections import connections_to
 from tests.harness.spark_submits import reap
 from tests.harness.withdrawal import withdraw
 from tests.integration.compaction_site import AcidTable, Site
@@ -44,8 +45,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pyte
 
 @pytest.fixture(autouse=True)
 def _connections(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    connection = {"conn_type": "hive_acid", "host": f"127.0.0.1:1,{site.server.host}:{site.server.port}"}
-    monkeypatch.setenv("AIRFLOW_CONN_HIVE_ACID_DEFAULT", json.dumps(connection))
+    for name, value in connections_to(site.server, f"127.0.0.1:1,{site.server.host}:{site.server.port}").items():
+        monkeypatch.setenv(name, value)
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps({"conn_type": "spark", "host": "local[1]"}))
 
 

@@ -12,6 +12,7 @@ from airflow.sdk.execution_time.context import OutletEventAccessors
 
 from airflow_provider_acid.assets.table import acid_table
 from airflow_provider_acid.operators.compaction import AcidCompactionOperator
+from tests.harness.airflow_connections import connections_to
 from tests.integration.compaction_site import Site
 
 # Airflow's hook leaves process and pipe to the garbage collector, which may come in any later test of this file.
@@ -35,8 +36,8 @@ class Task:
 
 
 def test_a_compaction_has_its_links_and_events(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    connection = {"conn_type": "hive_acid", "host": f"{site.server.host}:{site.server.port}"}
-    monkeypatch.setenv("AIRFLOW_CONN_HIVE_ACID_DEFAULT", json.dumps(connection))
+    for name, value in connections_to(site.server, f"{site.server.host}:{site.server.port}").items():
+        monkeypatch.setenv(name, value)
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps({"conn_type": "spark", "host": "local[1]"}))
     table = site.table("t", partitions=["p=a"])
     table.insert(1, partition="p=a")

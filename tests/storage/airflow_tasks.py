@@ -9,9 +9,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.harness.metastore_database import ServerDatabase
+from tests.harness.airflow_connections import connections_to
 from tests.harness.metastore_server import MetastoreServer
-from tests.harness.operator_process import airflow_connection
 
 SPARK_SECONDS = 600
 _TASKS = """
@@ -36,25 +35,13 @@ def run_tasks(
 ) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
     """Sensor, operator with a real spark-submit, and cleaner; what the last two return."""
     home.mkdir()
-    extra: dict[str, object] = {"storage": options}
-    connections: dict[str, dict[str, object]] = {
-        "AIRFLOW_CONN_SPARK_DEFAULT": {"conn_type": "spark", "host": "local[2]"}
-    }
-    if isinstance(server.database, ServerDatabase):
-        extra["metastore_db_conn_id"] = "metastore_db"
-        connections["AIRFLOW_CONN_METASTORE_DB"] = airflow_connection(server.database.url)
-    connections["AIRFLOW_CONN_HIVE_ACID_DEFAULT"] = {
-        "conn_type": "hive_acid",
-        "host": server.host,
-        "port": server.port,
-        "extra": json.dumps(extra),
-    }
     done = subprocess.run(
         [sys.executable, "-c", _TASKS, tables],
         env={
             **os.environ,
             **environment,
-            **{name: json.dumps(connection) for name, connection in connections.items()},
+            **connections_to(server, storage=options),
+            "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": "local[2]"}),
             "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
             "PYTHONPATH": "",
             "PYSPARK_PYTHON": sys.executable,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,11 +68,10 @@ class RemoteTable:
         work: Path,
         fixture: tuple[str, str],
         database: str,
-        properties: Mapping[str, str],
     ) -> RemoteTable:
         """Registers a fixture, given by version and name."""
         version, name = fixture
-        table = register(server, name, version, database, properties, (place, work))
+        table = register(server, name, version, database, (place, work))
         return cls(server, place, table, work)
 
     @property

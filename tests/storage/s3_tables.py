@@ -30,7 +30,6 @@ from tests.harness.compaction_chain import Chain
 from tests.harness.hive_tables import check_place, register, set_location
 from tests.harness.metastore_server import MetastoreServer
 from tests.harness.s3_server import S3Server
-from tests.harness.table_state import ONLY_ASKED
 from tests.harness.thrift_admin import ThriftAdmin
 from tests.storage.remote_tables import RemotePlace, RemoteTable
 
@@ -94,7 +93,7 @@ def table_on(
     The tests' metastores have no S3A: the table is made in the warehouse, and gets its location afterwards.
     """
     version, name = fixture
-    table = register(server, name, version, f"s3_{next(_NUMBERS)}", ONLY_ASKED)
+    table = register(server, name, version, f"s3_{next(_NUMBERS)}")
     moved = replace(table, uri=f"{place.uri}/{table.database}.db/{name}")
     place.put(table.location, moved.uri)
     folder.mkdir(parents=True, exist_ok=True)

@@ -26,7 +26,6 @@ from tests.harness.metastore_database import ServerDatabase
 from tests.harness.metastore_program import MetastoreProgram
 from tests.harness.metastore_server import MetastoreServer
 from tests.harness.postgres_server import PostgresServer
-from tests.harness.table_state import ONLY_ASKED
 from tests.harness.thrift_admin import ThriftAdmin
 from tests.judge.readings import check_every_way, read
 from tests.storage.airflow_tasks import run_tasks
@@ -96,7 +95,7 @@ def table_on(
     server: MetastoreServer, place: RemotePlace, folder: Path, fixture: tuple[str, str] = ("4.0.1", "acid_merge")
 ) -> RemoteTable:
     """A fixture in a database of its own."""
-    return RemoteTable.of(server, place, folder, fixture, f"hdfs_{next(_NUMBERS)}", ONLY_ASKED)
+    return RemoteTable.of(server, place, folder, fixture, f"hdfs_{next(_NUMBERS)}")
 
 
 def chain_of(table: RemoteTable, entity: Entity, type: CompactionType = CompactionType.MAJOR) -> Chain:
