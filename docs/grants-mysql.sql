@@ -7,6 +7,7 @@ GRANT SELECT, INSERT ON COMPLETED_COMPACTIONS TO airflow_acid@'%';
 GRANT SELECT, DELETE ON COMPLETED_TXN_COMPONENTS TO airflow_acid@'%';
 GRANT SELECT, DELETE ON TXN_COMPONENTS TO airflow_acid@'%';
 GRANT SELECT ON TXNS TO airflow_acid@'%';
+GRANT SELECT ON TXN_TO_WRITE_ID TO airflow_acid@'%';
 -- Where tables and partitions lie: no two may share a directory.
 GRANT SELECT ON DBS TO airflow_acid@'%';
 GRANT SELECT ON TBLS TO airflow_acid@'%';

@@ -17,6 +17,7 @@ BEGIN
             ('COMPLETED_TXN_COMPONENTS', 'SELECT, DELETE'),
             ('TXN_COMPONENTS', 'SELECT, DELETE'),
             ('TXNS', 'SELECT'),
+            ('TXN_TO_WRITE_ID', 'SELECT'),
             -- Where tables and partitions lie: no two may share a directory.
             ('DBS', 'SELECT'),
             ('TBLS', 'SELECT'),

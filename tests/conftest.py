@@ -133,15 +133,24 @@ def hive_4_metastore_on_postgres(
 
 @pytest.fixture(scope="session")
 def hive_4_1_metastore(tmp_path_factory: pytest.TempPathFactory, postgres: PostgresServer) -> Iterator[MetastoreServer]:
-    """Hive 4.1.0 on PostgreSQL, with all that its default settings start: see :func:`_by_default`."""
+    """Hive 4.1.0 on PostgreSQL, with the threads that its default settings start."""
     with _by_default(HIVE_4_1, tmp_path_factory, postgres) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def hive_4_2_metastore(tmp_path_factory: pytest.TempPathFactory, postgres: PostgresServer) -> Iterator[MetastoreServer]:
-    """Hive 4.2.1 on PostgreSQL, with all that its default settings start: see :func:`_by_default`."""
+    """Hive 4.2.1 on PostgreSQL, with the threads that its default settings start."""
     with _by_default(HIVE_4_2, tmp_path_factory, postgres) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def reaping_hive_4_1_metastore(
+    tmp_path_factory: pytest.TempPathFactory, postgres: PostgresServer
+) -> Iterator[MetastoreServer]:
+    """As :func:`hive_4_1_metastore`, with transactions that were silent for :data:`REAPER_SECONDS` aborted."""
+    with _by_default(HIVE_4_1, tmp_path_factory, postgres, REAPER_SECONDS) as server:
         yield server
 
 
@@ -149,7 +158,7 @@ def hive_4_2_metastore(tmp_path_factory: pytest.TempPathFactory, postgres: Postg
 def reaping_hive_4_2_metastore(
     tmp_path_factory: pytest.TempPathFactory, postgres: PostgresServer
 ) -> Iterator[MetastoreServer]:
-    """The same with transactions that were silent for :data:`REAPER_SECONDS` aborted."""
+    """As :func:`hive_4_2_metastore`, with transactions that were silent for :data:`REAPER_SECONDS` aborted."""
     with _by_default(HIVE_4_2, tmp_path_factory, postgres, REAPER_SECONDS) as server:
         yield server
 
@@ -167,6 +176,15 @@ def hive_4_engine(
 ) -> Iterator[HiveEngine]:
     """Hive 4.0.1 itself, for SQL on the tables of :func:`hive_4_metastore_on_postgres`."""
     with HiveEngine(HIVE_4, tmp_path_factory.mktemp("hive-4-engine"), hive_4_metastore_on_postgres) as engine:
+        yield engine
+
+
+@pytest.fixture(scope="session")
+def hive_4_1_engine(
+    tmp_path_factory: pytest.TempPathFactory, hive_4_1_metastore: MetastoreServer
+) -> Iterator[HiveEngine]:
+    """Hive 4.1.0 itself, for SQL on the tables of :func:`hive_4_1_metastore`."""
+    with HiveEngine(HIVE_4_1, tmp_path_factory.mktemp("hive-4-1-engine"), hive_4_1_metastore) as engine:
         yield engine
 
 
@@ -189,15 +207,11 @@ def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
 def _by_default(
     version: str, folders: pytest.TempPathFactory, postgres: PostgresServer, timeout_seconds: int = 300
 ) -> MetastoreServer:
-    """Reaper, Initiator and Cleaner are on, and look once a second instead of every few minutes."""
-    return MetastoreServer(
+    return MetastoreServer.with_its_threads(
         folders.mktemp(f"hive-{version}-metastore"),
-        transaction_timeout_seconds=timeout_seconds,
-        reaper=True,
-        own_initiator=True,
-        own_cleaner=True,
-        program=later_metastore_program(engine_program(version, folders.mktemp("hive-program"))),
-        database=ServerDatabase(postgres, f"hive_{version}_timeout_{timeout_seconds}"),
+        later_metastore_program(engine_program(version, folders.mktemp("hive-program"))),
+        ServerDatabase(postgres, f"hive_{version}_timeout_{timeout_seconds}"),
+        timeout_seconds,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from urllib.parse import unquote
 
 
 @dataclass(frozen=True, order=True)
@@ -30,3 +31,15 @@ class Entity:
 
     def __str__(self) -> str:
         return f"{self.full_table_name}/{self.partition}" if self.partition else self.full_table_name
+
+
+def whatever_spelling(partition: str) -> str:
+    """What the spellings of a partition's name in a metastore's records have in common.
+
+    A metastore's ``lock`` changes the names that it is given: Hive 3 puts them into lower case, escapes included
+    (``TxnHandler``), and Hive 4 escapes them once more (``TxnUtils.normalizePartitionCase``). Two partitions may have
+    it in common, too.
+    """
+    while (unescaped := unquote(partition)) != partition:
+        partition = unescaped
+    return partition.lower()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Set
 from enum import Enum
-from urllib.parse import unquote
+
+from airflow_provider_acid.acid.entity import whatever_spelling
 
 
 class Candidates(str, Enum):
@@ -30,9 +31,8 @@ class Candidates(str, Enum):
 def written_partitions(names: Iterable[str], recorded: Set[str | None]) -> list[str]:
     """The partitions of one partitioned table to which writes are recorded, in the order of ``names``.
 
-    What differs only by case or by escapes counts as one, for a metastore's ``lock`` changes the names of an INSERT
-    that names its partitions: Hive 3 puts them into lower case, escapes included (``TxnHandler``), and Hive 4 escapes
-    them once more (``TxnUtils.normalizePartitionCase``). Of partitions that differ by nothing else all are taken.
+    What differs only by case or by escapes counts as one (:func:`whatever_spelling`), for a metastore's ``lock``
+    changes the names of an INSERT that names its partitions. Of partitions that differ by nothing else all are taken.
 
     :param names: all partitions, as the metastore spells them.
     :param recorded: the names in the records. None stands for a write that was recorded for the table alone (on
@@ -40,11 +40,5 @@ def written_partitions(names: Iterable[str], recorded: Set[str | None]) -> list[
     """
     if None in recorded:
         return list(names)
-    written = {_whatever_the_spelling(name) for name in recorded if name is not None}
-    return [name for name in names if _whatever_the_spelling(name) in written]
-
-
-def _whatever_the_spelling(name: str) -> str:
-    while (unescaped := unquote(name)) != name:
-        name = unescaped
-    return name.lower()
+    written = {whatever_spelling(name) for name in recorded if name is not None}
+    return [name for name in names if whatever_spelling(name) in written]

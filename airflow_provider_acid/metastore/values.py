@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
-from urllib.parse import unquote
 
-from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.entity import Entity, whatever_spelling
 
 INSERT_ONLY = "insert_only"
 """Value of ``transactional_properties`` that makes a table insert-only."""
@@ -224,9 +223,8 @@ class LockInfo:
         """Whether the lock is on ``entity``, or on something that it is part of or that is part of it.
 
         A partition is touched by locks on itself, on its table and on its database; a table also by those on its
-        partitions. Names of partitions are compared without case and escapes: Hive 3.1 stores the name of a locked
-        partition in lower case, Hive 4 escapes it a second time. So a lock may touch two partitions that differ in
-        case only.
+        partitions. Names of partitions are compared by :func:`whatever_spelling`, so that a lock may touch two that
+        differ in case only.
         """
         if self.entity is None:
             return self.database.lower() == entity.database
@@ -234,7 +232,7 @@ class LockInfo:
             return False
         if self.entity.partition is None or entity.partition is None:
             return True
-        return _comparable(self.entity.partition) == _comparable(entity.partition)
+        return whatever_spelling(self.entity.partition) == whatever_spelling(entity.partition)
 
 
 @dataclass(frozen=True)
@@ -338,7 +336,3 @@ class CompactionInfo:
             start_ms=row.start_ms,
             enqueue_ms=row.enqueue_ms,
         )
-
-
-def _comparable(partition: str) -> str:
-    return unquote(unquote(partition)).lower()

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from tests.crash.metastores import HIVE_3, HIVE_4, CrashMetastore, on_its_own_worker
+from tests.crash.metastores import HIVE_3, THE_HIVE_4, CrashMetastore, on_its_own_worker
 from tests.harness.table_state import TableState
 
 
-@pytest.fixture(params=[on_its_own_worker(HIVE_4), on_its_own_worker(HIVE_3)])
+@pytest.fixture(params=[on_its_own_worker(THE_HIVE_4), on_its_own_worker(HIVE_3)])
 def metastore(request: pytest.FixtureRequest) -> CrashMetastore:
     """One after the other."""
     found: CrashMetastore = request.param

@@ -12,6 +12,7 @@ from thrift.Thrift import TApplicationException
 from tests.harness.crash_case import CrashCase, Kind
 from tests.harness.metastore_server import MetastoreServer
 from tests.harness.table_state import TableState
+from tests.harness.the_hive_4 import NAME, NAMES
 
 REGISTRATIONS = 3
 
@@ -83,13 +84,17 @@ HIVE_4 = CrashMetastore(
     FixtureName("4.0.1", "acid_abort"),
     FixtureName("4.0.1", "acid_part", "p=x/q=1"),
 )
-HIVE_4_2 = CrashMetastore(
-    "4.2.1 on PostgreSQL",
-    "hive_4_2_metastore",
-    "reaping_hive_4_2_metastore",
-    HIVE_4.table,
-    HIVE_4.partitioned,
+HIVE_4_1, HIVE_4_2 = (
+    CrashMetastore(
+        f"{version} on PostgreSQL",
+        f"{NAMES[version]}_metastore",
+        f"reaping_{NAMES[version]}_metastore",
+        HIVE_4.table,
+        HIVE_4.partitioned,
+    )
+    for version in ("4.1.0", "4.2.1")
 )
+THE_HIVE_4 = {"hive_4": HIVE_4, "hive_4_1": HIVE_4_1, "hive_4_2": HIVE_4_2}[NAME]
 HIVE_3 = CrashMetastore(
     "3.1.3 on PostgreSQL",
     "hive_3_metastore",

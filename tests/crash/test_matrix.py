@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.crash.metastores import HIVE_3, HIVE_4_2, CrashMetastore, on_its_own_worker
+from tests.crash.metastores import HIVE_3, THE_HIVE_4, CrashMetastore, on_its_own_worker
 from tests.harness.crash_case import (
     AROUND_THE_PAIR,
     STEPS,
@@ -32,7 +32,7 @@ ON_HIVE_3_A_MAJOR = [(Kind.MINOR_AS_MAJOR, step) for step in ("fenced", "publish
 def on_both(cases: list[tuple[Kind, str]]) -> pytest.MarkDecorator:
     parameters = [
         on_its_own_worker(metastore, kind, step, id=f"-{kind.value}-{step}")
-        for metastore in (HIVE_4_2, HIVE_3)
+        for metastore in (THE_HIVE_4, HIVE_3)
         for kind, step in (*cases, *(ON_HIVE_3_A_MAJOR if metastore is HIVE_3 else ()))
     ]
     return pytest.mark.parametrize(("metastore", "kind", "step"), parameters)

@@ -12,17 +12,17 @@ import pytest
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.metastore.values import CompactionState
-from tests.crash.metastores import HIVE_3, HIVE_4, CrashMetastore, FixtureName, on_its_own_worker
+from tests.crash.metastores import HIVE_3, THE_HIVE_4, CrashMetastore, FixtureName, on_its_own_worker
 from tests.harness.compaction_chain import Chain, wait_until
 from tests.harness.metastore_server import MetastoreServer
 from tests.harness.operator_process import OperatorProcess
 from tests.harness.table_state import TableState
 
-PARTITIONS = {HIVE_4: ("p=x/q=1", "p=y/q=2"), HIVE_3: ("ds=2024-01-01/h=0", "ds=2024-01-02/h=0")}
+PARTITIONS = {THE_HIVE_4: ("p=x/q=1", "p=y/q=2"), HIVE_3: ("ds=2024-01-01/h=0", "ds=2024-01-02/h=0")}
 IN_MID_RUN = "0001.plan.json"
 """Appears once the first partition is done and the second is about to be merged."""
 
-pytestmark = pytest.mark.parametrize("metastore", [on_its_own_worker(HIVE_4), on_its_own_worker(HIVE_3)])
+pytestmark = pytest.mark.parametrize("metastore", [on_its_own_worker(THE_HIVE_4), on_its_own_worker(HIVE_3)])
 
 
 class Batch:

@@ -75,6 +75,21 @@ class MetastoreServer(Startable):
         self.port = free_port()
         self._group: ProcessGroup | None = None
 
+    @classmethod
+    def with_its_threads(
+        cls, work_dir: Path, program: MetastoreProgram, database: MetastoreDatabase, timeout_seconds: int = 300
+    ) -> MetastoreServer:
+        """Reaper, Initiator and Cleaner are on as by default since 4.1; they look every second, not now and then."""
+        return cls(
+            work_dir,
+            transaction_timeout_seconds=timeout_seconds,
+            reaper=True,
+            own_initiator=True,
+            own_cleaner=True,
+            program=program,
+            database=database,
+        )
+
     @property
     def uri(self) -> str:
         """``thrift://host:port``."""

@@ -21,7 +21,7 @@ END = "<!-- end of the versions table -->"
 VERSIONS = {
     HIVE_3: re.compile(r"\bhive_3\b|3\.1\.3 on"),
     HIVE_4: re.compile(r"\bhive_4(?![\w.])|hive_4\.0\.1|4\.0\.1 on|^[^\[]*\[4\.0\.1\]"),
-    HIVE_4_1: re.compile(r"\bhive_4_1\b|hive_4\.1\.0"),
+    HIVE_4_1: re.compile(r"\bhive_4_1\b|hive_4\.1\.0|4\.1\.0 on|^[^\[]*\[4\.1\.0\]"),
     HIVE_4_2: re.compile(r"\bhive_4_2\b|hive_4\.2\.1|4\.2\.1 on|^[^\[]*\[4\.2\.1\]"),
 }
 """How the names of tests tell the version."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
@@ -32,6 +31,7 @@ from airflow_provider_acid.metastore.transaction import CompactionTransaction
 from airflow_provider_acid.metastore.values import CompactionRow, CompactionState
 from airflow_provider_acid.plan.plan import CompactionType
 from airflow_provider_acid.plan.thresholds import Thresholds
+from tests.harness import the_hive_4
 from tests.harness.acid_reader import Row, read_table
 from tests.harness.compaction_chain import Job, compact_with
 from tests.harness.current_rows import snapshot_now
@@ -41,14 +41,14 @@ from tests.harness.thrift_admin import FULL_ACID, TableDefinition, ThriftAdmin
 from tests.harness.withdrawal import withdraw
 from tests.unit.merge.acid_files import Event, delete, insert
 
-THE_HIVE_4 = os.environ.get("TEST_HIVE_4", "hive_4_2")
-"""The Hive 4 of every test that names none: the newest; ``soak`` has all that its own tests do on the others, too."""
-
-ON_BOTH_METASTORES = pytest.mark.parametrize("site", [THE_HIVE_4, "hive_3"], indirect=True)
+ON_BOTH_METASTORES = pytest.mark.parametrize("site", [the_hive_4.NAME, "hive_3"], indirect=True)
 """For tests of what holds whether the commit publishes or the rename does."""
 
 ON_EVERY_METASTORE = pytest.mark.parametrize("site", ["hive_4", "hive_4_1", "hive_4_2", "hive_3"], indirect=True)
 """For tests of what Hive's own threads could undo: those of 4.1 and 4.2 run with their default settings."""
+
+WITHOUT_HIVES_THREADS = pytest.mark.parametrize("site", ["hive_4"], indirect=True)
+"""For tests of rows that Hive 4's own Cleaner would end before one can look."""
 
 ON_HIVE_3 = pytest.mark.parametrize("site", ["hive_3"], indirect=True)
 

@@ -17,12 +17,13 @@ from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.thrift.connection import MetastoreConnection
 from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress
 from airflow_provider_acid.metastore.thrift.wire import Method
+from tests.harness import the_hive_4
 from tests.harness.airflow_connections import connections_to
-from tests.harness.metastore_server import REAPER_SECONDS, MetastoreServer
+from tests.harness.metastore_server import MetastoreServer
 from tests.harness.spark_cluster import SparkCluster
 from tests.harness.spark_homes import SPARKS
 from tests.harness.thrift_admin import ThriftAdmin
-from tests.integration.compaction_site import THE_HIVE_4, Site
+from tests.integration.compaction_site import Site
 
 _NUMBERS = itertools.count(1)
 
@@ -31,14 +32,6 @@ _NUMBERS = itertools.count(1)
 def metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MetastoreServer]:
     """One metastore for the whole run, without a reaper; tests use a database of their own in it."""
     with MetastoreServer(tmp_path_factory.mktemp("metastore"), reaper=False) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def reaping_metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MetastoreServer]:
-    """A metastore that aborts transactions that were silent for :data:`REAPER_SECONDS`."""
-    folder = tmp_path_factory.mktemp("reaping-metastore")
-    with MetastoreServer(folder, transaction_timeout_seconds=REAPER_SECONDS, reaper=True) as server:
         yield server
 
 
@@ -91,8 +84,8 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
 @pytest.fixture
 def site(request: pytest.FixtureRequest) -> Site:
-    """A new database, in :data:`THE_HIVE_4` unless the test names another."""
-    site: Site = request.getfixturevalue(f"{getattr(request, 'param', THE_HIVE_4)}_site")
+    """A new database, in :mod:`~tests.harness.the_hive_4` unless the test names another."""
+    site: Site = request.getfixturevalue(f"{getattr(request, 'param', the_hive_4.NAME)}_site")
     return site
 
 

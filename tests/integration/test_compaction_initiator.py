@@ -21,6 +21,10 @@ COUNT = "compactorthreshold.hive.compactor.delta.num.threshold"
 RATIO = "compactorthreshold.hive.compactor.delta.pct.threshold"
 
 
+NOT_ENROLLED = {ENROLLED: "false"}
+"""Not even where the site leaves every table to us."""
+
+
 def inserts(site: Site, name: str = "t", count: int = 3, **options: Any) -> AcidTable:
     table = site.table(name, **options)
     for value in range(count):
@@ -80,15 +84,15 @@ def test_the_worst_partition_comes_first(site: Site) -> None:
 
 @pytest.mark.parametrize("name", ["no_auto_compaction", "NO_AUTO_COMPACTION"])
 def test_a_table_with_no_auto_compaction_is_left_alone_and_the_reason_says_so(site: Site, name: str) -> None:
-    inserts(site, properties={name: "true"})
+    inserts(site, properties={**NOT_ENROLLED, name: "true"})
     found = site.evaluate()
     assert found.due == ()
     assert found.skipped == (f"table {site.database}.t: table property no_auto_compaction=true",)
 
 
 def test_a_database_with_no_auto_compaction_goes_before_its_tables(site: Site) -> None:
-    inserts(site, "plain")
-    inserts(site, "wants_it", properties={"no_auto_compaction": "false"})
+    inserts(site, "plain", properties=NOT_ENROLLED)
+    inserts(site, "wants_it", properties={**NOT_ENROLLED, "no_auto_compaction": "false"})
     inserts(site, "enrolled", properties={ENROLLED: "true"})
     site.set_database_properties({"no_auto_compaction": "true"})
     found = site.evaluate()
@@ -110,7 +114,7 @@ def test_a_table_that_is_enrolled_is_compacted_although_no_auto_compaction_is_se
 def test_the_override_holds_for_tables_named_without_wildcards(
     site: Site, override: bool, by_name: bool, due: list[str]
 ) -> None:
-    inserts(site, properties={"no_auto_compaction": "true"})
+    inserts(site, properties={**NOT_ENROLLED, "no_auto_compaction": "true"})
     site.settings = replace(site.settings, override_no_auto_compaction=override)
     assert names(site.evaluate(f"{site.database}.{'t' if by_name else '*'}")) == due
 

@@ -12,25 +12,22 @@ from pathlib import Path
 import pytest
 
 from tests.harness.concurrency.run import TIMEOUT_SECONDS, missing, play, short_run, table_of
-from tests.harness.hive_engine_program import hive_4_metastore_program
+from tests.harness.hive_engine_program import HIVE_3, HIVE_4_2, engine_program, later_metastore_program
 from tests.harness.metastore_database import ServerDatabase
 from tests.harness.metastore_program import MetastoreProgram
 from tests.harness.metastore_server import MetastoreServer
 from tests.harness.postgres_server import PostgresServer
 
 
-@pytest.fixture(params=["hive_3", "hive_4"])
+@pytest.fixture(params=[HIVE_3, HIVE_4_2])
 def server(
     request: pytest.FixtureRequest, tmp_path: Path, postgres: PostgresServer, hive_3_program: MetastoreProgram
 ) -> Iterator[MetastoreServer]:
-    """A metastore whose own reaper, and on Hive 3 its Initiator and Cleaner, are on."""
-    with MetastoreServer(
-        tmp_path / "metastore",
-        transaction_timeout_seconds=TIMEOUT_SECONDS,
-        reaper=True,
-        program=hive_3_program if request.param == "hive_3" else hive_4_metastore_program(),
-        database=ServerDatabase(postgres, f"concurrency_{request.param}"),
-    ) as server:
+    """A metastore whose own reaper, Initiator and Cleaner are on."""
+    version: str = request.param
+    program = hive_3_program if version == HIVE_3 else later_metastore_program(engine_program(version, tmp_path))
+    database = ServerDatabase(postgres, f"concurrency_{version}")
+    with MetastoreServer.with_its_threads(tmp_path / "metastore", program, database, TIMEOUT_SECONDS) as server:
         yield server
 
 

@@ -13,6 +13,7 @@ from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
 from airflow_provider_acid.metastore.values import LockState
+from tests.harness import the_hive_4
 from tests.harness.compaction_chain import wait_until
 from tests.harness.metastore_server import MetastoreServer
 from tests.harness.thrift_admin import FULL_ACID, LockNotAcquiredError, TableDefinition, ThriftAdmin
@@ -20,7 +21,7 @@ from tests.harness.thrift_admin import FULL_ACID, LockNotAcquiredError, TableDef
 NUMBERS = itertools.count(1)
 
 
-@pytest.fixture(params=["reaping_metastore", "reaping_hive_3_metastore"])
+@pytest.fixture(params=[f"reaping_{the_hive_4.NAME}_metastore", "reaping_hive_3_metastore"])
 def server(request: pytest.FixtureRequest) -> MetastoreServer:
     found: MetastoreServer = request.getfixturevalue(request.param)
     return found

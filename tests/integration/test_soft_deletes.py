@@ -10,11 +10,13 @@ from airflow_provider_acid.compaction.outcomes import OutcomeState
 from airflow_provider_acid.metastore.thrift import structs
 from airflow_provider_acid.metastore.thrift.wire import BOOL, I64, Method, struct_of
 from airflow_provider_acid.metastore.values import CompactionRow, CompactionState
-from tests.integration.compaction_site import AcidTable, Site, TxnType, fingerprint
+from tests.integration.compaction_site import WITHOUT_HIVES_THREADS, AcidTable, Site, TxnType, fingerprint
 
 _SUBMIT = Method("submit_for_cleanup", (struct_of(structs.CompactionRequest), I64, I64), BOOL)
 _MAJOR = 2
 PARTITION = "p=a"
+
+pytestmark = WITHOUT_HIVES_THREADS
 
 
 def soft_delete(table: AcidTable, *, committed: bool) -> None:

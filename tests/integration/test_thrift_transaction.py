@@ -24,6 +24,7 @@ from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
 from airflow_provider_acid.metastore.values import LockState, TxnState
+from tests.harness import the_hive_4
 from tests.harness.compaction_chain import wait_until
 from tests.harness.metastore_server import REAPER_SECONDS, MetastoreServer
 from tests.harness.network_proxy import NetworkProxy
@@ -32,7 +33,7 @@ PATIENCE_SECONDS = 60
 NUMBERS = itertools.count(1)
 
 
-HIVE_4 = "reaping_hive_4_metastore"
+HIVE_4 = f"reaping_{the_hive_4.NAME}_metastore"
 ON_BOTH_METASTORES = pytest.mark.parametrize("server", [HIVE_4, "reaping_hive_3_metastore"], indirect=True)
 
 

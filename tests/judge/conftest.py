@@ -6,9 +6,9 @@ from contextlib import ExitStack
 import pytest
 
 from tests.harness.hive_engine import HiveEngine
-from tests.harness.hive_engine_program import HIVE_3, HIVE_4_2
+from tests.harness.hive_engine_program import HIVE_3, HIVE_4_1, HIVE_4_2
 
-ON_DATABASE_SERVERS = {HIVE_3: "hive_3_engine", HIVE_4_2: "hive_4_2_engine"}
+ON_DATABASE_SERVERS = {HIVE_3: "hive_3_engine", HIVE_4_1: "hive_4_1_engine", HIVE_4_2: "hive_4_2_engine"}
 StartHive = Callable[[str], HiveEngine]
 
 
@@ -16,8 +16,8 @@ StartHive = Callable[[str], HiveEngine]
 def start_hive(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[StartHive]:
     """Gives the engine of a version, which is started when it is first asked for and ends with the session.
 
-    Hive 3 works with a metastore on PostgreSQL, for only its database knows the compaction queue, and so does Hive 4.2,
-    for there our rows are kept from its Cleaner.
+    Hive 3 works with a metastore on PostgreSQL, for only its database knows the compaction queue, and so do Hive 4.1
+    and 4.2, for there our rows are kept from its Cleaner.
     """
     engines: dict[str, HiveEngine] = {}
     with ExitStack() as stack:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tests.harness.hive_engine_program import HIVE_3, HIVE_4_2
+from tests.harness.hive_engine_program import HIVE_3
+from tests.harness.the_hive_4 import THE_HIVE_4
 from tests.judge.statements import Settings, Statement
 
-BOTH = (HIVE_3, HIVE_4_2)
+BOTH = (HIVE_3, THE_HIVE_4)
 ID_AND_TEXT = "(id int, s string)"
 ACID = "stored as orc tblproperties('transactional'='true')"
 PLAIN_FILES = "stored as orc tblproperties('transactional'='false')"

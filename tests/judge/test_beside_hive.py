@@ -20,10 +20,11 @@ from airflow_provider_acid.plan.plan import CompactionPlan, CompactionType
 from airflow_provider_acid.plan.result import CompactionResult
 from tests.harness.compaction_chain import wait_until
 from tests.harness.hive_engine import HiveEngine
-from tests.harness.hive_engine_program import HIVE_3, HIVE_4, HIVE_4_2, hive_4_metastore_program
+from tests.harness.hive_engine_program import HIVE_3, HIVE_4, HIVE_4_1, HIVE_4_2, hive_4_metastore_program
 from tests.harness.metastore_database import ServerDatabase
 from tests.harness.metastore_server import MetastoreServer
 from tests.harness.postgres_server import PostgresServer
+from tests.harness.the_hive_4 import THE_HIVE_4
 from tests.integration.compaction_site import Site, fingerprint
 from tests.judge.compactors import compactor_for
 from tests.judge.readings import check_every_way, read
@@ -31,10 +32,20 @@ from tests.judge.readings import check_every_way, read
 DATABASE = "beside"
 LEFT_TO_US = "'no_auto_compaction'='true'"
 DUE_FOR_HIVE = "'compactorthreshold.hive.compactor.delta.num.threshold'='2'"
-ENGINES = {HIVE_3: "hive_3_engine", HIVE_4: "hive_4_with_threads", HIVE_4_2: "hive_4_2_engine"}
-WHILE_IT_WAITS = {HIVE_3: "working", HIVE_4: "ready for cleaning", HIVE_4_2: "ready for cleaning"}
-REFUSED = {HIVE_3: "attempted", HIVE_4: "refused", HIVE_4_2: "refused"}
-NOT_OURS = {HIVE_3: (), HIVE_4: ("rebalance",), HIVE_4_2: ("rebalance", "smart_optimize")}
+ENGINES = {
+    HIVE_3: "hive_3_engine",
+    HIVE_4: "hive_4_with_threads",
+    HIVE_4_1: "hive_4_1_engine",
+    HIVE_4_2: "hive_4_2_engine",
+}
+WHILE_IT_WAITS = {version: "working" if version == HIVE_3 else "ready for cleaning" for version in ENGINES}
+REFUSED = {version: "attempted" if version == HIVE_3 else "refused" for version in ENGINES}
+NOT_OURS = {
+    HIVE_3: (),
+    HIVE_4: ("rebalance",),
+    HIVE_4_1: ("rebalance", "smart_optimize"),
+    HIVE_4_2: ("rebalance", "smart_optimize"),
+}
 """Types of requests that users may make and this release does not do."""
 
 EXPECTED = {
@@ -112,13 +123,8 @@ def due(entity: Entity, request_id: int | None = None) -> DuePartition:
 def hive_4_with_threads(tmp_path_factory: pytest.TempPathFactory, postgres: PostgresServer) -> Iterator[HiveEngine]:
     """Hive 4.0.1 whose own Initiator and Cleaner are on, as they are on Hive 3.1.3 anyway."""
     folder = tmp_path_factory.mktemp("beside")
-    metastore = MetastoreServer(
-        folder / "metastore",
-        reaper=True,
-        own_initiator=True,
-        own_cleaner=True,
-        program=hive_4_metastore_program(),
-        database=ServerDatabase(postgres, "hive_4_beside"),
+    metastore = MetastoreServer.with_its_threads(
+        folder / "metastore", hive_4_metastore_program(), ServerDatabase(postgres, "hive_4_beside")
     )
     with metastore, HiveEngine(HIVE_4, folder, metastore) as hive:
         yield hive
@@ -127,7 +133,7 @@ def hive_4_with_threads(tmp_path_factory: pytest.TempPathFactory, postgres: Post
 @pytest.fixture(
     params=[
         pytest.param(version, id=f"hive_{version}", marks=pytest.mark.xdist_group(version))
-        for version in (HIVE_3, HIVE_4, HIVE_4_2)
+        for version in sorted({HIVE_3, HIVE_4, THE_HIVE_4})
     ]
 )
 def beside(request: pytest.FixtureRequest) -> Iterator[Beside]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -12,25 +12,39 @@ import pytest
 from tests.harness.concurrency.hive_session import HiveSession
 from tests.harness.concurrency.run import TIMEOUT_SECONDS, long_run, missing, play, table_of
 from tests.harness.hive_engine import HiveEngine
-from tests.harness.hive_engine_program import HIVE_3, HIVE_4, hive_4_metastore_program
+from tests.harness.hive_engine_program import (
+    HIVE_3,
+    HIVE_4,
+    HIVE_4_1,
+    HIVE_4_2,
+    EngineProgram,
+    engine_program,
+    hive_3_metastore_program,
+    hive_4_metastore_program,
+    later_metastore_program,
+)
 from tests.harness.metastore_database import ServerDatabase
 from tests.harness.metastore_program import MetastoreProgram
 from tests.harness.metastore_server import MetastoreServer
 from tests.harness.postgres_server import PostgresServer
 
+PROGRAMS: Mapping[str, Callable[[EngineProgram], MetastoreProgram]] = {
+    HIVE_3: hive_3_metastore_program,
+    HIVE_4: lambda _: hive_4_metastore_program(),
+    HIVE_4_1: later_metastore_program,
+    HIVE_4_2: later_metastore_program,
+}
 
-@pytest.fixture(params=[HIVE_3, HIVE_4])
-def hive(
-    request: pytest.FixtureRequest, tmp_path: Path, postgres: PostgresServer, hive_3_program: MetastoreProgram
-) -> Iterator[HiveEngine]:
-    """Hive on a metastore whose own reaper, and on Hive 3 its Initiator and Cleaner, are on."""
+
+@pytest.fixture(params=PROGRAMS)
+def hive(request: pytest.FixtureRequest, tmp_path: Path, postgres: PostgresServer) -> Iterator[HiveEngine]:
+    """Hive on a metastore whose own reaper, Initiator and Cleaner are on."""
     version: str = request.param
-    server = MetastoreServer(
+    server = MetastoreServer.with_its_threads(
         tmp_path / "metastore",
-        transaction_timeout_seconds=TIMEOUT_SECONDS,
-        reaper=True,
-        program=hive_3_program if version == HIVE_3 else hive_4_metastore_program(),
-        database=ServerDatabase(postgres, f"long_concurrency_{version[0]}"),
+        PROGRAMS[version](engine_program(version, tmp_path)),
+        ServerDatabase(postgres, f"long_concurrency_{version}"),
+        TIMEOUT_SECONDS,
     )
     with server, HiveEngine(version, tmp_path / "hive", server) as engine:
         yield engine

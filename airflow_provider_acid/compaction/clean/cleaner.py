@@ -19,6 +19,7 @@ from dataclasses import replace
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.clean.cleaning import Cleaning, CleaningState
+from airflow_provider_acid.compaction.clean.leftovers import forget_leftovers
 from airflow_provider_acid.compaction.clean.row_cleaner import RowCleaner
 from airflow_provider_acid.compaction.clean.wait import OPENING_SECONDS, Horizon, Readers
 from airflow_provider_acid.compaction.facts import FactsOfMany
@@ -68,6 +69,7 @@ class Cleaner:
         self._recovery = Recovery(client, queue, settings)
         self._on_step = on_step
         self._sleep = sleep
+        self._marked: list[tuple[CompactionRow, int]] = []
 
     def look(self, entities: Collection[Entity]) -> tuple[Cleaning, ...]:
         """Whether these entities can be cleaned, and if not, what each waits for.
@@ -91,6 +93,7 @@ class Cleaner:
         rows = self._queue.ready_to_clean(entities)
         if not rows:
             return unsettled
+        self._marked.clear()
         # A transaction that is just being opened has an id but is not listed yet: look twice.
         readers = self._readers()
         opening_ends_monotonic = time.monotonic() + OPENING_SECONDS
@@ -106,6 +109,7 @@ class Cleaner:
         again = [row for row in ready if row.entity in freed and done[row.id].state is not CleaningState.CLEANED]
         for id, cleaning in self._clean_together(again, readers.horizon, locations).items():
             done[id] = replace(cleaning, deleted=done[id].deleted + cleaning.deleted)
+        forget_leftovers(self._client, self._queue, self._marked)
         for row in ready:
             if done[row.id].state is CleaningState.WAITING:
                 self._keep(row, readers)
@@ -127,6 +131,7 @@ class Cleaner:
                 while not is_over.is_set():
                     part = parts.popleft()
                     done.update({cleaning.request_id: cleaning for cleaning in cleaner.clean(part, horizon)})
+            self._marked += cleaner.marked
 
         def lend_a_hand(connect: Connect) -> None:
             try:

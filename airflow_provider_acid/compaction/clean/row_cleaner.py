@@ -88,6 +88,8 @@ class RowCleaner:
         self._locations = locations
         self._recovery = Recovery(client, queue, settings)
         self._on_step = on_step
+        self.marked: list[tuple[CompactionRow, int]] = []
+        """Rows that were marked cleaned, and up to which write id; what is recorded elsewhere of them may go, too."""
         self._not_markable: set[Entity] = set()
         self._locked_out: dict[Entity, str] = {}
         self._deleter = Deleter(client, settings, insists=insists_on_lock)
@@ -287,6 +289,8 @@ class RowCleaner:
             message = f"{done}; the row stays, since the metastore could not mark it cleaned: {_first_words(error)}"
             return Cleaning(row.entity, row.id, CleaningState.KEPT, message, deleted)
         self._on_step(Step.MARKED_CLEANED, row.entity)
+        if highest:
+            self.marked.append((row, highest))
         return Cleaning(row.entity, row.id, CleaningState.CLEANED, done, deleted)
 
     def _remove_staging(self, row: CompactionRow, storage: Storage) -> None:

@@ -1,0 +1,16 @@
+"""Which Hive 4 a test works on that names none: the newest, or with ``TEST_HIVE_4=4.1.0`` another.
+
+``./run-tests every-hive`` runs the tests of integration, crash and judge on each of the others.
+"""
+
+from __future__ import annotations
+
+import os
+
+from tests.harness.hive_engine_program import HIVE_4, HIVE_4_1, HIVE_4_2
+
+NAMES = {HIVE_4: "hive_4", HIVE_4_1: "hive_4_1", HIVE_4_2: "hive_4_2"}
+"""What fixtures are called after each."""
+
+THE_HIVE_4 = os.environ.get("TEST_HIVE_4", HIVE_4_2)
+NAME = NAMES[THE_HIVE_4]
