@@ -303,7 +303,7 @@ class CompactionRow:
 class CompactionInfo:
     """A queue row in the form in which the server hands it out and wants it back.
 
-    :param properties: the request's properties in the server's own text form; echoed, never interpreted.
+    :param properties: of the request, in the server's own text form; None where there are none, or they are not known.
     :param bucket_count: number of buckets that a rebalance asks for; so ``order_by``.
     """
 

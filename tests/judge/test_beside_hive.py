@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+from pyarrow import orc
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.clean.cleaning import CleaningState
@@ -88,10 +89,13 @@ class Beside:
         wanted = [entity.database, entity.table, entity.partition]
         return sorted((line for line in lines if line[1:4] == wanted), key=lambda line: int(line[0]))
 
-    def ask(self, entity: Entity, type: str) -> None:
-        """As a user does."""
+    def ask(self, entity: Entity, type: str, overwritten: str = "") -> None:
+        """As a user does, with properties for this request alone."""
         key, _, value = str(entity.partition).partition("=")
-        self.hive.execute(f"alter table {entity.full_table_name} partition({key}='{value}') compact '{type}'")
+        properties = f" with overwrite tblproperties ({overwritten})" if overwritten else ""
+        self.hive.execute(
+            f"alter table {entity.full_table_name} partition({key}='{value}') compact '{type}'{properties}"
+        )
 
     def folder(self, entity: Entity) -> Path:
         return self.site.admin.table_location(entity.database, entity.table) / (entity.partition or "")
@@ -258,6 +262,32 @@ def test_a_request_of_hives_initiator_is_served_or_reported_if_so_wished(beside:
     assert [cleaning.state for cleaning in site.clean(entity)] == [CleaningState.CLEANED]
     assert beside.shown(entity) == ["succeeded"]
     check_every_way(beside.hive, f"{DATABASE}.theirs", "row__id, *", written, "after Hive's request")
+
+
+def test_what_a_user_overwrites_holds_for_that_request_alone(beside: Beside) -> None:
+    """``orc.compress`` by ``tblprops.``; ``compactor.`` is for a job of Hive's own."""
+    site = beside.site
+    entities = {wanted: Entity(DATABASE, f"overwritten_{wanted}", "p=a") for wanted in ("snappy", "zlib", "lz77")}
+    for wanted, entity in entities.items():
+        beside.make(entity.table, LEFT_TO_US)
+        properties = f"'tblprops.orc.compress'='{wanted}', 'compactor.mapreduce.map.memory.mb'='512'"
+        beside.ask(entity, "major", properties if wanted != "zlib" else "")
+    written = {entity: beside.rows(entity.table) for entity in entities.values()}
+    requested = site.evaluate(f"{DATABASE}.overwritten_*").due
+    found = {item.entity: site.compact(item) for item in requested}
+    *done, refused = (found[entity] for entity in entities.values())
+    assert [outcome.state for outcome in done] == [OutcomeState.COMPACTED] * 2, done
+    assert "orc.compress=lz77" in refused.message, refused
+    for wanted, outcome in zip(entities, done, strict=False):
+        folder = site.admin.table_location(DATABASE, outcome.entity.table) / "p=a" / outcome.targets[0]
+        assert {compression_of(file) for file in folder.glob("bucket_*")} == {wanted.upper()}
+    for entity, rows in written.items():
+        check_every_way(beside.hive, entity.full_table_name, "row__id, *", rows, f"after {found[entity]}")
+
+
+def compression_of(file: Path) -> str:
+    compression: str = orc.ORCFile(file).compression
+    return compression
 
 
 def test_of_what_users_ask_for_only_what_is_ours_to_do_is_claimed(beside: Beside) -> None:

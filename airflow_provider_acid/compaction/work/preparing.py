@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from dataclasses import replace
 
 from airflow_provider_acid.acid.directory import BaseDirectory
@@ -23,6 +24,7 @@ from airflow_provider_acid.compaction.work.finishing import Finisher
 from airflow_provider_acid.exceptions import AcidError, OwnershipLostError, RefusedError, UnsupportedTableError
 from airflow_provider_acid.filesystem import Storage
 from airflow_provider_acid.metastore.queue import ClaimedCompaction, CompactionQueue
+from airflow_provider_acid.metastore.thrift.stringable_map import parse_stringable_map
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
 from airflow_provider_acid.plan.partition import AttemptNames, MinorPublication, PartitionState
 from airflow_provider_acid.plan.plan import CompactionPlan
@@ -30,6 +32,9 @@ from airflow_provider_acid.plan.planning import choose, plan_compaction
 from airflow_provider_acid.plan.result import CompactionResult
 
 log = logging.getLogger(__name__)
+
+_OF_THE_TABLE, _OF_HIVES_JOB = "tblprops.", "compactor."
+"""How the properties of a request begin (Hive's ``CompactorMR.overrideTblProps`` and ``overrideMRProps``)."""
 
 
 class Preparer:
@@ -76,7 +81,7 @@ class Preparer:
         snapshot = take_snapshot(
             view, due.entity.full_table_name, storage, self._queue.hive, insert_only=facts.table.is_insert_only
         )
-        partition = _partition_state(facts, snapshot)
+        partition = _partition_state(facts, snapshot, _overridden(claim))
         nothing = choose(due.entity, snapshot.directory, partition.format, due.type, self._policy).nothing
         if snapshot.write_ids.high_water_mark <= 0:
             raise RefusedError(str(due.entity), "nothing was ever committed to it", "compact it once it holds data")
@@ -185,7 +190,7 @@ def _left_over(snapshot: Snapshot) -> set[str]:
     return {*directory.obsolete, *directory.aborted, *aborted}
 
 
-def _partition_state(facts: EntityFacts, snapshot: Snapshot) -> PartitionState:
+def _partition_state(facts: EntityFacts, snapshot: Snapshot, overridden: Mapping[str, str]) -> PartitionState:
     return PartitionState(
         entity=facts.entity,
         location=facts.location,
@@ -193,7 +198,20 @@ def _partition_state(facts: EntityFacts, snapshot: Snapshot) -> PartitionState:
         write_ids=snapshot.write_ids,
         columns=facts.columns,
         bucketed=facts.bucketed,
-        table_parameters=facts.table.parameters,
+        table_parameters={**facts.table.parameters, **overridden},
         format=file_format(facts.table, facts.partition),
         flush_lengths=snapshot.flush_lengths,
     )
+
+
+def _overridden(claim: ClaimedCompaction) -> Mapping[str, str]:
+    """Table properties that hold for this request alone: its ``WITH OVERWRITE TBLPROPERTIES ('tblprops.…')``.
+
+    :raises MetastoreError: they have another form than Hive writes.
+    """
+    properties = parse_stringable_map(claim.info.properties)
+    if of_hives_job := sorted(name for name in properties if name.startswith(_OF_HIVES_JOB)):
+        log.warning("%s: %s are for a job of Hive's, and mean nothing here", claim.entity, ", ".join(of_hives_job))
+    return {
+        name.removeprefix(_OF_THE_TABLE): value for name, value in properties.items() if name.startswith(_OF_THE_TABLE)
+    }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import delete, update
+from sqlalchemy import delete, select, update
 from sqlalchemy.engine import Connection
 
 from airflow_provider_acid.metastore.database.cleaning import WriteIdBookkeeping
@@ -60,6 +60,16 @@ def claim(database: MetastoreDatabase, id: int, pool: str | None, worker_id: str
         connection.execute(update(queue.table).where(*waits).values(values))
 
     database.write(f"compaction {id}", take)
+
+
+def properties(database: MetastoreDatabase, id: int) -> str | None:
+    """What a request was made ``WITH OVERWRITE TBLPROPERTIES``, in Hive's text; SHOW COMPACTIONS does not tell."""
+    queue = database.table("COMPACTION_QUEUE", ("CQ_ID", "CQ_TBLPROPERTIES"))
+    wanted = select(queue["CQ_TBLPROPERTIES"]).where(queue["CQ_ID"] == id)
+    found: str | None = database.read(
+        f"compaction {id}", lambda connection: connection.execute(wanted).scalar_one_or_none()
+    )
+    return found
 
 
 def mark_cleaned(database: MetastoreDatabase, row: CompactionRow, highest_write_id: int) -> None:

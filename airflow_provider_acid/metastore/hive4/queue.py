@@ -117,7 +117,8 @@ class ThriftCompactionQueue:
             lost_answer = error
         now = self.row(row.id)
         if now is not None and _is_worked_on_by(now, worker_id):
-            return ClaimedCompaction(CompactionInfo.of_row(now), worker_id)
+            properties = by_sql.properties(database, row.id)
+            return ClaimedCompaction(replace(CompactionInfo.of_row(now), properties=properties), worker_id)
         if lost_answer is not None:
             raise lost_answer
         return None
