@@ -73,7 +73,8 @@ def engine_program(version: str, work_dir: Path) -> EngineProgram:
     schemas = derby_schema("3.1.0") if version == HIVE_3 else frozenset[str]()
     folder = distribution(JarList(f"hive-engine-{version}", SOURCES / f"jars-{version}.sha256", schemas))
     program = EngineProgram(version, folder, work_dir / "classes", java_21() if version == HIVE_4_2 else find_java())
-    _compile(program, "main", [*(SOURCES / "common").glob("*.java"), *(SOURCES / version / "main").glob("*.java")])
+    own = SOURCES / (version if version == HIVE_3 else "4") / "main"
+    _compile(program, "main", [*(SOURCES / "common").glob("*.java"), *own.glob("*.java")])
     if version == HIVE_3:
         _compile(program, "launcher", [SOURCES / version / "launcher" / "Launch.java"])
     return program

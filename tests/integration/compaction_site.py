@@ -60,6 +60,7 @@ class TxnType(IntEnum):
     READ_ONLY = 2
     COMPACTION = 3
     SOFT_DELETE = 5
+    REBALANCE_COMPACTION = 6
 
 
 RowKey = tuple[int, int]
