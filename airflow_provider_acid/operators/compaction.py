@@ -275,7 +275,7 @@ class AcidCompactionOperator(NamedByPartitions, SparkSubmitOperator):
         open_worker = partial(open_connected_worker, endpoint, settings, identity, looked_at)
 
         def make_run_directory(worker: Worker, first: ActiveCompaction) -> RunDirectory:
-            place = RunPlace.of(settings.storages, settings.run_directory, first.table_location)
+            place = looked_at.take(RunPlace.of(settings.storages, settings.run_directory, first.table_location))
             key = RunKey.new(run_name(worker.metastore))
             return RunDirectory(settings.storages, place, key, idle_timeout_seconds)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -38,10 +37,11 @@ class Operator:
         run.put_plan(0, active.plan)
         return cls(site, active, Path(run.location))
 
-    def look(self, runs: Path, owners: Collection[str] = ()) -> None:
+    def look(self, runs: Path, looked_at: LookedAt | None = None) -> None:
         """What a batch, or the housekeeping, does first."""
         settings = replace(self.site.settings, run_directory=str(runs))
-        recovery = Recovery(self.site.client, self.site.queue, settings, owners=owners)
+        places, owners = (looked_at.run_places, looked_at.owners) if looked_at else (None, ())
+        recovery = Recovery(self.site.client, self.site.queue, settings, run_places=places, owners=owners)
         recovery.remove_dead_runs(self.active.table_location)
 
     def die(self) -> None:
@@ -73,8 +73,16 @@ def test_the_run_of_a_former_try_goes_though_its_transactions_look_alive(
     hive_4_site: Site, tmp_path: Path, identity: str, stays: bool
 ) -> None:
     operator = Operator.at_work(hive_4_site, tmp_path)
-    operator.look(tmp_path, LookedAt.of_task(identity, [operator.active.entity]).owners)
+    operator.look(tmp_path, LookedAt.of_task(identity, [operator.active.plan.entity]))
     assert operator.run.exists() == stays
+
+
+def test_a_batchs_own_run_is_not_taken_for_a_former_trys(hive_4_site: Site, tmp_path: Path) -> None:
+    operator = Operator.at_work(hive_4_site, tmp_path)
+    own = LookedAt.of_task("task", [operator.active.plan.entity])
+    own.take(RunPlace.in_directory(str(tmp_path)))
+    operator.look(tmp_path, own)
+    assert operator.run.exists()
 
 
 def test_each_metastore_has_an_id_of_its_own_and_keeps_it(operators: tuple[Operator, Operator]) -> None:

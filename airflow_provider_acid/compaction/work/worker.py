@@ -54,6 +54,11 @@ class LookedAt:
         """
         return cls(owners=frozenset(owner_of(identity, str(entity)) for entity in entities))
 
+    def take(self, place: RunPlace) -> RunPlace:
+        """The place for the batch's own run: none of them looks there any more, where it would seem a former try's."""
+        self.run_places.add(place)
+        return place
+
 
 class Worker:
     """Begins and finishes compactions; belongs to one thread, like its client.
