@@ -207,8 +207,16 @@ class AcidCompactionOperator(NamedByPartitions, SparkSubmitOperator):
         # Told first, done beside: Airflow gives a killed task only a few seconds.
         if self._batch is not None:
             self._batch.stop()
-        if self._hook is not None:
+        if self._hook is None:
+            return
+        try:
             super().on_kill()
+        except Exception as error:  # the program yarn is not there, or an API does not answer
+            self.log.warning(
+                "The application could not be ended (%s: %s); it ends itself, for its run directory goes",
+                type(error).__name__,
+                error,
+            )
 
     def _submit(self, context: Context, items: Sequence[DuePartition], run: RunDirectory) -> Exception | None:
         """Run the application to its end; its error is returned, because only the outcomes tell what it is worth."""
@@ -263,10 +271,11 @@ class AcidCompactionOperator(NamedByPartitions, SparkSubmitOperator):
         settings = replace(self._settings(), storages=endpoint.storages)
         idle_timeout_seconds = as_number("idle_timeout_seconds", self.idle_timeout_seconds)
 
-        open_worker = partial(open_connected_worker, endpoint, settings, identity, LookedAt())
+        looked_at = LookedAt.of_task(identity, [item.entity for item in items])
+        open_worker = partial(open_connected_worker, endpoint, settings, identity, looked_at)
 
         def make_run_directory(worker: Worker, first: ActiveCompaction) -> RunDirectory:
-            place = RunPlace.of(settings.storages, settings.run_directory, first.table_location)
+            place = looked_at.take(RunPlace.of(settings.storages, settings.run_directory, first.table_location))
             key = RunKey.new(run_name(worker.metastore))
             return RunDirectory(settings.storages, place, key, idle_timeout_seconds)
 

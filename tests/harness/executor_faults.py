@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from urllib.parse import quote
 
 import psutil
 
@@ -36,9 +38,14 @@ class Fault:
         folder.mkdir()
         return cls(file, str(folder), moment, tasks, fails)
 
+    @property
+    def has_struck(self) -> bool:
+        """Whether all tasks that it is for wait, or have failed."""
+        return self._has_told("struck")
+
     def wait_until_struck(self) -> None:
-        """Until all tasks that it is for wait, or have failed."""
-        wait_until(lambda: self._has_told("struck"))
+        """Until it has."""
+        wait_until(lambda: self.has_struck)
 
     def release(self) -> None:
         """Let those that wait go on, and wait until they have done with the file, in one way or the other."""
@@ -73,13 +80,17 @@ def settings_of(*faults: Fault) -> dict[str, str]:
     """Spark's settings by which the executors of an application get these faults, of which a file has the first."""
     return {
         "spark.executorEnv.PYTHONPATH": str(_FOLDER),
-        "spark.executorEnv.ACID_FAULTS": json.dumps([asdict(fault) for fault in faults]),
+        "spark.executorEnv.ACID_FAULTS": _quoted(faults),
     }
 
 
 def local_settings_of(*faults: Fault) -> dict[str, str]:
     """Environment by which an application of one machine gets them, driver and workers alike."""
-    return {"PYTHONPATH": str(_FOLDER), "ACID_FAULTS": json.dumps([asdict(fault) for fault in faults])}
+    return {"PYTHONPATH": str(_FOLDER), "ACID_FAULTS": _quoted(faults)}
+
+
+def _quoted(faults: Sequence[Fault]) -> str:
+    return quote(json.dumps([asdict(fault) for fault in faults]))
 
 
 def _is_executor(process: psutil.Process) -> bool:

@@ -85,6 +85,11 @@ class HdfsServer(Startable):
         return f"http://{HOST}:{self._data_ports['http.address']}"
 
     @property
+    def client_settings(self) -> dict[str, dict[str, str]]:
+        """Of clients in Java, by the name of their file."""
+        return {"core-site": {"fs.defaultFS": self.uri}, "hdfs-site": {"dfs.replication": "1", **_QUICK_CLOSE}}
+
+    @property
     def client_configuration(self) -> Path:
         """A folder with the settings of JVM clients, libhdfs and Hive: what ``HADOOP_CONF_DIR`` names."""
         return self.folder / "client"
@@ -177,15 +182,14 @@ class HdfsServer(Startable):
         return self.folder / "server"
 
     def _write_settings(self) -> None:
-        common = {"fs.defaultFS": self.uri}
-        _write_folder(self.client_configuration, common, {"dfs.replication": "1", **_QUICK_CLOSE}, "ERROR")
+        write_settings(self.client_configuration, self.client_settings, "ERROR")
         core = {
-            **common,
+            **self.client_settings["core-site"],
             "hadoop.tmp.dir": str(self.folder / "tmp"),
             f"hadoop.proxyuser.{self.superuser}.hosts": "*",
             f"hadoop.proxyuser.{self.superuser}.users": "*",
         }
-        _write_folder(self._server_configuration, core, self._hdfs_settings(), "INFO")
+        write_settings(self._server_configuration, {"core-site": core, "hdfs-site": self._hdfs_settings()}, "INFO")
         # The jars have no web pages, and the servers refuse to start without these folders.
         for name in ("hdfs", "datanode"):
             (self._server_configuration / "webapps" / name).mkdir(parents=True, exist_ok=True)
@@ -243,11 +247,16 @@ def _name(main_class: str) -> str:
     return main_class.rpartition(".")[2]
 
 
-def _write_folder(folder: Path, core: Mapping[str, str], hdfs: Mapping[str, str], log_level: str) -> None:
+def write_settings(folder: Path, files: Mapping[str, Mapping[str, str]], log_level: str) -> None:
+    """Writes a folder that programs of Hadoop take their settings from.
+
+    :param files: settings by the name of their file, ``core-site`` and so on.
+    :param log_level: of what they write to their standard error.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "log4j.properties").write_text(_LOGGING.format(level=log_level))
-    for name, settings in (("core-site.xml", core), ("hdfs-site.xml", hdfs)):
+    for name, settings in files.items():
         properties = "\n".join(
             f"<property><name>{key}</name><value>{escape(value)}</value></property>" for key, value in settings.items()
         )
-        (folder / name).write_text(f"<configuration>\n{properties}\n</configuration>\n")
+        (folder / f"{name}.xml").write_text(f"<configuration>\n{properties}\n</configuration>\n")

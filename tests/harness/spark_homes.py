@@ -24,6 +24,8 @@ OLD_SPARK_FILE = Path(__file__).with_name("spark-3.5.txt")
 """The older Spark, as a line of pip's requirements with its checksum."""
 
 _EXECUTORS_NEED = ("pyarrow", "pyorc", "protobuf")
+ON_HDFS = ("fsspec", "requests", "urllib3", "idna", "certifi", "charset-normalizer")
+"""What executors need beside that for tables on HDFS."""
 
 # Where PySpark's source distribution has what a Spark installation has elsewhere.
 _PLACES = {"deps/bin": "bin", "deps/jars": "jars", "lib": "python/lib"}
@@ -80,9 +82,13 @@ def _unpack(archive: Path, home: Path) -> None:
                 files.extract(file, home, filter="data")
 
 
-def executor_python() -> Path:
-    """A Python of this version with what executors need."""
-    pins = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if line.startswith(_wanted())]
+def executor_python(more: tuple[str, ...] = ()) -> Path:
+    """A Python of this version with what executors need.
+
+    :param more: names of further packages; theirs are not brought along.
+    """
+    wanted = tuple(f"{name}==" for name in (*_EXECUTORS_NEED, *more))
+    pins = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if line.startswith(wanted)]
     name = f"executors-{sys.version_info.major}.{sys.version_info.minor}-{_digest(' '.join((*pins, sys.prefix)))}"
     complete = cache_base() / name
     if not complete.is_dir():
@@ -95,10 +101,6 @@ def executor_python() -> Path:
             publish(Path(temporary), complete)
             Path(temporary).mkdir()
     return complete / "bin" / "python"
-
-
-def _wanted() -> tuple[str, ...]:
-    return tuple(f"{name}==" for name in _EXECUTORS_NEED)
 
 
 def _spark_folder() -> Path:

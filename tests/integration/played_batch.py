@@ -31,7 +31,7 @@ def play(
     :param when_planned: called when the first partition is begun, and none is merged.
     """
 
-    looked_at = LookedAt()
+    looked_at = LookedAt.of_task("task", entities)
 
     @contextmanager
     def open_worker() -> Iterator[Worker]:
@@ -39,8 +39,9 @@ def play(
             yield replace(site, client=client).worker(looked_at=looked_at)
 
     def make_run_directory(worker: Worker, first: ActiveCompaction) -> RunDirectory:
-        place = RunPlace.of(site.settings.storages, site.settings.run_directory, first.table_location)
-        return RunDirectory(site.settings.storages, place, RunKey.new(run_name(worker.metastore)))
+        storages = site.settings.storages
+        place = looked_at.take(RunPlace.of(storages, site.settings.run_directory, first.table_location))
+        return RunDirectory(storages, place, RunKey.new(run_name(worker.metastore)))
 
     items = [due(entity) for entity in entities]
     batch = CompactionBatch(items, open_worker, make_run_directory, max_active=max_active, poll_seconds=0.05)

@@ -13,6 +13,7 @@ from airflow_provider_acid.compaction.active import ActiveCompaction
 from airflow_provider_acid.compaction.recover.recovery import Recovery
 from airflow_provider_acid.compaction.run.run_directory import RunDirectory
 from airflow_provider_acid.compaction.run.run_place import RUNS_DIRECTORY, RunPlace, run_name
+from airflow_provider_acid.compaction.work.worker import LookedAt
 from airflow_provider_acid.filesystem import Storages
 from tests.integration.compaction_site import Site
 
@@ -36,10 +37,12 @@ class Operator:
         run.put_plan(0, active.plan)
         return cls(site, active, Path(run.location))
 
-    def look(self, runs: Path) -> None:
+    def look(self, runs: Path, looked_at: LookedAt | None = None) -> None:
         """What a batch, or the housekeeping, does first."""
         settings = replace(self.site.settings, run_directory=str(runs))
-        Recovery(self.site.client, self.site.queue, settings).remove_dead_runs(self.active.table_location)
+        places, owners = (looked_at.run_places, looked_at.owners) if looked_at else (None, ())
+        recovery = Recovery(self.site.client, self.site.queue, settings, run_places=places, owners=owners)
+        recovery.remove_dead_runs(self.active.table_location)
 
     def die(self) -> None:
         self.site.worker().abandon(self.active, "killed")
@@ -63,6 +66,23 @@ def test_neither_removes_the_others_living_run_and_each_removes_its_own_dead_one
         one.look(tmp_path)
         assert not one.run.exists()
     assert not any((tmp_path / RUNS_DIRECTORY).iterdir())
+
+
+@pytest.mark.parametrize(("identity", "stays"), [("task", False), ("another task", True)])
+def test_the_run_of_a_former_try_goes_though_its_transactions_look_alive(
+    hive_4_site: Site, tmp_path: Path, identity: str, stays: bool
+) -> None:
+    operator = Operator.at_work(hive_4_site, tmp_path)
+    operator.look(tmp_path, LookedAt.of_task(identity, [operator.active.plan.entity]))
+    assert operator.run.exists() == stays
+
+
+def test_a_batchs_own_run_is_not_taken_for_a_former_trys(hive_4_site: Site, tmp_path: Path) -> None:
+    operator = Operator.at_work(hive_4_site, tmp_path)
+    own = LookedAt.of_task("task", [operator.active.plan.entity])
+    own.take(RunPlace.in_directory(str(tmp_path)))
+    operator.look(tmp_path, own)
+    assert operator.run.exists()
 
 
 def test_each_metastore_has_an_id_of_its_own_and_keeps_it(operators: tuple[Operator, Operator]) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tests.harness.airflow_connections import connections_to
 from tests.harness.metastore_server import MetastoreServer
+from tests.harness.spark_sites import LOCAL_SPARK, SparkSite
 
 SPARK_SECONDS = 600
 _TASKS = """
@@ -23,7 +24,7 @@ sensor = AcidCompactionSensor(
     task_id="due", tables=[sys.argv[1]], delta_num_threshold=0, override_no_auto_compaction=True
 )
 [due] = sensor.poke({}).xcom_value
-compact = AcidCompactionOperator(task_id="compact", partitions=due, conf={"spark.ui.enabled": "false"})
+compact = AcidCompactionOperator(task_id="compact", partitions=due, **json.loads(sys.argv[2]))
 compacted = compact.execute({})
 cleaned = AcidCleanerOperator(task_id="clean", partitions=compacted, deferrable=False, poll_seconds=1).execute({})
 print("OUTCOMES", json.dumps([compacted, cleaned]), flush=True)
@@ -31,22 +32,23 @@ print("OUTCOMES", json.dumps([compacted, cleaned]), flush=True)
 
 
 def run_tasks(
-    server: MetastoreServer, tables: str, options: Mapping[str, object], environment: Mapping[str, str], home: Path
+    server: MetastoreServer,
+    tables: str,
+    options: Mapping[str, object],
+    environment: Mapping[str, str],
+    home: Path,
+    spark: SparkSite = LOCAL_SPARK,
 ) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
     """Sensor, operator with a real spark-submit, and cleaner; what the last two return."""
     home.mkdir()
     done = subprocess.run(
-        [sys.executable, "-c", _TASKS, tables],
+        [sys.executable, "-c", _TASKS, tables, json.dumps(spark.parameters)],
         env={
             **os.environ,
             **environment,
             **connections_to(server, storage=options),
-            "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": "local[2]"}),
-            "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
-            "PYTHONPATH": "",
-            "PYSPARK_PYTHON": sys.executable,
-            "PYSPARK_DRIVER_PYTHON": sys.executable,
-            "SPARK_LOCAL_IP": "127.0.0.1",
+            "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps(spark.connection),
+            **spark.environment,
             "AIRFLOW_HOME": str(home),
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         },

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.plan.plan import CompactionType
 from airflow_provider_acid.storages.hdfs.options import HdfsOptions
 from tests.harness.compaction_chain import MERGED, Chain, run_until_killed
+from tests.harness.hdfs_metastore import metastore_on_hdfs, warehouse
 from tests.harness.hdfs_server import HdfsServer
 from tests.harness.hive_engine import HiveEngine
 from tests.harness.hive_engine_program import HIVE_3, HIVE_4, hive_4_metastore_program
@@ -57,16 +57,9 @@ def server(
     """A metastore of either version that makes its tables' directories on HDFS."""
     program = hive_3_program if request.param == "hive_3" else hive_4_metastore_program()
 
-    def java(distribution: Path, settings: Path, jars: Sequence[Path]) -> list[str]:
-        return program.java(distribution, settings, [*jars, *hdfs.jars])
-
-    with MetastoreServer(
-        tmp_path_factory.mktemp("metastore"),
-        reaper=request.param == "hive_3",
-        program=replace(program, java=java),
-        database=ServerDatabase(postgres, f"hdfs_{request.param}"),
-        warehouse_uri=warehouse(hdfs),
-    ) as server:
+    folder = tmp_path_factory.mktemp("metastore")
+    database = ServerDatabase(postgres, f"hdfs_{request.param}")
+    with metastore_on_hdfs(hdfs, folder, program, database, reaper=request.param == "hive_3") as server:
         yield server
 
 
@@ -84,11 +77,6 @@ def place(hdfs: HdfsServer) -> RemotePlace:
     """A warehouse on HDFS."""
     storages = Storages((HdfsOptions(web_addresses=(hdfs.web_address,), user=hdfs.superuser),))
     return RemotePlace(storages, warehouse(hdfs))
-
-
-def warehouse(hdfs: HdfsServer) -> str:
-    """Where both metastores' managed tables lie."""
-    return f"{hdfs.uri}/warehouse"
 
 
 def table_on(

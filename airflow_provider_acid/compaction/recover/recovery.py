@@ -46,6 +46,8 @@ class Recovery:
 
     :param end: how a claim ends whose worker is dead, with a message; by default it fails.
     :param run_places: where all who are given the same have looked for dead runs.
+    :param owners: of the batch that begins: runs that former tries of its task made are dead, whatever their
+        transactions' age.
     """
 
     def __init__(
@@ -56,12 +58,14 @@ class Recovery:
         *,
         end: EndRow | None = None,
         run_places: set[RunPlace] | None = None,
+        owners: Collection[str] = (),
     ) -> None:
         self._client = client
         self._queue = queue
         self._settings = settings
         self._results = dead_results(client, queue, settings)
         self._end_row = end
+        self._owners = owners
         self._dead_runs = DeadRuns(settings.storages, self._look_for_living, lambda: client.database_uuid(), run_places)
 
     def recover(self, facts: EntityFacts, own: RequestPool) -> Outcome | FinishedOutput | None:
@@ -134,10 +138,10 @@ class Recovery:
         return tuple(removed)
 
     def _look_for_living(self) -> frozenset[str]:
-        """The tokens of all attempts whose transactions are alive now."""
+        """The tokens of all attempts whose transactions are alive now, but for those of the task's former tries."""
         attempts = self._look()
         living = (pool_of_txn(txn) for txn in attempts.transactions.values() if attempts.is_alive(txn, None))
-        return frozenset(pool.token for pool in living if pool is not None)
+        return frozenset(pool.token for pool in living if pool is not None and pool.owner not in self._owners)
 
     def is_unsettled(self, row: CompactionRow) -> bool:
         """Whether :meth:`settle_uncommitted` has something to do about a row."""

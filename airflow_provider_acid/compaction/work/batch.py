@@ -175,6 +175,8 @@ class CompactionBatch:
                 self._abandon_merging("the Spark application ended without a result for this partition")
                 self._leave_pending("the Spark application ended before this partition was begun")
             self._news.wait(self._seconds_until_due())
+        # Airflow gives a killed task only a few seconds; what is left of it must not wait for signs of life.
+        self._tell_end()
         self._give_back("the task was stopped")
         self._leave_pending("the task was stopped before this partition was begun")
 
@@ -328,6 +330,14 @@ class CompactionBatch:
             return
         if not any(each.may_need_the_application for each in self._in_work.values()):
             self._run.put_end()
+
+    def _tell_end(self) -> None:
+        """Tell the application that it is over; where that fails all is given back nevertheless."""
+        try:
+            if self._run is not None:
+                self._run.put_end()
+        except AcidError as error:
+            log.warning("The application was not told that it is over: %s", error)
 
     def _abandon_merging(self, message: str) -> None:
         for each in self._in_work.values():

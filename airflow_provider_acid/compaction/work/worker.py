@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.active import ActiveCompaction, Waiting
 from airflow_provider_acid.compaction.facts import FactsOfMany
 from airflow_provider_acid.compaction.neighbours import KnownPlaces, Neighbours
@@ -36,10 +37,27 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class LookedAt:
-    """What those who work side by side in one batch look at once for all of them."""
+    """What those who work side by side in one batch look at once for all of them.
+
+    :param owners: of the batch's requests, by which former tries of its task are known (:meth:`of_task`).
+    """
 
     places: KnownPlaces = field(default_factory=KnownPlaces)
     run_places: set[RunPlace] = field(default_factory=set)
+    owners: frozenset[str] = frozenset()
+
+    @classmethod
+    def of_task(cls, identity: str, entities: Iterable[Entity]) -> LookedAt:
+        """Of a new batch.
+
+        :param identity: see :class:`Worker`.
+        """
+        return cls(owners=frozenset(owner_of(identity, str(entity)) for entity in entities))
+
+    def take(self, place: RunPlace) -> RunPlace:
+        """The place for the batch's own run: none of them looks there any more, where it would seem a former try's."""
+        self.run_places.add(place)
+        return place
 
 
 class Worker:
@@ -67,7 +85,7 @@ class Worker:
         self._identity = identity
         looked_at = LookedAt() if looked_at is None else looked_at
         neighbours = Neighbours(client, queue.database, settings.exclusive_locations, looked_at.places)
-        recovery = Recovery(client, queue, settings, run_places=looked_at.run_places)
+        recovery = Recovery(client, queue, settings, run_places=looked_at.run_places, owners=looked_at.owners)
         self._finisher = Finisher(queue, settings, on_step)
         self._claimer = Claimer(
             client, queue, transactions, settings, neighbours, self._finisher, recovery, host=host, on_step=on_step

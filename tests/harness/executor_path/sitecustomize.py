@@ -1,7 +1,7 @@
 """Makes the first tasks that write a certain file wait, or fail; Python loads it from its ``PYTHONPATH``.
 
-``ACID_FAULTS`` is a JSON array of objects, see :class:`tests.harness.executor_faults.Fault`. Only tests set it, for
-the Python workers of executors, into which nothing else reaches.
+``ACID_FAULTS`` is a JSON array of objects, see :class:`tests.harness.executor_faults.Fault`, quoted as in a URL, since
+YARN's scripts take quotes away. Only tests set it, for the Python workers of executors, which nothing else reaches.
 """
 
 from __future__ import annotations
@@ -19,17 +19,21 @@ from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
 from typing import Any, BinaryIO
+from urllib.parse import unquote
 
-_PATCHED = "airflow_provider_acid.storages.local"
+_PATCHED = {
+    "airflow_provider_acid.storages.local": "LocalStorage",
+    "airflow_provider_acid.storages.hdfs.webhdfs": "WebHdfsStorage",
+}
+"""By their modules, the storages whose writers have faults."""
 
 
 class _AfterImport(importlib.abc.MetaPathFinder):
     """Hands the module over as soon as it is loaded."""
 
     def find_spec(self, name: str, path: Any, target: ModuleType | None = None) -> ModuleSpec | None:
-        if name != _PATCHED:
+        if name not in _PATCHED:
             return None
-        sys.meta_path.remove(self)
         spec = PathFinder.find_spec(name, path)
         assert spec is not None
         assert spec.loader is not None
@@ -39,15 +43,15 @@ class _AfterImport(importlib.abc.MetaPathFinder):
             # Of a zip file, all modules of a folder have one loader.
             del loader.exec_module
             loader.exec_module(module)
-            _patch(module)
+            _patch(getattr(module, _PATCHED[name]))
 
         loader.exec_module = load_and_patch  # type: ignore[method-assign]
         return spec
 
 
-def _patch(module: ModuleType) -> None:
-    create = module.LocalStorage.create
-    faults = [_Fault(**fault) for fault in json.loads(os.environ["ACID_FAULTS"])]
+def _patch(storage_class: Any) -> None:
+    create = storage_class.create
+    faults = [_Fault(**fault) for fault in json.loads(unquote(os.environ["ACID_FAULTS"]))]
 
     @contextmanager
     def with_faults(storage: Any, path: str) -> Iterator[BinaryIO]:
@@ -68,7 +72,7 @@ def _patch(module: ModuleType) -> None:
         finally:
             fault.tell("ended", number)
 
-    module.LocalStorage.create = with_faults
+    storage_class.create = with_faults
 
 
 @dataclass(frozen=True)

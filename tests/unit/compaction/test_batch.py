@@ -10,9 +10,10 @@ import pytest
 
 from airflow_provider_acid.compaction.active import ActiveCompaction
 from airflow_provider_acid.compaction.outcomes import Outcome, OutcomeState
+from airflow_provider_acid.compaction.run.run_directory import RunDirectory
 from airflow_provider_acid.compaction.work import batch as batch_module
 from airflow_provider_acid.compaction.work.batch import CompactionBatch
-from airflow_provider_acid.exceptions import MetastoreUnavailableError
+from airflow_provider_acid.exceptions import MetastoreUnavailableError, StorageError
 from airflow_provider_acid.merge.app import driver_run as job
 from airflow_provider_acid.plan.plan import CompactionType
 from airflow_provider_acid.storages.local import LocalStorage
@@ -224,6 +225,27 @@ def test_a_stopped_task_gives_everything_back(setting: Setting) -> None:
         "the task was stopped before this partition was begun",
     }
     assert sorted(setting.worker.ended) == ["a"]
+
+
+@pytest.mark.parametrize("troubles", [[], [StorageError("end.json", "is not written", "")]], ids=["", "not told"])
+def test_a_stopped_task_tells_its_application_before_it_gives_anything_back(
+    setting: Setting, monkeypatch: pytest.MonkeyPatch, troubles: list[StorageError]
+) -> None:
+    """Airflow kills it a few seconds later, whether it has given back all or not."""
+    told: list[str] = []
+
+    def put_end(run: RunDirectory) -> None:
+        told.append("end")
+        for trouble in troubles:
+            raise trouble
+
+    monkeypatch.setattr(RunDirectory, "put_end", put_end)
+    monkeypatch.setattr(setting.worker, "ended", told)
+    batch = setting.batch("a")
+    assert batch.wait_until_planned() is not None
+    batch.stop()
+    assert messages(batch) == {"a": "the task was stopped"}
+    assert told[:2] == ["end", "a"]
 
 
 def test_an_error_that_is_no_partitions_own_is_raised_after_everything_was_given_back(setting: Setting) -> None:

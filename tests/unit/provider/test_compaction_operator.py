@@ -304,17 +304,20 @@ class TimeOut(BaseException):
     """Airflow's own time-out is no Exception."""
 
 
+@pytest.mark.parametrize("troubles", [[], [FileNotFoundError("yarn")]], ids=["", "yarn is not installed"])
 def test_a_time_out_stops_the_application_before_everything_is_given_back(
-    spark: FakeSpark, monkeypatch: pytest.MonkeyPatch
+    spark: FakeSpark, monkeypatch: pytest.MonkeyPatch, troubles: list[Exception]
 ) -> None:
     def strike(self: object, application: str) -> None:
         raise TimeOut
 
+    def kill(self: object) -> None:
+        FakeBatch.made[0].told.append("application killed")
+        for trouble in troubles:
+            raise trouble
+
     monkeypatch.setattr("airflow.providers.apache.spark.hooks.spark_submit.SparkSubmitHook.submit", strike)
-    monkeypatch.setattr(
-        "airflow.providers.apache.spark.hooks.spark_submit.SparkSubmitHook.on_kill",
-        lambda self: FakeBatch.made[0].told.append("application killed"),
-    )
+    monkeypatch.setattr("airflow.providers.apache.spark.hooks.spark_submit.SparkSubmitHook.on_kill", kill)
     killed = operator()
     with pytest.raises(TimeOut):
         killed.execute({})

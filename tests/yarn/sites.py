@@ -1,0 +1,62 @@
+"""The examples of docs/deploy.md for YARN, made to fit one machine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from tests.harness.executor_faults import Fault, settings_of
+from tests.harness.java import find_java
+from tests.harness.spark_homes import ON_HDFS, executor_python
+from tests.harness.spark_sites import LOCAL_SPARK, SparkSite
+from tests.harness.yarn_cluster import YarnCluster
+from tests.unit.test_documented_settings import yarn_examples
+
+ARCHIVE = "/environments/compaction.tar.gz"
+"""On HDFS, by the documents."""
+
+_LOOPBACK = "127.0.0.1"
+_JVM_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xshare:auto"
+_SMALL = {
+    **{f"spark.{role}.memory": "512m" for role in ("driver", "executor", "yarn.am")},
+    **{f"spark.{role}.extraJavaOptions": _JVM_OPTIONS for role in ("driver", "executor", "yarn.am")},
+    "spark.yarn.appMasterEnv.SPARK_LOCAL_IP": _LOOPBACK,
+    "spark.executorEnv.SPARK_LOCAL_IP": _LOOPBACK,
+    "spark.ui.enabled": "false",
+}
+
+
+def yarn_site(
+    yarn: YarnCluster,
+    spark: Path,
+    mode: str,
+    faults: tuple[Fault, ...] = (),
+    extra: Mapping[str, object] = MappingProxyType({}),
+    **parameters: Any,
+) -> SparkSite:
+    """The documented example of a deploy mode.
+
+    :param spark: its folder, which the examples do not know.
+    :param extra: of the connection, in place of what the example has.
+    :param parameters: of the operator, beside those of the example, or in their place.
+    """
+    connection, example = yarn_examples()[mode]
+    address = {"yarn_resourcemanager_webapp_address": yarn.web_address} if mode == "cluster" else {}
+    of_machine = {"spark.yarn.jars": f"local:{spark}/jars/*"}
+    if mode == "client":
+        of_machine |= {"spark.pyspark.driver.python": str(executor_python(ON_HDFS)), "spark.driver.host": _LOOPBACK}
+    conf = {**example["conf"], **of_machine, **_SMALL, **(settings_of(*faults) if faults else {})}
+    return SparkSite(
+        {**connection, "extra": {**connection["extra"], **address, **extra}},
+        {**example, "num_executors": 2, "conf": conf, **parameters},
+        {
+            **{name: LOCAL_SPARK.environment[name] for name in ("PYTHONPATH", "SPARK_LOCAL_IP")},
+            "PATH": os.pathsep.join((str(spark / "bin"), LOCAL_SPARK.environment["PATH"])),
+            "SPARK_HOME": str(spark),
+            "HADOOP_CONF_DIR": str(yarn.client_configuration),
+            "JAVA_HOME": str(find_java().resolve().parents[1]),
+        },
+    )
