@@ -90,6 +90,13 @@ HIVE_4_2 = CrashMetastore(
     HIVE_4.table,
     HIVE_4.partitioned,
 )
+HIVE_4_ALPHA = CrashMetastore(
+    "4.0.0-alpha-1 on PostgreSQL",
+    "hive_4_alpha_metastore",
+    "reaping_hive_4_alpha_metastore",
+    HIVE_4.table,
+    HIVE_4.partitioned,
+)
 HIVE_3 = CrashMetastore(
     "3.1.3 on PostgreSQL",
     "hive_3_metastore",
