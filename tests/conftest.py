@@ -14,8 +14,10 @@ from tests.harness.hive_engine import HiveEngine
 from tests.harness.hive_engine_program import (
     HIVE_3,
     HIVE_4,
+    HIVE_4_0_0,
     HIVE_4_1,
     HIVE_4_2,
+    HIVE_4_ALPHA,
     engine_program,
     hive_3_metastore_program,
     hive_4_metastore_program,
@@ -128,6 +130,33 @@ def hive_4_metastore_on_postgres(
     folder = tmp_path_factory.mktemp("hive-4-metastore")
     database = ServerDatabase(postgres, "hive_4")
     with MetastoreServer(folder, reaper=False, program=hive_4_metastore_program(), database=database) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def hive_4_alpha_metastore(
+    tmp_path_factory: pytest.TempPathFactory, postgres: PostgresServer
+) -> Iterator[MetastoreServer]:
+    """Hive 4.0.0-alpha-1 on PostgreSQL, with its own threads on: see :func:`_by_default`."""
+    with _by_default(HIVE_4_ALPHA, tmp_path_factory, postgres) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def reaping_hive_4_alpha_metastore(
+    tmp_path_factory: pytest.TempPathFactory, postgres: PostgresServer
+) -> Iterator[MetastoreServer]:
+    """The same with transactions that were silent for :data:`REAPER_SECONDS` aborted."""
+    with _by_default(HIVE_4_ALPHA, tmp_path_factory, postgres, REAPER_SECONDS) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def hive_4_0_0_metastore(
+    tmp_path_factory: pytest.TempPathFactory, postgres: PostgresServer
+) -> Iterator[MetastoreServer]:
+    """Hive 4.0.0 on PostgreSQL, with its own threads on: see :func:`_by_default`."""
+    with _by_default(HIVE_4_0_0, tmp_path_factory, postgres) as server:
         yield server
 
 

@@ -14,10 +14,13 @@ class Hive:
 
     :param generation: 3 for Hive 3.1, 4 for Hive 4.
     :param version: what the server says its version is; for messages only.
+    :param has_pools: whether a request over Thrift can be of a pool; where not, the server shows neither that nor a
+        compaction's transaction. False on Hive 3.1 and on 4.0.0-alpha-1.
     """
 
     generation: Literal[3, 4]
     version: str
+    has_pools: bool = True
 
     @property
     def queue_speaks_thrift(self) -> bool:
@@ -94,5 +97,5 @@ class Hive:
         return self.generation == 4
 
 
-HIVE_3 = Hive(3, "3.1")
+HIVE_3 = Hive(3, "3.1", has_pools=False)
 HIVE_4 = Hive(4, "4.0")

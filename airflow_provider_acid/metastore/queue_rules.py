@@ -13,6 +13,14 @@ ExpectedRow = ClaimedCompaction | CompactionRow
 """What a caller takes a row for."""
 
 
+def already_scheduled(id: int, state: str) -> str:
+    """Why a request is not accepted, in Hive 4.0's words; servers before it give no reason.
+
+    :param id: of the row in the way; so ``state``.
+    """
+    return f"Compaction is already scheduled with state='{state}' and id={id}"
+
+
 def subject_of(expected: ExpectedRow) -> str:
     """What errors about the row are about."""
     return f"compaction {expected.id} of {expected.entity}"

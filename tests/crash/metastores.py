@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import pytest
 from thrift.Thrift import TApplicationException
 
+from tests.harness import hive_engine_program
 from tests.harness.crash_case import CrashCase, Kind
 from tests.harness.metastore_server import MetastoreServer
 from tests.harness.table_state import TableState
@@ -84,7 +85,7 @@ HIVE_4 = CrashMetastore(
     FixtureName("4.0.1", "acid_abort"),
     FixtureName("4.0.1", "acid_part", "p=x/q=1"),
 )
-HIVE_4_1, HIVE_4_2 = (
+HIVE_4_ALPHA, HIVE_4_1, HIVE_4_2 = (
     CrashMetastore(
         f"{version} on PostgreSQL",
         f"{NAMES[version]}_metastore",
@@ -92,9 +93,11 @@ HIVE_4_1, HIVE_4_2 = (
         HIVE_4.table,
         HIVE_4.partitioned,
     )
-    for version in ("4.1.0", "4.2.1")
+    for version in (hive_engine_program.HIVE_4_ALPHA, hive_engine_program.HIVE_4_1, hive_engine_program.HIVE_4_2)
 )
-THE_HIVE_4 = {"hive_4": HIVE_4, "hive_4_1": HIVE_4_1, "hive_4_2": HIVE_4_2}[NAME]
+THE_HIVE_4 = next(
+    metastore for metastore in (HIVE_4_ALPHA, HIVE_4, HIVE_4_1, HIVE_4_2) if metastore.patient == f"{NAME}_metastore"
+)
 HIVE_3 = CrashMetastore(
     "3.1.3 on PostgreSQL",
     "hive_3_metastore",

@@ -15,7 +15,14 @@ from tests.harness.java_21 import java_21
 from tests.harness.metastore_program import HIVE_4 as HIVE_4_METASTORE
 from tests.harness.metastore_program import DatabaseSupport, MetastoreProgram, class_path_of
 
-HIVE_3, HIVE_4, HIVE_4_1, HIVE_4_2 = "3.1.3", "4.0.1", "4.1.0", "4.2.1"
+HIVE_3, HIVE_4_ALPHA, HIVE_4_0_0, HIVE_4, HIVE_4_1, HIVE_4_2 = (
+    "3.1.3",
+    "4.0.0-alpha-1",
+    "4.0.0",
+    "4.0.1",
+    "4.1.0",
+    "4.2.1",
+)
 SOURCES = Path(__file__).with_name("hive-engine")
 
 _TXN_SERVICES = "org.apache.hadoop.hive.metastore.txn.service"
@@ -108,19 +115,22 @@ def hive_4_metastore_program() -> MetastoreProgram:
 
 
 def later_metastore_program(program: EngineProgram) -> MetastoreProgram:
-    """The metastore of Hive 4.1 or 4.2, which ``hive-exec`` holds.
+    """A metastore of Hive 4 which ``hive-exec`` holds.
 
-    It works on PostgreSQL: no schema of these versions is packaged, the one of 4.0 is upgraded.
+    It works on PostgreSQL: of 4.1 and 4.2 no schema is packaged, the one of 4.0 is upgraded.
     """
-    upgrades = ("upgrade-4.0-to-4.1", "upgrade-4.1-to-4.2")[: 1 if program.version == HIVE_4_1 else 2]
+    schema = HIVE_4_ALPHA if program.version == HIVE_4_ALPHA else "4.0.0"
+    upgrades = ("upgrade-4.0-to-4.1", "upgrade-4.1-to-4.2")[: {HIVE_4_1: 1, HIVE_4_2: 2}.get(program.version, 0)]
     return replace(
         HIVE_4_METASTORE,
         distribution=lambda: program.distribution,
         java=lambda _, settings, jars: program.arguments(settings, jars),
-        databases=replace(HIVE_4_METASTORE.databases, upgrades=upgrades),
+        databases=replace(HIVE_4_METASTORE.databases, schema_version=schema, upgrades=upgrades),
         version_answer=program.version,
         # By default both name classes of Iceberg, too; where one is missing none of Hive's own threads starts.
-        settings={
+        settings={}
+        if not upgrades
+        else {
             "compactor.table.optimizers": "org.apache.hadoop.hive.ql.txn.compactor.AcidTableOptimizer",
             "metastore.task.threads.remote": ",".join(f"{_TXN_SERVICES}.{name}" for name in _HOUSEKEEPING),
         },

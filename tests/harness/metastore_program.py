@@ -59,9 +59,9 @@ class DatabaseSupport:
         return f"{kind}/hive-schema-{self.schema_version}.{kind}.sql"
 
     def _distribution(self) -> Path:
-        name = f"databases-{self.hive_version}"
+        list_file = _DATABASES / f"databases-{self.hive_version}.sha256"
         files = frozenset(map(self._schema_file, ("postgres", "mysql")))
-        return distribution(JarList(f"hive-{name}", _DATABASES / f"{name}.sha256", files))
+        return distribution(JarList(f"hive-databases-{self.schema_version}", list_file, files))
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,15 @@ from __future__ import annotations
 
 import os
 
-from tests.harness.hive_engine_program import HIVE_4, HIVE_4_1, HIVE_4_2
+from tests.harness.hive_engine_program import HIVE_4, HIVE_4_0_0, HIVE_4_1, HIVE_4_2, HIVE_4_ALPHA
 
-NAMES = {HIVE_4: "hive_4", HIVE_4_1: "hive_4_1", HIVE_4_2: "hive_4_2"}
+NAMES = {
+    HIVE_4_ALPHA: "hive_4_alpha",
+    HIVE_4_0_0: "hive_4_0_0",
+    HIVE_4: "hive_4",
+    HIVE_4_1: "hive_4_1",
+    HIVE_4_2: "hive_4_2",
+}
 """What fixtures are called after each."""
 
 THE_HIVE_4 = os.environ.get("TEST_HIVE_4", HIVE_4_2)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.harness.crash_table import put_into
-from tests.harness.hive_engine_program import HIVE_3, HIVE_4, HIVE_4_1, HIVE_4_2
+from tests.harness.hive_engine_program import HIVE_3, HIVE_4, HIVE_4_0_0, HIVE_4_1, HIVE_4_2, HIVE_4_ALPHA
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "hive-versions.md"
@@ -20,6 +20,8 @@ END = "<!-- end of the versions table -->"
 
 VERSIONS = {
     HIVE_3: re.compile(r"\bhive_3\b|3\.1\.3 on"),
+    HIVE_4_ALPHA: re.compile(r"\bhive_4_alpha\b|hive-4-alpha|4\.0\.0-alpha-1 on"),
+    HIVE_4_0_0: re.compile(r"\bhive_4_0_0\b"),
     HIVE_4: re.compile(r"\bhive_4(?![\w.])|hive_4\.0\.1|4\.0\.1 on|^[^\[]*\[4\.0\.1\]"),
     HIVE_4_1: re.compile(r"\bhive_4_1\b|hive_4\.1\.0|4\.1\.0 on|^[^\[]*\[4\.1\.0\]"),
     HIVE_4_2: re.compile(r"\bhive_4_2\b|hive_4\.2\.1|4\.2\.1 on|^[^\[]*\[4\.2\.1\]"),

@@ -44,8 +44,11 @@ from tests.unit.merge.acid_files import Event, delete, insert
 ON_BOTH_METASTORES = pytest.mark.parametrize("site", [the_hive_4.NAME, "hive_3"], indirect=True)
 """For tests of what holds whether the commit publishes or the rename does."""
 
-ON_EVERY_METASTORE = pytest.mark.parametrize("site", ["hive_4", "hive_4_1", "hive_4_2", "hive_3"], indirect=True)
-"""For tests of what Hive's own threads could undo: those of 4.1 and 4.2 run with their default settings."""
+ON_EVERY_METASTORE = pytest.mark.parametrize(
+    "site", ["hive_4", "hive_4_alpha", "hive_4_1", "hive_4_2", "hive_3"], indirect=True
+)
+"""For tests of what Hive's own threads could undo: those of 4.1 and 4.2 run with their default settings, those
+of 4.0.0-alpha-1 although its defaults leave them off."""
 
 WITHOUT_HIVES_THREADS = pytest.mark.parametrize("site", ["hive_4"], indirect=True)
 """For tests of rows that Hive 4's own Cleaner would end before one can look."""
@@ -257,9 +260,12 @@ class Site:
 
     def withdraw_requests(self) -> None:
         """Requests without a pool are handed out by age, whatever their database: those of other tests have to go."""
-        waiting = [row.id for row in self.queue.rows(state=CompactionState.INITIATED) if row.pool is None]
+        queue = self.queue
+        waiting = [row.id for row in queue.rows(state=CompactionState.INITIATED) if row.pool is None]
         if waiting and self.renames_publish:
             self.server.server_database.query("DELETE FROM COMPACTION_QUEUE WHERE cq_state = 'i'")
+        elif waiting and not queue.hive.has_pools:
+            self.server.server_database.query('DELETE FROM "COMPACTION_QUEUE" WHERE "CQ_STATE" = \'i\'')
         elif waiting:
             withdraw(self.client, waiting)
 

@@ -102,6 +102,18 @@ def hive_3_site(hive_3_metastore: MetastoreServer) -> Iterator[Site]:
 
 
 @pytest.fixture
+def hive_4_alpha_site(hive_4_alpha_metastore: MetastoreServer) -> Iterator[Site]:
+    """The same in Hive 4.0.0-alpha-1, whose own Initiator and Cleaner run beside."""
+    yield from make_site(hive_4_alpha_metastore, MetastoreDatabase(hive_4_alpha_metastore.server_database.url))
+
+
+@pytest.fixture
+def hive_4_0_0_site(hive_4_0_0_metastore: MetastoreServer) -> Iterator[Site]:
+    """The same in Hive 4.0.0."""
+    yield from make_site(hive_4_0_0_metastore, MetastoreDatabase(hive_4_0_0_metastore.server_database.url))
+
+
+@pytest.fixture
 def hive_4_1_site(hive_4_1_metastore: MetastoreServer) -> Iterator[Site]:
     """The same in Hive 4.1.0, whose own Initiator and Cleaner run beside."""
     yield from make_site(hive_4_1_metastore, MetastoreDatabase(hive_4_1_metastore.server_database.url))

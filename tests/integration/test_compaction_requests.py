@@ -56,9 +56,10 @@ def ask_for_rebalance(site: Site, entity: Entity) -> int:
 
 
 def stored(site: Site, id: int) -> object:
-    """A request as everybody sees it: by SHOW COMPACTIONS, or on Hive 3 the whole row."""
-    if site.renames_publish:
-        (row,) = site.server.server_database.query(f"SELECT * FROM COMPACTION_QUEUE WHERE cq_id = {id}")
+    """A request as everybody sees it: by SHOW COMPACTIONS, or the whole row where that may not know its type."""
+    if not site.queue.hive.has_pools:
+        table, column = ("COMPACTION_QUEUE", "cq_id") if site.renames_publish else ('"COMPACTION_QUEUE"', '"CQ_ID"')
+        (row,) = site.server.server_database.query(f"SELECT * FROM {table} WHERE {column} = {id}")
         return row
     (shown,) = site.client.compactions(id=id)
     return shown
@@ -197,11 +198,14 @@ def ask_for(site: Site, kind: str, properties: dict[str, str] | None) -> int:
         )
     if kind != "rebalance":
         return ask(site, entity)
-    if not site.renames_publish:
+    if site.queue.hive.has_pools:
         return ask_for_rebalance(site, entity)
-    # Hive 3.1 takes no such request: this is one that a newer client might leave in its database.
+    # These servers take no such request: this is one that a newer client might leave in the database.
     id = ask(site, entity)
-    site.server.server_database.query(f"UPDATE COMPACTION_QUEUE SET cq_type = 'r' WHERE cq_id = {id}")
+    table, type, column = ("COMPACTION_QUEUE", "cq_type", "cq_id")
+    if not site.renames_publish:
+        table, type, column = (f'"{name.upper()}"' for name in (table, type, column))
+    site.server.server_database.query(f"UPDATE {table} SET {type} = 'r' WHERE {column} = {id}")
     return id
 
 
@@ -306,6 +310,9 @@ def test_c13_a_partition_that_waits_for_its_cleaner_is_not_compacted_twice(site:
     table = inserts(site)
     first = site.compact(table.entity())
     again = site.compact(table.entity())
+    if not site.renames_publish and not site.queue.hive.has_pools:
+        assert again.state is OutcomeState.NOTHING_TO_MERGE, "such a server takes the request, which finds one base"
+        return
     assert again.state is OutcomeState.SKIPPED
     if site.renames_publish:
         assert f"is published by request {first.request_id} and waits to be cleaned" in again.message

@@ -16,6 +16,7 @@ from tests.crash.metastores import (
     HIVE_4,
     HIVE_4_1,
     HIVE_4_2,
+    HIVE_4_ALPHA,
     CrashMetastore,
     FixtureName,
     on_its_own_worker,
@@ -24,7 +25,7 @@ from tests.harness.crash_case import Kind, check_another_run, check_another_run_
 from tests.harness.crash_record import Successor
 from tests.harness.metastore_server import REAPER_SECONDS
 
-METASTORES = (HIVE_4, HIVE_4_1, HIVE_4_2, HIVE_3, HIVE_3_ON_MARIADB)
+METASTORES = (HIVE_4, HIVE_4_ALPHA, HIVE_4_1, HIVE_4_2, HIVE_3, HIVE_3_ON_MARIADB)
 TABLES = [
     FixtureName("4.0.1", "acid_plain"),
     FixtureName("4.0.1", "acid_abort"),

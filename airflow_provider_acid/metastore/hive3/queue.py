@@ -31,6 +31,7 @@ from airflow_provider_acid.metastore.pools import RequestPool
 from airflow_provider_acid.metastore.queue import ClaimedCompaction, Enqueued, NotEnqueued
 from airflow_provider_acid.metastore.queue_rules import (
     ExpectedRow,
+    already_scheduled,
     check_recordable,
     forgettable,
     in_cleaning_order,
@@ -83,9 +84,7 @@ class SqlCompactionQueue:
             return Enqueued(made[-1].id)
         if answer.accepted:
             return Enqueued(answer.id)
-        # Hive 3.1 gives no reason; this is Hive 4's.
-        reason = f"Compaction is already scheduled with state='{answer.state}' and id={answer.id}"
-        return NotEnqueued(reason, self.row(answer.id))
+        return NotEnqueued(already_scheduled(answer.id, answer.state), self.row(answer.id))
 
     def claim(self, pool: str, worker_id: str) -> ClaimedCompaction | None:
         """See :meth:`~.queue.CompactionQueue.claim`.

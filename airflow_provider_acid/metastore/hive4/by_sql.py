@@ -23,7 +23,7 @@ def queue_to_withhold_from(database: MetastoreDatabase) -> HiveTable:
 
     :raises MetastoreVersionError: it, or a column, is not there.
     """
-    return database.table("COMPACTION_QUEUE", ("CQ_ID", "CQ_TXN_ID", "CQ_RETRY_RETENTION"))
+    return database.table("COMPACTION_QUEUE", ("CQ_ID", "CQ_TXN_ID", "CQ_RETRY_RETENTION", "CQ_COMMIT_TIME"))
 
 
 def withhold(database: MetastoreDatabase, id: int, txn_id: int) -> None:
@@ -32,10 +32,13 @@ def withhold(database: MetastoreDatabase, id: int, txn_id: int) -> None:
     With ``metastore.txn.use.minhistorywriteid``, Hive 4.2's default, that Cleaner waits only for readers that
     registered their write ids; Hive's do, Trino's do not. Ours waits for all.
 
+    It takes rows without a time of commit whatever their retention, as ours are from ``mark_compacted`` to the commit,
+    which overwrites the 0. It would even stumble: it reads the retention as an int, and cleans nothing for anybody.
+
     :param txn_id: of the compaction, recorded in the row.
     """
     queue = queue_to_withhold_from(database)
-    values = {queue["CQ_RETRY_RETENTION"].name: WITHHELD_MS}
+    values = {queue["CQ_RETRY_RETENTION"].name: WITHHELD_MS, queue["CQ_COMMIT_TIME"].name: 0}
     statement = update(queue.table).where(queue["CQ_ID"] == id, queue["CQ_TXN_ID"] == txn_id).values(values)
     database.write(f"compaction {id}", lambda connection: connection.execute(statement))
 
@@ -44,15 +47,17 @@ def claim(database: MetastoreDatabase, id: int, pool: str | None, worker_id: str
     """Claim one waiting request, as ``find_next_compact2`` claims whichever stands first.
 
     Nothing happens where it waits no longer, or not in that pool.
+
+    :param pool: as the database has it; None where it has none.
     """
     changes: dict[str, object] = {
         "CQ_STATE": WORKING,
         "CQ_WORKER_ID": worker_id,
         "CQ_WORKER_VERSION": worker_version,
     }
-    queue = database.table("COMPACTION_QUEUE", ("CQ_ID", "CQ_POOL_NAME", "CQ_START", *changes))
-    in_pool = database.equals(queue["CQ_POOL_NAME"], pool)
-    waits = (queue["CQ_ID"] == id, queue["CQ_STATE"] == INITIATED, in_pool)
+    queue = database.table("COMPACTION_QUEUE", ("CQ_ID", "CQ_START", *changes, *(("CQ_POOL_NAME",) if pool else ())))
+    in_pool = [database.equals(queue["CQ_POOL_NAME"], pool)] if "CQ_POOL_NAME" in queue else []
+    waits = (queue["CQ_ID"] == id, queue["CQ_STATE"] == INITIATED, *in_pool)
 
     def take(connection: Connection) -> None:
         values = {queue[name].name: value for name, value in changes.items()}

@@ -18,6 +18,7 @@ from airflow_provider_acid.metastore.hive4 import by_sql
 from airflow_provider_acid.metastore.queue import ClaimedCompaction, Enqueued, NotEnqueued
 from airflow_provider_acid.metastore.queue_rules import (
     ExpectedRow,
+    already_scheduled,
     check_recordable,
     forgettable,
     in_cleaning_order,
@@ -26,6 +27,7 @@ from airflow_provider_acid.metastore.queue_rules import (
     was_cleaned,
 )
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.thrift.compactions import CompactAnswer
 from airflow_provider_acid.metastore.values import CompactionInfo, CompactionRow, CompactionState
 from airflow_provider_acid.plan.plan import CompactionType
 
@@ -53,7 +55,7 @@ class ThriftCompactionQueue:
     ) -> Enqueued | NotEnqueued:
         """See :meth:`~.queue.CompactionQueue.enqueue`."""
         try:
-            answer = self._client.compact(entity, type, pool=pool, properties=properties)
+            answer = self._ask_for(entity, type, pool, properties)
         except MetastoreUnavailableError:
             made = self.rows(entity=entity, pool=pool)
             if not made:
@@ -62,7 +64,12 @@ class ThriftCompactionQueue:
         if answer.accepted:
             return Enqueued(answer.id)
         live = [row for row in self.rows(entity=entity) if not row.state.is_terminal]
-        return NotEnqueued(answer.message or f"the metastore answered {answer.state!r}", live[0] if live else None)
+        return NotEnqueued(answer.message or already_scheduled(answer.id, answer.state), live[0] if live else None)
+
+    def _ask_for(
+        self, entity: Entity, type: CompactionType, pool: str, properties: Mapping[str, str] | None
+    ) -> CompactAnswer:
+        return self._client.compact(entity, type, pool=pool, properties=properties)
 
     def claim(self, pool: str, worker_id: str) -> ClaimedCompaction | None:
         """See :meth:`~.queue.CompactionQueue.claim`."""
@@ -112,7 +119,7 @@ class ThriftCompactionQueue:
     def _claim_by_id(self, database: MetastoreDatabase, row: CompactionRow, worker_id: str) -> ClaimedCompaction | None:
         lost_answer = None
         try:
-            by_sql.claim(database, row.id, row.pool, worker_id, WORKER_VERSION)
+            by_sql.claim(database, row.id, row.pool if self.hive.has_pools else None, worker_id, WORKER_VERSION)
         except MetastoreUnavailableError as error:
             lost_answer = error
         now = self.row(row.id)

@@ -40,6 +40,11 @@ _STATE_CODES = {
 }
 
 
+def state_of_letter(letter: str) -> CompactionState:
+    """The state that Hive 4 stores as this letter."""
+    return next((state for state, code in _STATE_CODES.items() if code == letter), CompactionState.UNKNOWN)
+
+
 @dataclass(frozen=True)
 class CompactAnswer:
     """The answer to a request; ``id`` is that of the row in the way, or -1, where it was not accepted."""

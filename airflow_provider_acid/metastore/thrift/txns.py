@@ -48,8 +48,11 @@ _DURATION_SECONDS = {
 DEFAULT_TXN_TIMEOUT_SECONDS = 300.0
 """Hive's default of ``metastore.txn.timeout``."""
 
+POOL_TIMEOUT = "hive.compactor.worker.pool.timeout"
+"""A setting that has a default wherever requests can be of a pool."""
+
 DEFAULT_POOL_TIMEOUT_SECONDS = 43_200.0
-"""Hive's default of ``hive.compactor.worker.pool.timeout``."""
+"""Hive's default of :data:`POOL_TIMEOUT`."""
 
 _TXN_STATES = {
     ttypes.TxnState.OPEN: TxnState.OPEN,
@@ -188,7 +191,7 @@ class TransactionCalls(MetastoreConnection):
 
     def pool_timeout_seconds(self) -> float:
         """After how long a request of any pool is handed out to whoever names none (Hive 4)."""
-        text = self.config_value("hive.compactor.worker.pool.timeout")
+        text = self.config_value(POOL_TIMEOUT)
         return duration_seconds(text) if text else DEFAULT_POOL_TIMEOUT_SECONDS
 
     def server_now_ms(self) -> int:

@@ -30,6 +30,7 @@ NUMBERS = itertools.count(1)
 
 SERVERS = {
     "hive-4-thrift": "metastore",
+    "hive-4-alpha": "hive_4_alpha_metastore",
     "hive-3-postgresql": "hive_3_metastore",
     "hive-3-mariadb": "hive_3_metastore_on_mariadb",
 }

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from sqlalchemy.engine import make_url
 
 from airflow_provider_acid.metastore.database.database import MetastoreDatabase
+from airflow_provider_acid.metastore.hive4.unpooled_queue import UnpooledCompactionQueue
 from airflow_provider_acid.metastore.queue import CompactionQueue
 from airflow_provider_acid.metastore.queues import open_queue
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
@@ -41,6 +42,9 @@ class Shaky:
         self.queue.row(1)
         if self.database is None:
             self.thrift.lose_answer(after=looks)
+        elif looks and isinstance(self.queue, UnpooledCompactionQueue):
+            # It looks in the database, and changes over Thrift all but its claims.
+            self.thrift.lose_answer()
         else:
             self.database.lose_answer_to(b"UPDATE", b"COMMIT")
 

@@ -177,4 +177,4 @@ def test_a_server_of_another_version_is_named_as_such(old_server: MetastoreAddre
         with pytest.raises(MetastoreVersionError, match="Invalid method name: 'find_next_compact2'"):
             client.find_next_compaction("worker", "pool", "1")
         hive = client.probe()
-    assert hive == Hive(3, "3.1.3")
+    assert hive == Hive(3, "3.1.3", has_pools=False)

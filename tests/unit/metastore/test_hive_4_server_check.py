@@ -26,7 +26,7 @@ class Database:
                 raise MetastoreVersionError(name, f"lacks {column}", "use another")
 
 
-DATABASE = cast(MetastoreDatabase, Database("CQ_ID", "CQ_TXN_ID", "CQ_RETRY_RETENTION"))
+DATABASE = cast(MetastoreDatabase, Database("CQ_ID", "CQ_TXN_ID", "CQ_RETRY_RETENTION", "CQ_COMMIT_TIME"))
 HOUSEKEEPING, CLEANER, BY_WRITE_ID = (
     "metastore.housekeeping.threads.on",
     "metastore.compactor.cleaner.on",
