@@ -44,11 +44,14 @@ from tests.unit.merge.acid_files import Event, delete, insert
 ON_BOTH_METASTORES = pytest.mark.parametrize("site", [the_hive_4.NAME, "hive_3"], indirect=True)
 """For tests of what holds whether the commit publishes or the rename does."""
 
+ON_EVERY_KIND = pytest.mark.parametrize("site", ["hive_4", the_hive_4.NAME, "hive_3"], indirect=True)
+"""As :data:`ON_BOTH_METASTORES`, and on a Hive 4 whose database is not at hand and whose own threads are off."""
+
 ON_EVERY_METASTORE = pytest.mark.parametrize(
     "site", ["hive_4", "hive_4_alpha", "hive_4_1", "hive_4_2", "hive_3"], indirect=True
 )
-"""For tests of what Hive's own threads could undo: those of 4.1 and 4.2 run with their default settings, those
-of 4.0.0-alpha-1 although its defaults leave them off."""
+"""For tests of what Hive's own threads and requests could undo: the short form of those that ``./run-tests every-hive``
+runs fully. All but 4.0.1 have their threads on, as is the default since 4.1."""
 
 WITHOUT_HIVES_THREADS = pytest.mark.parametrize("site", ["hive_4"], indirect=True)
 """For tests of rows that Hive 4's own Cleaner would end before one can look."""

@@ -15,7 +15,7 @@ from airflow_provider_acid.plan.thresholds import Thresholds
 from tests.harness.compaction_chain import wait_until
 from tests.integration.compaction_site import (
     ON_BOTH_METASTORES,
-    ON_EVERY_METASTORE,
+    ON_EVERY_KIND,
     AcidTable,
     Site,
     StepRecorder,
@@ -53,7 +53,7 @@ def test_c14_an_aborted_directory_with_nothing_to_merge_beside_it_still_goes_to_
 
 
 @pytest.mark.parametrize("type", CompactionType)
-@ON_EVERY_METASTORE
+@ON_EVERY_KIND
 def test_one_delta_of_a_stream_is_rewritten_for_its_aborted_rows_and_these_are_forgotten(
     site: Site, type: CompactionType
 ) -> None:

@@ -18,7 +18,7 @@ from airflow_provider_acid.exceptions import StorageError
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.values import LockInfo
 from airflow_provider_acid.plan.plan import CompactionType
-from tests.integration.compaction_site import ON_EVERY_METASTORE, AcidTable, Site, StepRecorder, due
+from tests.integration.compaction_site import ON_EVERY_KIND, AcidTable, Site, StepRecorder, due
 
 NAMES = ["p=a", "p=b", "p=c"]
 
@@ -151,7 +151,7 @@ def test_two_compactions_of_each_are_cleaned_in_their_order(site: Site, table: A
     assert table.values() == [0, 1, 2, 10, 11, 12, 20, 21, 22]
 
 
-@ON_EVERY_METASTORE
+@ON_EVERY_KIND
 @pytest.mark.parametrize("step", [Step.CLEANING_DECIDED, Step.FILES_DELETED, Step.MARKED_CLEANED])
 @pytest.mark.parametrize("partition", [1, 2, 3])
 def test_a_cleaner_that_dies_among_them_leaves_nothing_that_the_next_one_does_not_clean(
@@ -177,7 +177,7 @@ def test_a_cleaner_that_dies_among_them_leaves_nothing_that_the_next_one_does_no
     assert {row.state for name in NAMES for row in site.rows(table.entity(name))} == {"succeeded"}
 
 
-@ON_EVERY_METASTORE
+@ON_EVERY_KIND
 def test_write_ids_up_to_an_earlier_transaction_tell_of_all_below_their_mark_also_of_later_transactions(
     site: Site,
 ) -> None:

@@ -20,7 +20,7 @@ from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.values import CompactionState
 from airflow_provider_acid.plan.plan import CompactionType
 from tests.integration.compaction_site import (
-    ON_EVERY_METASTORE,
+    ON_EVERY_KIND,
     ON_HIVE_3,
     AcidTable,
     Site,
@@ -36,7 +36,7 @@ def inserts(site: Site, count: int = 3) -> AcidTable:
     return table
 
 
-@ON_EVERY_METASTORE
+@ON_EVERY_KIND
 def test_c23_a_reader_that_began_before_the_publication_holds_the_cleaner_back_by_name(site: Site) -> None:
     table = inserts(site)
     reader = site.reader(table)
@@ -60,7 +60,7 @@ def test_c23_a_reader_that_began_before_the_publication_holds_the_cleaner_back_b
     assert table.values() == [0, 1, 2]
 
 
-@ON_EVERY_METASTORE
+@ON_EVERY_KIND
 def test_a_reader_that_began_after_the_publication_needs_nothing_that_is_deleted(site: Site) -> None:
     site.clean_beside_readers()
     table = inserts(site)
@@ -179,7 +179,7 @@ def test_c09_a_minors_cleaning_that_a_newer_major_overtakes_waits_for_that_one(s
     assert table.values() == [0, 1, 2, 3]
 
 
-@ON_EVERY_METASTORE
+@ON_EVERY_KIND
 @pytest.mark.parametrize("name", ["no_cleanup", "NO_CLEANUP"])
 def test_c10_nothing_is_deleted_where_no_cleanup_was_set_after_the_compaction(site: Site, name: str) -> None:
     table = inserts(site)
@@ -196,7 +196,7 @@ def test_c10_nothing_is_deleted_where_no_cleanup_was_set_after_the_compaction(si
     assert cleaned.state is CleaningState.CLEANED
 
 
-@ON_EVERY_METASTORE
+@ON_EVERY_KIND
 def test_nothing_is_deleted_where_the_database_became_a_replication_source(site: Site) -> None:
     table = inserts(site)
     site.compact(table.entity())
@@ -208,7 +208,7 @@ def test_nothing_is_deleted_where_the_database_became_a_replication_source(site:
     assert table.fingerprint() == before
 
 
-@ON_EVERY_METASTORE
+@ON_EVERY_KIND
 def test_c06_a_table_dropped_while_ready_for_cleaning_leaves_no_row_and_no_error(site: Site) -> None:
     table = inserts(site)
     site.compact(table.entity())
@@ -217,7 +217,7 @@ def test_c06_a_table_dropped_while_ready_for_cleaning_leaves_no_row_and_no_error
     assert site.rows(table.entity()) == []
 
 
-@ON_EVERY_METASTORE
+@ON_EVERY_KIND
 def test_a_table_that_is_made_anew_while_a_cleaner_sleeps_loses_nothing(site: Site) -> None:
     """Its write ids begin anew, so that its directories have the names that the cleaner decided upon."""
     table = inserts(site)
@@ -238,7 +238,7 @@ def test_a_table_that_is_made_anew_while_a_cleaner_sleeps_loses_nothing(site: Si
     assert site.clean(table.entity()) == (), "the request went with the table"
 
 
-@ON_EVERY_METASTORE
+@ON_EVERY_KIND
 @pytest.mark.parametrize(
     ("happens", "said"), [("drop", "its request has ended"), ("rename", "was renamed to")], ids=["dropped", "renamed"]
 )
@@ -266,7 +266,7 @@ def test_what_became_of_a_table_since_its_location_was_asked_for_is_noticed(
     assert len(made[0].visible()) == 3
 
 
-@ON_EVERY_METASTORE
+@ON_EVERY_KIND
 def test_what_lies_elsewhere_than_where_neighbours_were_looked_for_is_left_for_the_next_look(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -312,7 +312,7 @@ def test_many_partitions_are_cleaned_at_once_by_as_many_connections(
     assert site.client.show_locks() == []
 
 
-@ON_EVERY_METASTORE
+@ON_EVERY_KIND
 def test_c06_a_partition_dropped_while_ready_for_cleaning_leaves_the_others_to_be_cleaned(site: Site) -> None:
     table = site.table(partitions=["p=a", "p=b"])
     for partition in ("p=a", "p=b"):
@@ -325,7 +325,7 @@ def test_c06_a_partition_dropped_while_ready_for_cleaning_leaves_the_others_to_b
     assert table.values() == [1, 2]
 
 
-@ON_EVERY_METASTORE
+@ON_EVERY_KIND
 def test_c07_obsolete_directories_are_kept_for_the_retention_time(site: Site) -> None:
     table = inserts(site)
     compacted = site.compact(table.entity())
@@ -340,7 +340,7 @@ def test_c07_obsolete_directories_are_kept_for_the_retention_time(site: Site) ->
     assert table.directories() == [compacted.targets[0]]
 
 
-@ON_EVERY_METASTORE
+@ON_EVERY_KIND
 def test_c11_a_row_of_which_everything_is_deleted_already_is_completed(site: Site) -> None:
     table = inserts(site)
     compacted = site.compact(table.entity())

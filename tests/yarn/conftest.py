@@ -18,7 +18,6 @@ from tests.harness.metastore_database import ServerDatabase
 from tests.harness.metastore_server import MetastoreServer
 from tests.harness.postgres_server import PostgresServer
 from tests.harness.spark_homes import ON_HDFS, executor_python
-from tests.harness.table_state import ONLY_ASKED
 from tests.harness.yarn_cluster import YarnCluster
 from tests.storage.hdfs_stores import Administrator
 from tests.storage.remote_tables import RemotePlace, RemoteTable
@@ -61,9 +60,7 @@ def yarn(tmp_path_factory: pytest.TempPathFactory, hdfs: HdfsServer, place: Remo
 @pytest.fixture
 def table(server: MetastoreServer, place: RemotePlace, tmp_path: Path) -> RemoteTable:
     """One with two partitions, in a database of its own."""
-    return RemoteTable.of(
-        server, place, tmp_path / "table", ("4.0.1", "acid_part"), f"yarn_{next(_NUMBERS)}", ONLY_ASKED
-    )
+    return RemoteTable.of(server, place, tmp_path / "table", ("4.0.1", "acid_part"), f"yarn_{next(_NUMBERS)}")
 
 
 def _without_ballast(file: tarfile.TarInfo) -> tarfile.TarInfo | None:

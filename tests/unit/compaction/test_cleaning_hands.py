@@ -39,6 +39,7 @@ class Site:
 
         class FakeRowCleaner:
             def __init__(self, client: Any, *_: object, **__: object) -> None:
+                self.marked: list[object] = []
                 self.number = client.number
 
             def clean(self, rows: Sequence[CompactionRow], horizon: object) -> list[Cleaning]:
