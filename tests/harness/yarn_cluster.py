@@ -237,6 +237,6 @@ def _node_settings(folder: Path) -> dict[str, str]:
         "yarn.nodemanager.resource.cpu-vcores": "8",
         "yarn.nodemanager.vmem-check-enabled": "false",
         # Full disks of the machine are no part of any test.
-        "yarn.nodemanager.disk-health-checker.enable": "false",
+        "yarn.nodemanager.disk-health-checker.max-disk-utilization-per-disk-percentage": "100",
         "yarn.nodemanager.env-whitelist": ",".join(_IN_CONTAINER),
     }
