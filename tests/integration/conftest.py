@@ -29,10 +29,9 @@ _NUMBERS = itertools.count(1)
 
 
 @pytest.fixture(scope="session")
-def metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MetastoreServer]:
-    """One metastore for the whole run, without a reaper; tests use a database of their own in it."""
-    with MetastoreServer(tmp_path_factory.mktemp("metastore"), reaper=False) as server:
-        yield server
+def metastore(hive_4_metastore: MetastoreServer) -> MetastoreServer:
+    """Hive 4.0.1 on Derby, without a reaper; tests use a database of their own in it."""
+    return hive_4_metastore
 
 
 @pytest.fixture(scope="session")

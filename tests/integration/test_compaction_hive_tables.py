@@ -20,6 +20,7 @@ from airflow_provider_acid.metastore.hive4.queue import ThriftCompactionQueue
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress
 from airflow_provider_acid.metastore.values import CompactionState
+from tests.harness import the_hive_4
 from tests.harness.acid_reader import as_hive_prints, read_table
 from tests.harness.airflow_connections import connections_to
 from tests.harness.current_rows import comparable, snapshot_now
@@ -114,9 +115,10 @@ def test_readers_see_hives_rows_at_every_step(site: Site, version: str, name: st
 
 @pytest.fixture(scope="session")
 def spark_run(
-    metastore: MetastoreServer, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[list[FixtureTable], dict[Entity, dict[str, object]]]:
     """Every table, compacted by one operator with one spark-submit; what it returned, by partition."""
+    metastore: MetastoreServer = request.getfixturevalue(f"{the_hive_4.NAME}_metastore")
     tables = [register(metastore, name, version, f"spark{version[0]}") for version, name in ALL]
     with ThriftAdmin(metastore.host, metastore.port) as admin:
         for table in tables:
@@ -183,10 +185,10 @@ def test_the_operator_with_a_real_spark_compacts_every_table_exactly(
 
 
 def test_show_compactions_says_succeeded_for_each_partition(
-    metastore: MetastoreServer, spark_run: tuple[list[FixtureTable], dict[Entity, dict[str, object]]]
+    site: Site, spark_run: tuple[list[FixtureTable], dict[Entity, dict[str, object]]]
 ) -> None:
     _, outcomes = spark_run
-    addresses = [MetastoreAddress(metastore.host, metastore.port)]
+    addresses = [MetastoreAddress(site.server.host, site.server.port)]
     with AcidMetastoreClient(addresses) as client:
         rows = {row.entity: row for row in ThriftCompactionQueue(client, HIVE_4).rows()}
     assert {str(entity): rows[entity].state.value for entity in outcomes} == {
