@@ -137,7 +137,7 @@ def hive_4_metastore_on_postgres(
 def hive_4_alpha_metastore(
     tmp_path_factory: pytest.TempPathFactory, postgres: PostgresServer
 ) -> Iterator[MetastoreServer]:
-    """Hive 4.0.0-alpha-1 on PostgreSQL, with its own threads on: see :func:`_by_default`."""
+    """Hive 4.0.0-alpha-1 on PostgreSQL, with its own threads on."""
     with _by_default(HIVE_4_ALPHA, tmp_path_factory, postgres) as server:
         yield server
 
@@ -155,7 +155,7 @@ def reaping_hive_4_alpha_metastore(
 def hive_4_0_0_metastore(
     tmp_path_factory: pytest.TempPathFactory, postgres: PostgresServer
 ) -> Iterator[MetastoreServer]:
-    """Hive 4.0.0 on PostgreSQL, with its own threads on: see :func:`_by_default`."""
+    """Hive 4.0.0 on PostgreSQL, with its own threads on."""
     with _by_default(HIVE_4_0_0, tmp_path_factory, postgres) as server:
         yield server
 

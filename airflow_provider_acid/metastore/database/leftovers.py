@@ -8,6 +8,7 @@ Such records would stay for ever: the partition a candidate, and an aborted tran
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -49,7 +50,7 @@ def forget_other_spellings(
     }
     if not others:
         return 0
-    meant = [whatever_spelling(name) for name in partition_names()]
+    meant = Counter(map(whatever_spelling, partition_names()))
     bookkeeping = WriteIdBookkeeping.of(database)
 
     def forget(connection: Connection) -> int:
@@ -60,7 +61,7 @@ def forget_other_spellings(
                 )
             )
             for name, own in others.items()
-            if meant.count(whatever_spelling(name)) == 1
+            if meant[whatever_spelling(name)] == 1
         )
 
     return database.write(f"write records of {table}", forget)
