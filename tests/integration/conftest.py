@@ -91,48 +91,48 @@ def site(request: pytest.FixtureRequest) -> Site:
 @pytest.fixture
 def hive_4_site(metastore: MetastoreServer) -> Iterator[Site]:
     """A new database; transactions that the test leaves open are aborted."""
-    yield from make_site(metastore, None)
+    yield from make_site(metastore)
 
 
 @pytest.fixture
 def hive_3_site(hive_3_metastore: MetastoreServer) -> Iterator[Site]:
     """The same in Hive 3.1.3, whose own Initiator and Cleaner run beside."""
-    yield from make_site(hive_3_metastore, MetastoreDatabase(hive_3_metastore.server_database.url))
+    yield from make_site(hive_3_metastore)
 
 
 @pytest.fixture
 def hive_4_alpha_site(hive_4_alpha_metastore: MetastoreServer) -> Iterator[Site]:
     """The same in Hive 4.0.0-alpha-1, whose own Initiator and Cleaner run beside."""
-    yield from make_site(hive_4_alpha_metastore, MetastoreDatabase(hive_4_alpha_metastore.server_database.url))
+    yield from make_site(hive_4_alpha_metastore)
 
 
 @pytest.fixture
 def hive_4_0_0_site(hive_4_0_0_metastore: MetastoreServer) -> Iterator[Site]:
     """The same in Hive 4.0.0."""
-    yield from make_site(hive_4_0_0_metastore, MetastoreDatabase(hive_4_0_0_metastore.server_database.url))
+    yield from make_site(hive_4_0_0_metastore)
 
 
 @pytest.fixture
 def hive_4_1_site(hive_4_1_metastore: MetastoreServer) -> Iterator[Site]:
     """The same in Hive 4.1.0, whose own Initiator and Cleaner run beside."""
-    yield from make_site(hive_4_1_metastore, MetastoreDatabase(hive_4_1_metastore.server_database.url))
+    yield from make_site(hive_4_1_metastore)
 
 
 @pytest.fixture
 def hive_4_2_site(hive_4_2_metastore: MetastoreServer) -> Iterator[Site]:
     """The same in Hive 4.2.1."""
-    yield from make_site(hive_4_2_metastore, MetastoreDatabase(hive_4_2_metastore.server_database.url))
+    yield from make_site(hive_4_2_metastore)
 
 
 @pytest.fixture
 def hive_3_site_on_mariadb(hive_3_metastore_on_mariadb: MetastoreServer) -> Iterator[Site]:
     """The same on MariaDB."""
-    server = hive_3_metastore_on_mariadb
-    yield from make_site(server, MetastoreDatabase(server.server_database.url))
+    yield from make_site(hive_3_metastore_on_mariadb)
 
 
-def make_site(metastore: MetastoreServer, hive_database: MetastoreDatabase | None) -> Iterator[Site]:
+def make_site(metastore: MetastoreServer) -> Iterator[Site]:
     """A site in a database of its own; what is open at its end is aborted."""
+    hive_database = None if metastore.database_url is None else MetastoreDatabase(metastore.database_url)
     addresses = [MetastoreAddress(metastore.host, metastore.port)]
     with ThriftAdmin(metastore.host, metastore.port) as admin, AcidMetastoreClient(addresses, user="tester") as client:
         database = f"site{next(_NUMBERS)}"

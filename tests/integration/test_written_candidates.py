@@ -12,7 +12,6 @@ from airflow_provider_acid.compaction.clean.cleaning import CleaningState
 from airflow_provider_acid.compaction.evaluate.selection import TableSelection
 from airflow_provider_acid.compaction.outcomes import OutcomeState
 from airflow_provider_acid.filesystem import Storage, Storages
-from airflow_provider_acid.metastore.database.database import MetastoreDatabase
 from airflow_provider_acid.metastore.database.written import WriteRecords
 from tests.harness.metastore_server import MetastoreServer
 from tests.integration.compaction_site import AcidTable, Site
@@ -43,7 +42,7 @@ class Evaluated:
 @pytest.fixture
 def hive_4_on_postgresql_site(hive_4_metastore_on_postgres: MetastoreServer) -> Iterator[Site]:
     server = hive_4_metastore_on_postgres
-    yield from make_site(server, MetastoreDatabase(server.server_database.url))
+    yield from make_site(server)
 
 
 @pytest.fixture(params=["hive_4_on_postgresql_site", "hive_3_site", "hive_3_site_on_mariadb"])
