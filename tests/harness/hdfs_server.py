@@ -14,7 +14,7 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 from tests.harness.jars import JarList, distribution
-from tests.harness.java import find_java
+from tests.harness.java import SHORT_LIVED, find_java
 from tests.harness.ports import free_port
 from tests.harness.process_group import ProcessGroup, start_group
 from tests.harness.startable import Startable
@@ -27,7 +27,7 @@ HOST = "localhost"
 _NAMENODE = "org.apache.hadoop.hdfs.server.namenode.NameNode"
 _DATANODE = "org.apache.hadoop.hdfs.server.datanode.DataNode"
 _JVM_OPTIONS = (
-    *("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Djava.net.preferIPv4Stack=true"),
+    *("-Xmx256m", *SHORT_LIVED, "-Djava.net.preferIPv4Stack=true"),
     # Without it WebHDFS answers 500.
     *("--add-opens", "java.base/java.lang=ALL-UNNAMED"),
 )

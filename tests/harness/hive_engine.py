@@ -24,6 +24,7 @@ from tests.harness.hive_engine_program import (
     hive_4_metastore_program,
 )
 from tests.harness.hive_engine_settings import write_engine_settings
+from tests.harness.java import SHORT_LIVED
 from tests.harness.metastore_server import MetastoreServer
 from tests.harness.process_group import ProcessGroup, start_group
 from tests.harness.startable import Startable
@@ -32,7 +33,7 @@ STATEMENT_SECONDS = 120
 """After so long without an answer the engine is killed, unless told otherwise."""
 
 JVM_OPTIONS = (
-    *("-Xmx1500m", "-Xss8m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"),
+    *("-Xmx1500m", "-Xss8m", *SHORT_LIVED),
     *("-Duser.timezone=UTC", "-Dlog4j2.disable.jmx=true"),
 )
 

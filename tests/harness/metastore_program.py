@@ -9,10 +9,10 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 from tests.harness.jars import SCHEMAS, JarList, distribution, metastore_distribution
-from tests.harness.java import find_java
+from tests.harness.java import SHORT_LIVED, find_java
 
 _JVM_OPTIONS = (
-    *("-Xmx512m", "-Xss8m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"),
+    *("-Xmx512m", "-Xss8m", *SHORT_LIVED),
     *("-Dderby.locks.deadlockTimeout=0", "-Dderby.locks.waitTimeout=5"),
 )
 _DATABASES = Path(__file__).with_name("databases")

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.harness.java import find_java
+from tests.harness.java import SHORT_LIVED, find_java
 from tests.harness.ports import free_port
 from tests.harness.process_group import ProcessGroup, start_group
 from tests.harness.spark_homes import SparkHome
@@ -25,7 +25,7 @@ WORKER_HOSTS = ("127.0.0.1", "127.0.0.2")
 
 _MASTER = "org.apache.spark.deploy.master.Master"
 _WORKER = "org.apache.spark.deploy.worker.Worker"
-_JVM_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xshare:auto"
+_JVM_OPTIONS = " ".join(SHORT_LIVED)
 
 
 class SparkCluster(Startable):

@@ -17,7 +17,7 @@ import psutil
 
 from tests.harness.hdfs_server import HADOOP_VERSION, HOST, HdfsServer, write_settings
 from tests.harness.jars import JarList, distribution
-from tests.harness.java import find_java
+from tests.harness.java import SHORT_LIVED, find_java
 from tests.harness.ports import free_port
 from tests.harness.process_group import ProcessGroup, start_group
 from tests.harness.startable import Startable
@@ -30,7 +30,7 @@ QUEUES = ("default", "compaction")
 _SERVER = "org.apache.hadoop.yarn.server"
 _MANAGER = "resource-manager"
 _JVM_OPTIONS = (
-    *("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Djava.net.preferIPv4Stack=true"),
+    *("-Xmx256m", *SHORT_LIVED, "-Djava.net.preferIPv4Stack=true"),
     # Guice makes classes at run time; without these the servers end while starting.
     *("--add-opens", "java.base/java.lang=ALL-UNNAMED"),
 )

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from tests.harness.executor_faults import Fault, settings_of
-from tests.harness.java import find_java
+from tests.harness.java import SHORT_LIVED, find_java
 from tests.harness.spark_homes import ON_HDFS, executor_python
 from tests.harness.spark_sites import LOCAL_SPARK, SparkSite
 from tests.harness.yarn_cluster import YarnCluster
@@ -19,7 +19,7 @@ ARCHIVE = "/environments/compaction.tar.gz"
 """On HDFS, by the documents."""
 
 _LOOPBACK = "127.0.0.1"
-_JVM_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xshare:auto"
+_JVM_OPTIONS = " ".join(SHORT_LIVED)
 _SMALL = {
     **{f"spark.{role}.memory": "512m" for role in ("driver", "executor", "yarn.am")},
     **{f"spark.{role}.extraJavaOptions": _JVM_OPTIONS for role in ("driver", "executor", "yarn.am")},
