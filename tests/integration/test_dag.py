@@ -50,6 +50,7 @@ class Run:
 class Airflow:
     """An Airflow installation of its own that runs the DAGs on one metastore.
 
+    :param home: with Airflow's database, which is made where it is not there.
     :param dags: the folder of the DAGs; the installed ones by default.
     """
 
@@ -69,7 +70,8 @@ class Airflow:
             "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": "local[2]"}),
             **connections_to(metastore),
         }
-        self.call("db", "migrate", check=True)
+        if not (home / "airflow.db").exists():
+            self.call("db", "migrate", check=True)
 
     def call(
         self, *arguments: str, check: bool = False, options: Mapping[str, str] | None = None
@@ -115,10 +117,15 @@ class Airflow:
 
 
 @pytest.fixture(scope="module")
-def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("airflow")
+
+
+@pytest.fixture(scope="module")
+def airflow(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
     """With a metastore of its own: what other tests leave open would hold the cleaning back."""
     with MetastoreServer(tmp_path_factory.mktemp("metastore"), reaper=False) as server:
-        yield Airflow(tmp_path_factory.mktemp("airflow"), server)
+        yield Airflow(home, server)
 
 
 def rows(airflow: Airflow, table: FixtureTable) -> list[str]:
@@ -292,8 +299,8 @@ def test_a_partition_that_does_not_exist_fails_the_run_and_says_how_to_spell_it(
 
 
 @pytest.fixture
-def airflow_of_site(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Airflow:
-    return Airflow(tmp_path_factory.mktemp("airflow"), site.server)
+def airflow_of_site(site: Site, home: Path) -> Airflow:
+    return Airflow(home, site.server)
 
 
 @ON_BOTH_METASTORES
