@@ -101,6 +101,10 @@ class ThriftAdmin:
             parameters = dict(properties or {})
             self._client.create_database(ttypes.Database(name=name, parameters=parameters, locationUri=uri))
 
+    def drop_database(self, name: str) -> None:
+        """Drops a database with its tables, and all that the metastore remembers of their transactions; files stay."""
+        self._client.drop_database(name, False, True)
+
     def create_table(self, table: TableDefinition) -> Path:
         """Creates a managed table and returns the folder it lies in."""
         descriptor = ttypes.StorageDescriptor(

@@ -149,3 +149,5 @@ def make_site(metastore: MetastoreServer) -> Iterator[Site]:
             for txn_id in client.open_transactions().open:
                 with suppress(OwnershipLostError):
                     client.abort(txn_id)
+            # Hive's own threads look at every table that was ever written to, once a second, as long as it is there.
+            admin.drop_database(database)
