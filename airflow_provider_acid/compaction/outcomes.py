@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from enum import Enum
 
@@ -11,6 +12,16 @@ from airflow_provider_acid.acid.json_fields import JsonObject
 from airflow_provider_acid.exceptions import ConfigurationError
 from airflow_provider_acid.plan.plan import CompactionType
 
+QUEUE_PROPERTIES = tuple(
+    f"compactor.{name}" for name in ("hive.compactor.job.queue", "mapreduce.job.queuename", "mapred.job.queue.name")
+)
+"""Properties of a table that name its jobs' queue of the cluster; the first that is set counts, as for Hive's jobs."""
+
+
+def job_queue_of(table_parameters: Mapping[str, str]) -> str | None:
+    """The queue of the cluster that a table's properties name (:data:`QUEUE_PROPERTIES`)."""
+    return next((table_parameters[name] for name in QUEUE_PROPERTIES if table_parameters.get(name)), None)
+
 
 @dataclass(frozen=True)
 class DuePartition:
@@ -19,20 +30,27 @@ class DuePartition:
     :param type: what the thresholds, or the request, ask for.
     :param reason: one sentence with the figures that decided.
     :param request_id: id of somebody else's waiting request in the compaction queue; None for one of our own.
+    :param job_queue: queue of the cluster that the table asks for; None for the configured one.
     """
 
     entity: Entity
     type: CompactionType
     reason: str
     request_id: int | None = None
+    job_queue: str | None = None
 
     def to_json(self) -> dict[str, object]:
         """The value as a small JSON object."""
-        return {**asdict(self.entity), "type": self.type.value, "reason": self.reason, "request_id": self.request_id}
+        given = {"request_id": self.request_id, "job_queue": self.job_queue}
+        return {
+            **asdict(self.entity),
+            **{"type": self.type.value, "reason": self.reason},
+            **{name: value for name, value in given.items() if value is not None},
+        }
 
     @classmethod
     def from_json(cls, data: JsonObject) -> DuePartition:
-        """Read the value; ``type`` (default major), ``reason`` and ``request_id`` may be missing.
+        """Read the value; ``type`` (default major), ``reason``, ``request_id`` and ``job_queue`` may be missing.
 
         :raises ConfigurationError: the object is no due partition.
         """

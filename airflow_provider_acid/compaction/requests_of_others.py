@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.eligibility import check_entity
 from airflow_provider_acid.compaction.facts import EntityFacts, load_facts
-from airflow_provider_acid.compaction.outcomes import DuePartition
+from airflow_provider_acid.compaction.outcomes import DuePartition, job_queue_of
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.supervision import Supervised
 from airflow_provider_acid.exceptions import AcidError, MetastoreUnavailableError, UnsupportedTableError
@@ -122,20 +122,20 @@ def meet_requests(
     first_left: CompactionRow | None = None
     for row in waiting:
         before = first_left if row.id in line else None
-        reason = _why_left(client, row, before, pools) if row.id in ours else None
-        if row.id in ours and reason is None:
-            due.append(_due(row))
-            continue
-        if reason is not None:
-            left.append(_left(row, reason))
+        if row.id in ours:
+            judged = _judge(client, row, before, pools)
+            if isinstance(judged, DuePartition):
+                due.append(judged)
+                continue
+            left.append(judged)
         if row.id in line:
             first_left = first_left or row
     return MetRequests(tuple(due), tuple(left))
 
 
-def _due(row: CompactionRow) -> DuePartition:
+def _due(row: CompactionRow, facts: EntityFacts) -> DuePartition:
     reason = f"request {row.id} ({row.type}) made by somebody else"
-    return DuePartition(row.entity, CompactionType(row.type), reason, row.id)
+    return DuePartition(row.entity, CompactionType(row.type), reason, row.id, job_queue_of(facts.table.parameters))
 
 
 def _left(row: CompactionRow, reason: str) -> LeftRequest:
@@ -147,16 +147,15 @@ def in_the_way(first: CompactionRow) -> str:
     return f"the metastore hands out request {first.id} ({first.type} of {first.entity}) first, which is left as it is"
 
 
-def _why_left(
+def _judge(
     client: AcidMetastoreClient, row: CompactionRow, first_left: CompactionRow | None, pools: Collection[str]
-) -> str | None:
+) -> DuePartition | LeftRequest:
     if first_left is not None:
-        return in_the_way(first_left)
+        return _left(row, in_the_way(first_left))
     try:
         with Supervised(row.entity):
-            servable_facts(client, row, pools)
+            return _due(row, servable_facts(client, row, pools))
     except MetastoreUnavailableError:
         raise
     except AcidError as error:
-        return str(error)
-    return None
+        return _left(row, str(error))

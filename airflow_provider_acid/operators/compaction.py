@@ -33,6 +33,7 @@ from airflow_provider_acid.compaction.work.batch import CompactionBatch
 from airflow_provider_acid.compaction.work.window_end import WindowEnd
 from airflow_provider_acid.compaction.work.worker import LookedAt, Worker
 from airflow_provider_acid.config import configured_settings, option
+from airflow_provider_acid.exceptions import ConfigurationError
 from airflow_provider_acid.hooks.health import record_task_history, renew_figures
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook, MetastoreEndpoint
 from airflow_provider_acid.hooks.spark import check_program, spark_connection
@@ -164,6 +165,7 @@ class AcidCompactionOperator(NamedByPartitions, SparkSubmitOperator):
         items = as_due_partitions("partitions", self.partitions)
         if not items:
             return []
+        self._check_queue(items)
         AcidPageLink().push_page_of(context, [item.entity for item in items], self.hive_acid_conn_id)
         batch = self._make_batch(items, task_identity(context))
         self._check_spark()
@@ -187,6 +189,15 @@ class AcidCompactionOperator(NamedByPartitions, SparkSubmitOperator):
         concluded = self._conclude(outcomes, spark_error)
         fill_asset_events(context, self.outlets, outcomes, self._metastore_address)
         return concluded
+
+    def _check_queue(self, items: Sequence[DuePartition]) -> None:
+        queues = sorted({item.job_queue or "none" for item in items})
+        if len(queues) > 1 and self._yarn_queue is None:
+            raise ConfigurationError(
+                "partitions",
+                f"are of tables that name different queues of the cluster ({', '.join(queues)})",
+                "give those of each queue to a task of their own, as the sensor's batches do, or name yarn_queue",
+            )
 
     def _check_spark(self) -> None:
         connection = spark_connection(self._conn_id, self._get_hook)
@@ -222,7 +233,7 @@ class AcidCompactionOperator(NamedByPartitions, SparkSubmitOperator):
         """Run the application to its end; its error is returned, because only the outcomes tell what it is worth."""
         self.application = str(shipped_file("spark_jobs/compact.py"))
         self.name = application_name([item.entity for item in items])
-        self._yarn_queue = self._yarn_queue or option("job_queue")
+        self._yarn_queue = self._yarn_queue or items[0].job_queue or option("job_queue")
         self.conf = {**DEFAULT_CONF, **(self.conf or {})}
         self._hook = None  # Airflow keeps the hook of a former try, with that try's arguments.
         with (

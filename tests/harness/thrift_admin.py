@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import getpass
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -102,8 +103,12 @@ class ThriftAdmin:
             self._client.create_database(ttypes.Database(name=name, parameters=parameters, locationUri=uri))
 
     def drop_database(self, name: str) -> None:
-        """Drops a database with its tables, and all that the metastore remembers of their transactions; files stay."""
-        self._client.drop_database(name, False, True)
+        """Drops a database with its tables, and all that the metastore remembers of their transactions; files stay.
+
+        A source of replication stays.
+        """
+        with suppress(ttypes.InvalidOperationException):
+            self._client.drop_database(name, False, True)
 
     def create_table(self, table: TableDefinition) -> Path:
         """Creates a managed table and returns the folder it lies in."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.harness.crash_table import put_into
-from tests.harness.hive_engine_program import HIVE_3, HIVE_4, HIVE_4_0_0, HIVE_4_1, HIVE_4_2, HIVE_4_ALPHA
+from tests.harness.hive_engine_program import HIVE_3, HIVE_4, HIVE_4_1, HIVE_4_2, HIVE_4_ALPHA
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "hive-versions.md"
@@ -21,7 +21,6 @@ END = "<!-- end of the versions table -->"
 VERSIONS = {
     HIVE_3: re.compile(r"\bhive_3\b|3\.1\.3 on"),
     HIVE_4_ALPHA: re.compile(r"\bhive_4_alpha\b|hive-4-alpha|4\.0\.0-alpha-1 on"),
-    HIVE_4_0_0: re.compile(r"\bhive_4_0_0\b"),
     HIVE_4: re.compile(r"\bhive_4(?![\w.])|hive_4\.0\.1|4\.0\.1 on|^[^\[]*\[4\.0\.1\]"),
     HIVE_4_1: re.compile(r"\bhive_4_1\b|hive_4\.1\.0|4\.1\.0 on|^[^\[]*\[4\.1\.0\]"),
     HIVE_4_2: re.compile(r"\bhive_4_2\b|hive_4\.2\.1|4\.2\.1 on|^[^\[]*\[4\.2\.1\]"),
@@ -29,11 +28,14 @@ VERSIONS = {
 """How the names of tests tell the version."""
 
 ROWS = {
+    "from the sensor to the cleaner: minor": r"test_every_hive.*sensor.*\[minor",
+    "the same: major": r"test_every_hive.*sensor.*\[major",
+    "the same: insert-only tables": r"test_every_hive.*insert_only",
     "every kind of table, read by that Hive's own engine": r"judge\.test_kinds",
-    "insert-only tables, read by it": r"judge\.test_kinds.*insert_only",
+    "cleaning beside readers": r"integration\.test_cleaning_beside_readers",
+    "cleaning": r"integration\.test_(compaction_cleaning|cleaning_)",
     "beside Hive's own threads, with a reader it does not know": r"test_beside_hive.*(at_every_step|never_takes)",
     "requests of users and of Hive's Initiator": r"test_beside_hive.*(users_ask|initiator)|test_compaction_requests",
-    "cleaning": r"integration\.test_(compaction_cleaning|cleaning_)",
     "killed at every step": r"(crash\.test_|soak\.test_crash_)matrix",
 }
 """What is looked at, and which tests do."""

@@ -47,16 +47,22 @@ class RunShare:
     def batches(self, partitions: int, most: int) -> list[list[dict[str, object]]]:
         """What is taken as small objects: in one list the partitions of one Spark application, worst first.
 
+        Each is of one queue of the cluster.
+
         :param partitions: most in one list; one ends before it where it reads more than :data:`BATCH_BYTES`.
         :param most: lists; where that would not do, they may read more.
         """
         figures = _by_entity(self.evaluation)
-        sized = [(item, figures[item.entity].input_bytes if item.entity in figures else 0) for item in self.taken]
-        batch_bytes, total_bytes = BATCH_BYTES, sum(input_bytes for _, input_bytes in sized)
-        batches = list(_batches(sized, partitions, batch_bytes))
-        while len(batches) > most and batch_bytes < total_bytes:
+        by_queue: dict[str | None, list[tuple[DuePartition, int]]] = {}
+        for item in self.taken:
+            input_bytes = figures[item.entity].input_bytes if item.entity in figures else 0
+            by_queue.setdefault(item.job_queue, []).append((item, input_bytes))
+        batch_bytes, total_bytes = BATCH_BYTES, sum(size for of_queue in by_queue.values() for _, size in of_queue)
+        while True:
+            batches = [batch for of_queue in by_queue.values() for batch in _batches(of_queue, partitions, batch_bytes)]
+            if len(batches) <= most or batch_bytes >= total_bytes:
+                break
             batch_bytes *= 2
-            batches = list(_batches(sized, partitions, batch_bytes))
         return [[item.to_json() for item in batch] for batch in batches]
 
     def lines(self, *, all_partitions: bool = False) -> Iterator[Line]:

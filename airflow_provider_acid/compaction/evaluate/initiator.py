@@ -30,7 +30,7 @@ from airflow_provider_acid.compaction.evaluate.table_listing import (
     matching_databases,
     rows_by_entity,
 )
-from airflow_provider_acid.compaction.outcomes import DuePartition
+from airflow_provider_acid.compaction.outcomes import DuePartition, job_queue_of
 from airflow_provider_acid.compaction.requests_of_others import LeftRequest, MetRequests, meet_requests, served_pools
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.snapshot import current_txns
@@ -307,7 +307,9 @@ class Initiator:
         input_bytes = 0 if choice is None else _input_bytes(choice, directory)
         findings.evaluated.append(Evaluated(entity, decision, cost_bytes, input_bytes))
         if decision.type is not None and choice is not None:
-            findings.due.append((cost_bytes, DuePartition(entity, decision.type, decision.reason)))
+            queue = job_queue_of(seen.place.view.table.parameters)
+            due = DuePartition(entity, decision.type, decision.reason, job_queue=queue)
+            findings.due.append((cost_bytes, due))
         if self._observer is not None:
             self._observer.saw(seen, decision, judged.hindrance)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 import pytest
 
@@ -136,6 +137,14 @@ def test_what_is_taken_comes_in_batches_of_so_many_or_so_much(
     monkeypatch.setattr(decision_report, "BATCH_BYTES", batch_mib * MIB)
     share = RunShare.within(RunBudget(3), evaluation())
     assert [[item["partition"] for item in batch] for batch in share.batches(partitions, most)] == batches
+
+
+def test_a_batch_is_of_one_queue_of_the_cluster() -> None:
+    found = evaluation()
+    queues = ("nightly", None, "nightly")
+    due = tuple(replace(item, job_queue=queue) for item, queue in zip(found.due, queues, strict=True))
+    share = RunShare.within(RunBudget(3), replace(found, due=due))
+    assert [[item.get("job_queue") for item in batch] for batch in share.batches(9, 1)] == [["nightly"] * 2, [None]]
 
 
 def test_the_worst_for_readers_comes_first_and_its_input_is_what_is_merged() -> None:

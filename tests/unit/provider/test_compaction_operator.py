@@ -258,13 +258,26 @@ def test_the_next_try_gets_its_own_run_directory(spark: FakeSpark, monkeypatch: 
     assert spark.option("--run-directory")[1] == "file:/another"
 
 
-def test_the_job_queue_is_the_configured_one_unless_the_task_names_its_own(
+def test_the_job_queue_is_the_configured_one_unless_the_table_or_the_task_names_its_own(
     spark: FakeSpark, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AIRFLOW__HIVE_ACID__JOB_QUEUE", "nightly")
     operator().execute({})
-    operator(yarn_queue="own").execute({})
-    assert spark.option("--queue") == ["nightly", "own"]
+    operator(partitions=[{**PARTITION, "job_queue": "tables"}]).execute({})
+    operator(partitions=[{**PARTITION, "job_queue": "tables"}], yarn_queue="own").execute({})
+    assert spark.option("--queue") == ["nightly", "tables", "own"]
+
+
+def test_partitions_of_two_queues_are_told_before_one_is_claimed(
+    spark: FakeSpark, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = end_with(monkeypatch, OK, OK)
+    items = [{**first, "job_queue": "tables"}, second]
+    with pytest.raises(AirflowFailException, match="different queues of the cluster \\(none, tables\\)"):
+        operator(partitions=items).execute({})
+    assert FakeBatch.made == []
+    operator(partitions=items, yarn_queue="own").execute({})
+    assert spark.option("--queue") == ["own"]
 
 
 @pytest.mark.parametrize("code", [1, 127])
