@@ -10,7 +10,7 @@ import pytest
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.clean.cleaning import CleaningState
 from airflow_provider_acid.compaction.evaluate.initiator import Evaluation
-from airflow_provider_acid.compaction.outcomes import OutcomeState
+from airflow_provider_acid.compaction.outcomes import QUEUE_PROPERTIES, OutcomeState
 from airflow_provider_acid.exceptions import ConfigurationError, ObjectNotFoundError, UnsupportedTableError
 from airflow_provider_acid.plan.plan import CompactionType
 from airflow_provider_acid.plan.result import CompactionResult
@@ -148,6 +148,20 @@ def test_a_refusal_does_not_count_as_a_failure(site: Site) -> None:
         assert site.compact(table.entity()).state is OutcomeState.REFUSED
     site.set_properties(table, {"no_cleanup": "false"})
     assert names(site.evaluate()) == ["t"]
+
+
+@pytest.mark.parametrize("name", QUEUE_PROPERTIES)
+def test_a_tables_queue_of_the_cluster_comes_with_what_is_due_or_asked_for(site: Site, name: str) -> None:
+    for number, table in enumerate((inserts(site, name="t"), inserts(site, name="u"))):
+        site.set_properties(table, {name: f"queue {number}"})
+    inserts(site, name="v")
+    request = site.client.compact(table.entity(), CompactionType.MAJOR)
+    assert {item.entity.table: (item.job_queue, item.request_id) for item in site.evaluate().due} == {
+        "t": ("queue 0", None),
+        "u": ("queue 1", request.id),
+        "v": (None, None),
+    }
+    site.withdraw_requests()
 
 
 def test_a_partition_that_cannot_be_evaluated_does_not_stop_the_others(site: Site) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from airflow_provider_acid.storages.hdfs.options import HdfsOptions
 from tests.harness.spark_homes import spark_home
+from tests.harness.thrift_admin import ThriftAdmin
 from tests.harness.yarn_cluster import YarnCluster
 from tests.storage.airflow_tasks import run_tasks
 from tests.storage.remote_tables import RemoteTable
@@ -22,7 +23,10 @@ def test_sensor_operator_and_cleaner_work_in_containers(
     yarn: YarnCluster, table: RemoteTable, tmp_path: Path, mode: str
 ) -> None:
     before = [application.id for application in yarn.applications()]
-    site = yarn_site(yarn, spark_home().folder, mode, yarn_queue="compaction", run_directory=odd_directory(table))
+    with ThriftAdmin(table.server.host, table.server.port) as admin:
+        queue = {"compactor.mapreduce.job.queuename": "compaction"}
+        admin.set_table_properties(table.table.database, table.table.name, queue)
+    site = yarn_site(yarn, spark_home().folder, mode, run_directory=odd_directory(table))
     options = {"hdfs": table.place.storages.of(HdfsOptions).to_json()}
     name = f"{table.table.database}.{table.table.name}"
     compacted, cleaned = run_tasks(table.server, name, options, {}, tmp_path / "airflow", site)
