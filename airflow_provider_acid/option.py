@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from enum import Enum, Flag, auto
 from functools import partial
+from typing import Any
 
 from airflow_provider_acid.compaction.evaluate.selection import TableSelection
 from airflow_provider_acid.compaction.evaluate.time_window import TimeWindow
@@ -70,6 +71,16 @@ class Option:
     def default_text(self) -> str:
         """The default as people write it."""
         return "" if self.default is REQUIRED else text_of(self.default)
+
+
+def with_defaults(options: Iterable[Option], *settings: Any) -> Iterator[Option]:
+    """Options with the defaults of the settings of their names.
+
+    :param settings: instances of dataclasses with nothing but defaults.
+    """
+    defaults = {field.name: getattr(some, field.name) for some in settings for field in fields(some)}
+    for option in options:
+        yield replace(option, default=defaults[option.name]) if option.name in defaults else option
 
 
 def text_of(value: object) -> str:

@@ -6,9 +6,6 @@ sensor and operators, the fields of the trigger forms, and docs/options.md. Defa
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import fields, replace
-
 from airflow_provider_acid.compaction.candidates import Candidates
 from airflow_provider_acid.compaction.evaluate.demand import DemandedType
 from airflow_provider_acid.compaction.settings import CleaningLockAction, CompactionSettings, LockTimeoutAction
@@ -28,20 +25,13 @@ from airflow_provider_acid.option import (
     Option,
     Place,
     whole,
+    with_defaults,
     word,
 )
 from airflow_provider_acid.plan.plan import CopiedStripes
 from airflow_provider_acid.plan.thresholds import Thresholds
 
 _EVERYWHERE = Place.CONFIG | Place.SENSOR
-
-
-def _options() -> Iterator[Option]:
-    settings = CompactionSettings()
-    defaults = {field.name: getattr(settings, field.name) for field in fields(settings)}
-    defaults |= {field.name: getattr(settings.thresholds, field.name) for field in fields(Thresholds)}
-    for option in _TABLE:
-        yield replace(option, default=defaults[option.name]) if option.name in defaults else option
 
 
 _TABLE = (
@@ -325,6 +315,15 @@ _TABLE = (
         "Forgotten cleanings (seconds)",
     ),
     Option(
+        "repair_twins",
+        TRUTH,
+        "Whether of two compactions' results of one range of write ids, whose rows readers see twice (HIVE-29210), the "
+        "one is removed of which all rows are proven to be in the other; else the pair is only reported.",
+        Place.HOUSEKEEPING,
+        False,
+        "Remove twin results",
+    ),
+    Option(
         "cleaning_deadline_seconds",
         NUMBER,
         "Longest wait for readers, before a cleaning is left to the next run.",
@@ -391,7 +390,7 @@ _TABLE = (
     ),
 )
 
-OPTIONS = {option.name: option for option in _options()}
+OPTIONS = {option.name: option for option in with_defaults(_TABLE, CompactionSettings(), Thresholds())}
 """By name."""
 
 

@@ -1,7 +1,8 @@
 """What no compaction does by itself: end claims of dead workers, remove what they left, clean what was forgotten.
 
 The log of the first task shows what is stuck: the oldest open transaction, which holds all cleaning back, the cleaning
-that waits longest, partitions whose compactions keep failing, and requests that nobody serves.
+that waits longest, partitions whose compactions keep failing, requests that nobody serves, and pairs of results of one
+range, whose rows are read twice. With repair_twins that one of such a pair is removed which the other contains.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ PARAMS = form(
             "worker_timeout_seconds",
             "forgotten_after_seconds",
             "max_partitions",
+            "repair_twins",
             "cleaning_deadline_seconds",
             "hive_acid_conn_id",
         ),
@@ -48,6 +50,7 @@ with DAG(
         worker_timeout_seconds="{{ params.worker_timeout_seconds }}",
         forgotten_after_seconds="{{ params.forgotten_after_seconds }}",
         max_partitions="{{ params.max_partitions }}",
+        repair_twins="{{ params.repair_twins }}",
         pre_execute=refuse_unknown_keys,
     )
     AcidCleanerOperator(

@@ -29,8 +29,9 @@ class AcidHousekeepingOperator(UnwindsWhenKilled, BaseOperator):
     """Looks after the compactions of some tables.
 
     Ends claims of dead workers, settles what they had all but finished, removes staging directories that belong to
-    nobody, keeps claims that wait to be cleaned, and logs what is stuck. Everything it does may be repeated, and is
-    done beside running compactions. The XComs: ``partitions`` (for :class:`~.cleaner.AcidCleanerOperator`),
+    nobody, keeps claims that wait to be cleaned, and logs what is stuck. Of two results of one range of write ids it
+    logs which is whole, and with ``repair_twins`` removes the other. Everything it does may be repeated, and is done
+    beside running compactions. The XComs: ``partitions`` (for :class:`~.cleaner.AcidCleanerOperator`),
     ``stuck`` and ``done``.
 
     Its parameters are options (docs/options.md), all templated; numbers and lists may arrive as text.
@@ -49,6 +50,7 @@ class AcidHousekeepingOperator(UnwindsWhenKilled, BaseOperator):
         worker_timeout_seconds: float | str | None = None,
         forgotten_after_seconds: float | str = 21_600.0,
         max_partitions: int | str = 1000,
+        repair_twins: bool | str = False,
         multiple_outputs: bool = True,
         **kwargs: Any,
     ) -> None:
@@ -59,6 +61,7 @@ class AcidHousekeepingOperator(UnwindsWhenKilled, BaseOperator):
         self.worker_timeout_seconds = worker_timeout_seconds
         self.forgotten_after_seconds = forgotten_after_seconds
         self.max_partitions = max_partitions
+        self.repair_twins = repair_twins
 
     @failing_at_once()
     def execute(self, context: Context) -> dict[str, object]:
@@ -85,5 +88,6 @@ class AcidHousekeepingOperator(UnwindsWhenKilled, BaseOperator):
                 replace(settings, storages=endpoint.storages),
                 forgotten_seconds=option("forgotten_after_seconds", self.forgotten_after_seconds),
                 max_partitions=as_integer("max_partitions", self.max_partitions),
+                repair_twins=option("repair_twins", self.repair_twins),
             )
             return housekeeper.sweep(selection)

@@ -110,7 +110,8 @@ def _refuse_twins(entity: Entity, one: DeltaDirectory, other: DeltaDirectory) ->
         raise UnsupportedTableError(
             f"{one.path} and {other.path} of table {entity}",
             "hold the same range of write ids twice, so that Hive reads its rows twice (HIVE-29210)",
-            "find out which of the two compactions is to stay and move the other directory out of the table",
+            "run acid_housekeeping, which tells which of the two holds all that the other holds; with repair_twins it "
+            "removes the other",
         )
 
 

@@ -115,6 +115,7 @@ CHORES: Mapping[Chore, Metric] = {
     Chore.CLAIM_ENDED: _counter("housekeeping_claim_ended", "claims of dead workers that were ended"),
     Chore.CLAIM_KEPT: _counter("housekeeping_claim_kept", "waiting claims that were kept alive (Hive 3.1)"),
     Chore.REMOVED: _counter("housekeeping_removed", "partitions that left-over directories were removed from"),
+    Chore.TWIN_REMOVED: _counter("housekeeping_twin_removed", "second results of a range that were removed"),
 }
 STUCK: Mapping[StuckKind, Metric] = {
     StuckKind.OPEN_TRANSACTION: _gauge("stuck_open_transaction", "1 while any transaction is open"),
@@ -122,6 +123,7 @@ STUCK: Mapping[StuckKind, Metric] = {
     StuckKind.FAILURES: _gauge("stuck_failures", "partitions whose last compactions all failed"),
     StuckKind.REQUEST: _gauge("stuck_request", "requests that nobody has claimed for long"),
     StuckKind.CLAIM: _gauge("stuck_claim", "silent claims that were not ended"),
+    StuckKind.TWINS: _gauge("stuck_twins", "pairs of results of one range, whose rows readers see twice"),
     StuckKind.PROBLEM: _gauge("stuck_problem", "partitions that could not be looked after"),
 }
 OLDEST_OPEN_TXN_AGE = _gauge("oldest_open_txn_age_in_sec", "age in seconds of the oldest open transaction of any kind")

@@ -257,7 +257,7 @@ def test_what_became_of_a_table_since_its_location_was_asked_for_is_noticed(
             site.admin.rename_table(site.database, table.name, "renamed")
         made.append(inserts(site))
 
-    monkeypatch.setattr(row_cleaner_module, "_check_may_delete", make_anew)
+    monkeypatch.setattr(row_cleaner_module, "check_may_delete", make_anew)
     [cleaning] = site.clean(table.entity())
     assert said in cleaning.message
     assert cleaning.state is (CleaningState.CLEANED if happens == "drop" else CleaningState.WAITING)

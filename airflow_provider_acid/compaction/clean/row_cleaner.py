@@ -165,7 +165,7 @@ class RowCleaner:
             facts = known.facts.of(row.entity)
         except ObjectNotFoundError:
             return self._mark_cleaned(row, None if self._queue.hive.can_forget_nothing else row.highest_write_id, ())
-        _check_may_delete(facts)
+        check_may_delete(facts)
         looked_at = self._locations.get(row.entity)
         if isinstance(looked_at, AcidError):
             raise looked_at
@@ -333,7 +333,11 @@ def _own_staging(row: CompactionRow) -> tuple[str, ...]:
     return () if pool is None else (staging_name(pool.token),)
 
 
-def _check_may_delete(facts: EntityFacts) -> None:
+def check_may_delete(facts: EntityFacts) -> None:
+    """Do nothing where a table's files may be deleted.
+
+    :raises UnsupportedTableError: they have to stay.
+    """
     if (facts.property("no_cleanup") or "").lower() == "true":
         raise UnsupportedTableError(
             str(facts.entity), "has no_cleanup=true", "remove the property to have obsolete directories deleted"

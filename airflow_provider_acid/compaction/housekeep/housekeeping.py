@@ -22,6 +22,7 @@ from airflow_provider_acid.compaction.evaluate.table_listing import (
 )
 from airflow_provider_acid.compaction.housekeep.report import Chore, Deed, HousekeepingReport, Stuck, StuckKind
 from airflow_provider_acid.compaction.housekeep.stuck import find_stuck
+from airflow_provider_acid.compaction.housekeep.twin_results import TwinResults
 from airflow_provider_acid.compaction.outcomes import OutcomeState
 from airflow_provider_acid.compaction.recover.recovery import Recovery
 from airflow_provider_acid.compaction.settings import CompactionSettings
@@ -31,6 +32,7 @@ from airflow_provider_acid.metastore.pools import RequestPool
 from airflow_provider_acid.metastore.queue import CompactionQueue
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.values import CompactionRow, CompactionState, TableInfo
+from airflow_provider_acid.plan.twins import may_hold_twins
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +44,12 @@ class _Findings:
 
     def did(self, entity: Entity, chore: Chore, message: str) -> None:
         self.deeds.append(Deed(entity, chore, message))
+
+    def note(self, found: Deed | Stuck) -> None:
+        if isinstance(found, Deed):
+            self.deeds.append(found)
+        else:
+            self.stuck.append(found)
 
     @contextmanager
     def going_on(self, subject: object) -> Iterator[None]:
@@ -60,6 +68,7 @@ class Housekeeper:
 
     :param forgotten_seconds: age from which a finished compaction that still waits to be cleaned is handed on.
     :param max_partitions: partitions that are handed on at most.
+    :param repair_twins: whether of two results of one range the one that the other contains is removed.
     """
 
     def __init__(
@@ -70,12 +79,14 @@ class Housekeeper:
         *,
         forgotten_seconds: float,
         max_partitions: int,
+        repair_twins: bool = False,
     ) -> None:
         self._client = client
         self._queue = queue
         self._settings = settings
         self._forgotten_seconds = forgotten_seconds
         self._max_partitions = max_partitions
+        self._twins = TwinResults(client, queue, settings, repair=repair_twins)
 
     def sweep(self, selection: TableSelection) -> HousekeepingReport:
         """Do all chores once.
@@ -88,7 +99,7 @@ class Housekeeper:
         rows = rows_by_entity(self._queue.rows(), selection)
         self._settle(rows, findings)
         self._end_stale_claims(rows, findings)
-        self._remove_orphans(selection, findings)
+        self._look_at_places(selection, findings)
         rows = rows_by_entity(self._queue.rows(), selection)
         ready = [row for of_entity in rows.values() for row in of_entity if row.waits_to_be_cleaned]
         self._keep(ready, findings)
@@ -142,22 +153,28 @@ class Housekeeper:
             return self._queue.fail
         return self._queue.give_back
 
-    def _remove_orphans(self, selection: TableSelection, findings: _Findings) -> None:
+    def _look_at_places(self, selection: TableSelection, findings: _Findings) -> None:
+        """Look once at each place where rows lie."""
         recovery = Recovery(self._client, self._queue, self._settings)
         for table in self._tables(selection, findings):
             with findings.going_on(table.full_table_name):
                 recovery.remove_dead_runs(table.location)
                 for entity, location, _ in locations(self._client, table):
                     with findings.going_on(entity):
-                        self._remove_orphans_of(recovery, entity, location, findings)
+                        self._look_at(recovery, entity, location, findings)
 
-    def _remove_orphans_of(self, recovery: Recovery, entity: Entity, location: str, findings: _Findings) -> None:
+    def _look_at(self, recovery: Recovery, entity: Entity, location: str, findings: _Findings) -> None:
         storage = self._settings.storages.open(location)
         if not storage.exists(""):
             return
-        removed = recovery.remove_orphans(entity, storage, storage.list())
+        listing = storage.list()
+        removed = recovery.remove_orphans(entity, storage, listing)
         if removed:
             findings.did(entity, Chore.REMOVED, ", ".join(removed))
+        # Names of Hive 3 tell no transactions: there no second result of a range finds a place.
+        if self._queue.hive.publishes_by_commit and may_hold_twins(listing):
+            for found in self._twins.look_after(entity):
+                findings.note(found)
 
     def _tables(self, selection: TableSelection, findings: _Findings) -> Iterator[TableInfo]:
         names: list[str] = []

@@ -18,6 +18,7 @@ class Chore(str, Enum):
     CLAIM_ENDED = "claim ended"
     CLAIM_KEPT = "claim kept"
     REMOVED = "removed"
+    TWIN_REMOVED = "twin removed"
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ class StuckKind(str, Enum):
     FAILURES = "repeated failures"
     REQUEST = "request nobody serves"
     CLAIM = "claim"
+    TWINS = "twin results"
     PROBLEM = "problem"
 
 

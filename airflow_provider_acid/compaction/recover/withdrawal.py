@@ -130,7 +130,7 @@ class Withdrawal:
             publisher_on(self._storage).remove(name)
 
     def _remove_under_lock(self, txn_id: int) -> str | None:
-        self._end_dead_lockers()
+        end_dead_lockers(self._client, self._settings, self._entity, self._owner)
         wait_seconds = self._settings.minor_lock_wait_seconds
         transaction = CompactionTransaction(
             self._client,
@@ -151,19 +151,25 @@ class Withdrawal:
         except OwnershipLostError as error:
             return f"a look with a lock that is not lost meanwhile ({error.reason})"
 
-    def _end_dead_lockers(self) -> None:
-        """Locks of attempts that died while they removed something themselves would be waited for in vain."""
-        attempts = Attempts.look(self._client, self._settings.transaction_timeout_seconds)
-        for lock in self._client.show_locks(self._entity):
-            txn = attempts.transactions.get(lock.txn_id or 0)
-            if txn is None or txn.state is not TxnState.OPEN or pool_of_txn(txn) is None:
-                continue
-            if not attempts.is_alive(txn, self._owner):
-                self._client.abort(txn.id)
-
 
 def compacted_by(listing: Listing) -> frozenset[int]:
     """The transactions of the compactions that made bases or deltas, as far as names tell."""
     names = (parse_directory_name(path) for path in listing.directories if "/" not in path and is_acid_prefixed(path))
     txn_ids = (name.visibility_txn_id for name in names if isinstance(name, BaseName | DeltaName))
     return frozenset(txn_id for txn_id in txn_ids if txn_id)
+
+
+def end_dead_lockers(
+    client: AcidMetastoreClient, settings: CompactionSettings, entity: Entity, owner: str | None
+) -> None:
+    """End the transactions of those who died while they removed something: their locks would be waited for in vain.
+
+    :param owner: see :class:`Withdrawal`.
+    """
+    attempts = Attempts.look(client, settings.transaction_timeout_seconds)
+    for lock in client.show_locks(entity):
+        txn = attempts.transactions.get(lock.txn_id or 0)
+        if txn is None or txn.state is not TxnState.OPEN or pool_of_txn(txn) is None:
+            continue
+        if not attempts.is_alive(txn, owner):
+            client.abort(txn.id)

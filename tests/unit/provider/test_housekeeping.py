@@ -33,7 +33,7 @@ class FakeHousekeeper:
 
     told: dict[str, Any] = {}
 
-    def __init__(self, client: object, queue: object, settings: CompactionSettings, **limits: float) -> None:
+    def __init__(self, client: object, queue: object, settings: CompactionSettings, **limits: object) -> None:
         self.told.update(settings=settings, queue=queue, **limits)
 
     def sweep(self, selection: TableSelection) -> HousekeepingReport:
@@ -76,6 +76,7 @@ def test_its_limits_are_hives_and_the_metastores_own_queue_and_storages_are_used
     assert told["queue"] == "the metastore's queue"
     assert told["settings"].storages == FakeEndpoint.storages
     assert (told["forgotten_seconds"], told["max_partitions"]) == (21_600, 1000)
+    assert told["repair_twins"] is False
 
 
 def test_values_of_templates_are_understood(told: dict[str, Any]) -> None:
@@ -85,10 +86,12 @@ def test_values_of_templates_are_understood(told: dict[str, Any]) -> None:
         worker_timeout_seconds="60",
         forgotten_after_seconds="0",
         max_partitions="5",
+        repair_twins="true",
     ).execute({})
     assert told["selection"] == TableSelection(("sales.*", "web.*"), ("sales.x",))
     assert told["settings"].worker_timeout_seconds == 60
     assert (told["forgotten_seconds"], told["max_partitions"]) == (0, 5)
+    assert told["repair_twins"] is True
 
 
 @pytest.mark.parametrize(
@@ -99,6 +102,7 @@ def test_values_of_templates_are_understood(told: dict[str, Any]) -> None:
         ("worker_timeout_seconds", -1),
         ("forgotten_after_seconds", "soon"),
         ("max_partitions", 0),
+        ("repair_twins", "perhaps"),
     ],
 )
 def test_parameters_that_cannot_be_used_are_refused_before_anything_is_done(
@@ -123,6 +127,7 @@ def test_every_templated_field_is_an_attribute() -> None:
         ("worker_timeout_seconds", -1),
         ("forgotten_after_seconds", "6"),
         ("max_partitions", 0),
+        ("repair_twins", "perhaps"),
         ("cleaning_deadline_seconds", -1),
         ("hive_acid_conn_id", ""),
     ],
@@ -147,6 +152,7 @@ def test_every_setting_comes_from_the_form_in_hours() -> None:
         "worker_timeout_seconds": 86_400,
         "forgotten_after_seconds": 21_600,
         "max_partitions": 1000,
+        "repair_twins": False,
     }
     assert render(clean.cleaning_deadline_seconds) == 1800.0
 
