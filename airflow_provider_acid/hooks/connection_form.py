@@ -49,6 +49,26 @@ FIELDS: Mapping[str, Field] = {
         "description": 'How HDFS and S3 are reached: {"hdfs": {"web_addresses": ["namenode:9870"]}, "s3": {}}',
         "schema": {"type": ["string", "null"]},
     },
+    "tls": {
+        "label": "TLS",
+        "description": "The metastore speaks TLS (metastore.use.SSL); its host name is always checked",
+        "schema": {"type": ["boolean", "null"], "default": False},
+    },
+    "tls_ca_file": {
+        "label": "TLS: CA file",
+        "description": "PEM file with the authorities to trust; default: those of the operating system",
+        "schema": {"type": ["string", "null"]},
+    },
+    "tls_certificate_file": {
+        "label": "TLS: client certificate",
+        "description": "PEM file with Airflow's own certificate, where the server asks for one",
+        "schema": {"type": ["string", "null"]},
+    },
+    "tls_key_file": {
+        "label": "TLS: client key",
+        "description": "PEM file with the key of that certificate, without a password",
+        "schema": {"type": ["string", "null"]},
+    },
 }
 """Fields of the form, in its order."""
 

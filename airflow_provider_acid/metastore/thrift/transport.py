@@ -1,4 +1,4 @@
-"""How a connection to the metastore comes about; the one place to replace for TLS or SASL."""
+"""How a connection to the metastore comes about; ``metastore/access/`` puts TLS in."""
 
 from __future__ import annotations
 
@@ -149,8 +149,8 @@ class _Calls(TBufferedTransport):  # type: ignore[misc]
         super().flush()
 
 
-class PlainTransport:
-    """Binary protocol over a buffered TCP socket, without encryption and authentication."""
+class SocketTransport:
+    """Binary protocol over a buffered socket."""
 
     def __init__(self, tcp: CallSocket) -> None:
         self._tcp = tcp
@@ -171,15 +171,16 @@ class PlainTransport:
         handle = self._tcp.handle
         if handle is not None:
             with contextlib.suppress(OSError):
-                handle.shutdown(socket.SHUT_RDWR)
+                # That of a socket inside TLS would let what another thread is about to send pass unencrypted.
+                socket.socket.shutdown(handle, socket.SHUT_RDWR)
 
 
 class PlainTransportFactory:
     """Connects without encryption and authentication."""
 
-    def connect(self, address: MetastoreAddress, timeout_seconds: float) -> PlainTransport:
+    def connect(self, address: MetastoreAddress, timeout_seconds: float) -> SocketTransport:
         """See :meth:`TransportFactory.connect`."""
         tcp = CallSocket(address, timeout_seconds)
-        transport = PlainTransport(tcp)
+        transport = SocketTransport(tcp)
         tcp.open()
         return transport

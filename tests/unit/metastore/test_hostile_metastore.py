@@ -266,7 +266,7 @@ FOREIGN: dict[str, tuple[Answer, str]] = {
     # Metastore 4.0.1 with metastore.use.SSL.
     "TLS of Java": (
         raw(b"\x15\x03\x03\x00\x02\x02\x0a"),
-        "speaks TLS.*Remedy: name the port .*metastore.use.SSL=false",
+        "speaks TLS.*Remedy: set tls in the connection's extra, or name the port .*metastore.use.SSL=false",
     ),
     # OpenSSL's s_server, and metastore 4.0.1 with SASL; the latter also of framed and compact Thrift.
     "TLS of OpenSSL, SASL": (raw(b""), "read 0 bytes.*SASL .Kerberos. or TLS.*Remedy: look at the metastore's log"),

@@ -15,6 +15,8 @@ from airflow_provider_acid.exceptions import ConfigurationError, MetastoreUnavai
 from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.get_provider_info import get_provider_info
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook, MetastoreEndpoint
+from airflow_provider_acid.metastore.access.access import MetastoreAccess
+from airflow_provider_acid.metastore.access.tls import Tls
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.storages.s3.options import S3Credentials, S3Options
 
@@ -238,6 +240,49 @@ def test_a_word_that_is_neither_true_nor_false_is_refused(set_connection: SetCon
         endpoint()
 
 
+@pytest.mark.parametrize(
+    ("extra", "access"),
+    [
+        ({}, MetastoreAccess()),
+        ({"tls": False}, MetastoreAccess()),
+        ({"tls": True}, MetastoreAccess(Tls())),
+        ({"tls": "true", "tls_ca_file": "/ca.pem"}, MetastoreAccess(Tls("/ca.pem"))),
+        (
+            {"tls": True, "tls_certificate_file": "/me.pem", "tls_key_file": "/me.key"},
+            MetastoreAccess(Tls(None, "/me.pem", "/me.key")),
+        ),
+    ],
+)
+def test_extra_says_how_the_metastore_is_talked_to(
+    set_connection: SetConnection, extra: dict[str, Any], access: MetastoreAccess
+) -> None:
+    set_connection(host="ms", extra=extra)
+    assert endpoint().access == access
+    with endpoint().open() as client:
+        assert client._transport_factory == access
+
+
+@pytest.mark.parametrize(
+    ("extra", "refusal"),
+    [
+        ({"tls": "perhaps"}, "tls is 'perhaps'. Remedy: give true or false"),
+        ({"tls_ca_file": "/ca.pem"}, "has tls_ca_file, but not tls. Remedy: set tls to true"),
+        ({"tls": True, "tls_key_file": "/k"}, "has tls_key_file, but not tls_certificate_file. Remedy: give both"),
+        ({"tsl": True}, "tsl in its extra is no field. Remedy: write tls, or take it out"),
+        ({"TLS_CA": "/ca.pem"}, "TLS_CA in its extra is no field. Remedy: "),
+        ({"timeout": 5}, "timeout in its extra is no field. Remedy: write timeout_seconds, or take it out"),
+        ({"qwertz": 5}, "qwertz in its extra is no field. Remedy: take it out; timeout_seconds, user"),
+    ],
+)
+def test_extras_that_would_not_do_what_they_say_are_refused(
+    set_connection: SetConnection, extra: dict[str, Any], refusal: str
+) -> None:
+    set_connection(host="ms", extra=extra)
+    with pytest.raises(ConfigurationError) as refused:
+        endpoint()
+    assert str(refused.value).startswith(f"connection hive_acid_default: {refusal}")
+
+
 def connection_type() -> dict[str, Any]:
     kinds = get_provider_info()["connection-types"]
     assert isinstance(kinds, list)
@@ -255,7 +300,10 @@ def test_the_form_belongs_to_the_hook() -> None:
 
 def test_every_field_of_the_form_has_label_description_and_schema() -> None:
     fields = connection_type()["conn-fields"]
-    assert fields.keys() == {"timeout_seconds", "user", "metastore_db_conn_id", "housekeeping_elsewhere", "storage"}
+    assert fields.keys() == {
+        *("timeout_seconds", "user", "metastore_db_conn_id", "housekeeping_elsewhere", "storage"),
+        *("tls", "tls_ca_file", "tls_certificate_file", "tls_key_file"),
+    }
     for field in fields.values():
         assert field.keys() == {"label", "description", "schema"}
         assert "null" in field["schema"]["type"]
@@ -273,10 +321,12 @@ def test_both_airflows_name_and_hide_the_same_fields() -> None:
 
 
 def test_what_airflow_2s_form_sends_is_understood(set_connection: SetConnection) -> None:
-    untouched = {"timeout_seconds": "60", "user": "", "metastore_db_conn_id": "", "storage": ""}
-    set_connection(host="ms", extra={**untouched, "housekeeping_elsewhere": False})
+    kinds = {name: field["schema"]["type"][0] for name, field in connection_type()["conn-fields"].items()}
+    untouched = {name: False if kind == "boolean" else "" for name, kind in kinds.items()}
+    set_connection(host="ms", extra={**untouched, "timeout_seconds": "60"})
     asked = endpoint()
     assert (asked.timeout_seconds, asked.user, asked.database_url, asked.storages) == (60.0, None, None, Storages())
+    assert asked.access == MetastoreAccess()
 
 
 def test_making_a_hook_asks_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
