@@ -69,6 +69,21 @@ FIELDS: Mapping[str, Field] = {
         "description": "PEM file with the key of that certificate, without a password",
         "schema": {"type": ["string", "null"]},
     },
+    "kerberos_principal": {
+        "label": "Kerberos: metastore's principal",
+        "description": "As hive.metastore.kerberos.principal, e.g. hive/_HOST@EXAMPLE.ORG; empty: no Kerberos",
+        "schema": {"type": ["string", "null"]},
+    },
+    "kerberos_keytab": {
+        "label": "Kerberos: keytab",
+        "description": "File with Airflow's key; default: the ticket that its process has",
+        "schema": {"type": ["string", "null"]},
+    },
+    "kerberos_client_principal": {
+        "label": "Kerberos: Airflow's principal",
+        "description": "Whose key is in the keytab, e.g. airflow@EXAMPLE.ORG",
+        "schema": {"type": ["string", "null"]},
+    },
 }
 """Fields of the form, in its order."""
 

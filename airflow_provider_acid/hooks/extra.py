@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -10,10 +11,13 @@ from typing import TYPE_CHECKING
 from airflow_provider_acid.exceptions import ConfigurationError
 from airflow_provider_acid.hooks.connection_form import FIELDS
 from airflow_provider_acid.metastore.access.access import MetastoreAccess
+from airflow_provider_acid.metastore.access.kerberos import Kerberos
 from airflow_provider_acid.metastore.access.tls import Tls
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Connection
+
+_PRINCIPAL = re.compile(r"[^/@\s]+/[^/@\s]+(@[^/@\s]+)?")
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,7 @@ class ConnectionExtra:
 
         :raises ConfigurationError: fields do not fit together.
         """
-        return MetastoreAccess(self._tls())
+        return MetastoreAccess(self._tls(), self._kerberos())
 
     def _tls(self) -> Tls | None:
         files = {name: self.text(f"tls_{name}") for name in ("ca_file", "certificate_file", "key_file")}
@@ -80,3 +84,19 @@ class ConnectionExtra:
         if files["key_file"] is not None and files["certificate_file"] is None:
             raise self.wrong("has tls_key_file, but not tls_certificate_file", "give both, or neither")
         return Tls(**files)
+
+    def _kerberos(self) -> Kerberos | None:
+        principal = self.text("kerberos_principal")
+        keytab, client = self.text("kerberos_keytab"), self.text("kerberos_client_principal")
+        if principal is None:
+            unused = "kerberos_keytab" if keytab is not None else "kerberos_client_principal"
+            if keytab is not None or client is not None:
+                raise self.wrong(
+                    f"has {unused}, but not kerberos_principal", "set that of the metastore, or take it out"
+                )
+            return None
+        if not _PRINCIPAL.fullmatch(principal):
+            raise self.wrong(f"kerberos_principal is {principal!r}", "write it like hive/_HOST@EXAMPLE.ORG")
+        if keytab is not None and client is None:
+            raise self.wrong("has kerberos_keytab, but not kerberos_client_principal", "say whose key is in it")
+        return Kerberos(principal, keytab, client)

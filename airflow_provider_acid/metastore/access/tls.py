@@ -118,7 +118,7 @@ class TlsSocket(CallSocket):
             return None
         return UnusableConnectionError(
             f"the server hung up without an answer inside TLS ({cause or error})",
-            f"look at the metastore's log; {_ITS_CERTIFICATE}",
+            f"look at the metastore's log; {_ITS_CERTIFICATE}; where it has Kerberos, set kerberos_principal there",
             is_final=False,
         )
 

@@ -40,13 +40,14 @@ _HTTP: Final = (
     f"{_PLAIN_PORT} (9083 by default; metastore.server.thrift.transport.mode=binary)",
 )
 _SASL: Final = (
-    "this port asks for SASL (Kerberos, LDAP or a password), which this provider cannot",
-    f"{_PLAIN_PORT} (metastore.sasl.enabled=false, metastore.authentication=NOSASL)",
+    "this port asks for SASL (Kerberos, LDAP or a password)",
+    f"for Kerberos set kerberos_principal in the connection's extra; else {_PLAIN_PORT} (metastore.sasl.enabled=false, "
+    "metastore.authentication=NOSASL)",
 )
 _SILENT: Final = (
     "the server hung up without an answer (read 0 bytes), as ports do that ask for SASL (Kerberos) or TLS",
-    f"look at the metastore's log; where it has TLS, set tls in the connection's extra; where it asks for SASL, "
-    f"{_PLAIN_PORT}",
+    "look at the metastore's log; where it has Kerberos, set kerberos_principal in the connection's extra, "
+    "where it has TLS, tls",
 )
 
 

@@ -274,7 +274,10 @@ FOREIGN: dict[str, tuple[Answer, str]] = {
     "TLS of Python": (reset, "SASL .Kerberos. or TLS"),
     "HTTP": (raw(b"HTTP/1.1 400 Bad Request\r\n\r\n"), "speaks HTTP.*Remedy: name the port .*9083 by default"),
     # What Thrift's SASL transport says to a handshake that it understands and refuses.
-    "SASL of Thrift": (raw(b"\x03" + text(b"Unsupported mechanism type")), "asks for SASL.*sasl.enabled=false"),
+    "SASL of Thrift": (
+        raw(b"\x03" + text(b"Unsupported mechanism type")),
+        "asks for SASL.*for Kerberos set kerberos_principal.*sasl.enabled=false",
+    ),
 }
 
 

@@ -16,6 +16,7 @@ from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.get_provider_info import get_provider_info
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook, MetastoreEndpoint
 from airflow_provider_acid.metastore.access.access import MetastoreAccess
+from airflow_provider_acid.metastore.access.kerberos import Kerberos
 from airflow_provider_acid.metastore.access.tls import Tls
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.storages.s3.options import S3Credentials, S3Options
@@ -251,6 +252,15 @@ def test_a_word_that_is_neither_true_nor_false_is_refused(set_connection: SetCon
             {"tls": True, "tls_certificate_file": "/me.pem", "tls_key_file": "/me.key"},
             MetastoreAccess(Tls(None, "/me.pem", "/me.key")),
         ),
+        ({"kerberos_principal": "hive/_HOST@R"}, MetastoreAccess(None, Kerberos("hive/_HOST@R"))),
+        (
+            {"kerberos_principal": "hive/ms", "kerberos_keytab": "/k", "kerberos_client_principal": "a@R", "tls": True},
+            MetastoreAccess(Tls(), Kerberos("hive/ms", "/k", "a@R")),
+        ),
+        (
+            {"kerberos_principal": "hive/ms", "kerberos_client_principal": "a@R"},
+            MetastoreAccess(None, Kerberos("hive/ms", None, "a@R")),
+        ),
     ],
 )
 def test_extra_says_how_the_metastore_is_talked_to(
@@ -268,6 +278,14 @@ def test_extra_says_how_the_metastore_is_talked_to(
         ({"tls": "perhaps"}, "tls is 'perhaps'. Remedy: give true or false"),
         ({"tls_ca_file": "/ca.pem"}, "has tls_ca_file, but not tls. Remedy: set tls to true"),
         ({"tls": True, "tls_key_file": "/k"}, "has tls_key_file, but not tls_certificate_file. Remedy: give both"),
+        ({"kerberos_keytab": "/k"}, "has kerberos_keytab, but not kerberos_principal. Remedy: set that of the meta"),
+        ({"kerberos_client_principal": "a"}, "has kerberos_client_principal, but not kerberos_principal. Remedy: set"),
+        (
+            {"kerberos_principal": "hive/_HOST", "kerberos_keytab": "/k"},
+            "has kerberos_keytab, but not kerberos_client_principal. Remedy: say whose key is in it",
+        ),
+        ({"kerberos_principal": "true"}, "kerberos_principal is 'true'. Remedy: write it like hive/_HOST@EXAMPLE.ORG"),
+        ({"kerberos_principle": "h/_HOST"}, "kerberos_principle in its extra is no field. Remedy: write kerberos_prin"),
         ({"tsl": True}, "tsl in its extra is no field. Remedy: write tls, or take it out"),
         ({"TLS_CA": "/ca.pem"}, "TLS_CA in its extra is no field. Remedy: "),
         ({"timeout": 5}, "timeout in its extra is no field. Remedy: write timeout_seconds, or take it out"),
@@ -303,6 +321,7 @@ def test_every_field_of_the_form_has_label_description_and_schema() -> None:
     assert fields.keys() == {
         *("timeout_seconds", "user", "metastore_db_conn_id", "housekeeping_elsewhere", "storage"),
         *("tls", "tls_ca_file", "tls_certificate_file", "tls_key_file"),
+        *("kerberos_principal", "kerberos_keytab", "kerberos_client_principal"),
     }
     for field in fields.values():
         assert field.keys() == {"label", "description", "schema"}
