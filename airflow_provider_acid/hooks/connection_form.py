@@ -87,8 +87,8 @@ FIELDS: Mapping[str, Field] = {
 }
 """Fields of the form, in its order."""
 
-HIDDEN_FIELDS = ("schema", "login", "password", "extra")
-RELABELING = {"host": "Metastore hosts", "port": "Thrift port"}
+HIDDEN_FIELDS = ("schema", "extra")
+RELABELING = {"host": "Metastore hosts", "port": "Thrift port", "login": "User (LDAP)", "password": "Password (LDAP)"}
 PLACEHOLDERS = {"host": "metastore-1.example.org,metastore-2.example.org:9084", "port": "9083"}
 
 

@@ -12,6 +12,7 @@ from airflow_provider_acid.exceptions import ConfigurationError
 from airflow_provider_acid.hooks.connection_form import FIELDS
 from airflow_provider_acid.metastore.access.access import MetastoreAccess
 from airflow_provider_acid.metastore.access.kerberos import Kerberos
+from airflow_provider_acid.metastore.access.password import Password
 from airflow_provider_acid.metastore.access.tls import Tls
 
 if TYPE_CHECKING:
@@ -22,23 +23,30 @@ _PRINCIPAL = re.compile(r"[^/@\s]+/[^/@\s]+(@[^/@\s]+)?")
 
 @dataclass(frozen=True)
 class ConnectionExtra:
-    """The fields of a connection's extra.
+    """The fields of a connection's extra, and who the client is.
 
     :param subject: the connection, for errors.
     :param values: by name.
+    :param password: with its user, from the connection's own fields.
     """
 
     subject: str
     values: Mapping[str, object]
+    password: Password | None = None
 
     @classmethod
     def of(cls, connection: Connection) -> ConnectionExtra:
         """That of a connection of type ``hive_acid``.
 
         :raises ConfigurationError: a name there is none of the form's: misspelt it would change nothing, and nobody
-            would know.
+            would know; or there is one of login and password.
         """
-        extra = cls(f"connection {connection.conn_id}", connection.extra_dejson)
+        login, password = connection.login, connection.password
+        known = Password(login, password) if login and password else None
+        extra = cls(f"connection {connection.conn_id}", connection.extra_dejson, known)
+        if known is None and (login or password):
+            present, missing = ("login", "password") if login else ("password", "login")
+            raise extra.wrong(f"has a {present}, but no {missing}", "enter both, or neither")
         for name in extra.values:
             if name not in FIELDS:
                 nearest = get_close_matches(name, FIELDS, n=1)
@@ -72,7 +80,12 @@ class ConnectionExtra:
 
         :raises ConfigurationError: fields do not fit together.
         """
-        return MetastoreAccess(self._tls(), self._kerberos())
+        kerberos = self._kerberos()
+        if kerberos is not None and self.password is not None:
+            raise self.wrong(
+                "has both kerberos_principal and a password", "leave out what the metastore does not ask for"
+            )
+        return MetastoreAccess(self._tls(), kerberos, self.password)
 
     def _tls(self) -> Tls | None:
         files = {name: self.text(f"tls_{name}") for name in ("ca_file", "certificate_file", "key_file")}

@@ -13,6 +13,7 @@ import pytest
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
 from airflow_provider_acid.metastore.access.access import MetastoreAccess
 from airflow_provider_acid.metastore.access.kerberos import Kerberos
+from airflow_provider_acid.metastore.access.password import Password
 from airflow_provider_acid.metastore.access.tls import Tls
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from tests.harness.certificates import KEYSTORE_PASSWORD, CertificateAuthority
@@ -21,6 +22,9 @@ from tests.harness.metastore_server import MetastoreServer, Protection
 
 HOST = "localhost"
 """What certificates and principals call the metastores."""
+
+LOGIN = Password("airflow", "open sesame")
+"""Of :func:`password_metastore`."""
 
 TICKET_SECONDS = 12
 
@@ -31,8 +35,13 @@ ClientOf = Callable[..., AcidMetastoreClient]
 def client_of(monkeypatch: pytest.MonkeyPatch) -> ClientOf:
     """The client that an Airflow connection to a server with these fields in extra makes."""
 
-    def make(server: MetastoreServer, host: str = HOST, **extra: object) -> AcidMetastoreClient:
-        connection = {"conn_type": "hive_acid", "host": host, "port": server.port, "extra": extra}
+    def make(
+        server: MetastoreServer, host: str = HOST, login: str = "", password: str = "", **extra: object
+    ) -> AcidMetastoreClient:
+        connection = {
+            **{"conn_type": "hive_acid", "host": host, "port": server.port},
+            **{"login": login, "password": password, "extra": extra},
+        }
         monkeypatch.setenv("AIRFLOW_CONN_HIVE_ACID_DEFAULT", json.dumps(connection))
         return AcidMetastoreHook().get_conn()
 
@@ -95,6 +104,26 @@ def _kerberos(kdc: KerberosKdc, friend: Path, protection: str) -> Protection:
 
 
 @pytest.fixture(scope="session")
+def password_metastore(
+    tmp_path_factory: pytest.TempPathFactory, authority: CertificateAuthority
+) -> Iterator[MetastoreServer]:
+    """Hive 4.0.1 on Derby with TLS that asks for the password of :data:`LOGIN`."""
+    tls = _tls(authority)
+    settings = {
+        **tls.settings,
+        "metastore.authentication": "CONFIG",
+        "metastore.authentication.config.username": LOGIN.user,
+        "metastore.authentication.config.password": LOGIN.password,
+        # With it, by which a client says under which name it works, the server refuses to start.
+        "metastore.execute.setugi": "false",
+    }
+    protection = Protection(settings, MetastoreAccess(Tls(str(authority.file)), password=LOGIN))
+    folder = tmp_path_factory.mktemp("password-metastore")
+    with MetastoreServer(folder, reaper=False, protection=protection, host=HOST) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> CertificateAuthority:
     """Signed the certificate of :func:`tls_metastore`."""
     return CertificateAuthority(tmp_path_factory.mktemp("authority"))
@@ -105,15 +134,16 @@ def tls_metastore(
     tmp_path_factory: pytest.TempPathFactory, authority: CertificateAuthority
 ) -> Iterator[MetastoreServer]:
     """Hive 4.0.1 on Derby with TLS; its certificate is for ``localhost`` alone."""
-    protection = Protection(
-        {
-            "metastore.use.SSL": "true",
-            "metastore.keystore.path": str(authority.keystore(HOST)),
-            "metastore.keystore.type": "PKCS12",
-            "metastore.keystore.password": KEYSTORE_PASSWORD,
-        },
-        MetastoreAccess(Tls(str(authority.file))),
-    )
     folder = tmp_path_factory.mktemp("tls-metastore")
-    with MetastoreServer(folder, reaper=False, protection=protection, host=HOST) as server:
+    with MetastoreServer(folder, reaper=False, protection=_tls(authority), host=HOST) as server:
         yield server
+
+
+def _tls(authority: CertificateAuthority) -> Protection:
+    settings = {
+        "metastore.use.SSL": "true",
+        "metastore.keystore.path": str(authority.keystore(HOST)),
+        "metastore.keystore.type": "PKCS12",
+        "metastore.keystore.password": KEYSTORE_PASSWORD,
+    }
+    return Protection(settings, MetastoreAccess(Tls(str(authority.file))))

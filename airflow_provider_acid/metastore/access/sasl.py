@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Protocol
 
 from thrift.transport.TTransport import TTransportException
@@ -38,13 +37,15 @@ class SaslCalls(TSaslClientTransport):  # type: ignore[misc]
     """What is sent and read goes through a mechanism; a flush sends a call.
 
     :param name: of the mechanism.
+    :param setting: what of the connection asks for it.
     :param remedy: what to do where the server refuses the client.
     """
 
-    def __init__(self, calls: CallSocket, name: str, mechanism: Callable[[], SaslMechanism], remedy: str) -> None:
-        super().__init__(mechanism, name, calls)
+    def __init__(self, calls: CallSocket, name: str, mechanism: SaslMechanism, setting: str, remedy: str) -> None:
+        super().__init__(lambda: mechanism, name, calls)
         self._calls = calls
         self._name = name
+        self._setting = setting
         self._remedy = remedy
 
     def open(self) -> None:
@@ -76,7 +77,7 @@ class SaslCalls(TSaslClientTransport):  # type: ignore[misc]
         # Plain Thrift takes the handshake for the begin of a long name: it hangs up, or waits for the rest.
         return UnusableConnectionError(
             f"no answer to the SASL handshake ({error.message}), as from ports that speak plain Thrift",
-            "look whether the metastore asks for SASL (metastore.sasl.enabled); if not, take kerberos_principal out of "
-            "the connection's extra",
+            "look whether the metastore asks for SASL (metastore.sasl.enabled, metastore.authentication); if not, take "
+            f"{self._setting} out of the connection",
             is_final=False,
         )

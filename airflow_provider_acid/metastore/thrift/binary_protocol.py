@@ -41,13 +41,13 @@ _HTTP: Final = (
 )
 _SASL: Final = (
     "this port asks for SASL (Kerberos, LDAP or a password)",
-    f"for Kerberos set kerberos_principal in the connection's extra; else {_PLAIN_PORT} (metastore.sasl.enabled=false, "
-    "metastore.authentication=NOSASL)",
+    "for Kerberos set kerberos_principal in the connection's extra, for LDAP its login and password; else "
+    f"{_PLAIN_PORT} (metastore.sasl.enabled=false, metastore.authentication=NOSASL)",
 )
 _SILENT: Final = (
-    "the server hung up without an answer (read 0 bytes), as ports do that ask for SASL (Kerberos) or TLS",
+    "the server hung up without an answer (read 0 bytes), as ports do that ask for SASL (Kerberos, LDAP) or TLS",
     "look at the metastore's log; where it has Kerberos, set kerberos_principal in the connection's extra, "
-    "where it has TLS, tls",
+    "where it has TLS, tls; where it asks for a password, the connection's login and password",
 )
 
 

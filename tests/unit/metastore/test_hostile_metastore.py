@@ -269,9 +269,12 @@ FOREIGN: dict[str, tuple[Answer, str]] = {
         "speaks TLS.*Remedy: set tls in the connection's extra, or name the port .*metastore.use.SSL=false",
     ),
     # OpenSSL's s_server, and metastore 4.0.1 with SASL; the latter also of framed and compact Thrift.
-    "TLS of OpenSSL, SASL": (raw(b""), "read 0 bytes.*SASL .Kerberos. or TLS.*Remedy: look at the metastore's log"),
+    "TLS of OpenSSL, SASL": (
+        raw(b""),
+        "read 0 bytes.*SASL .Kerberos, LDAP. or TLS.*Remedy: look at the metastore's log",
+    ),
     # Python's ssl module.
-    "TLS of Python": (reset, "SASL .Kerberos. or TLS"),
+    "TLS of Python": (reset, "SASL .Kerberos, LDAP. or TLS"),
     "HTTP": (raw(b"HTTP/1.1 400 Bad Request\r\n\r\n"), "speaks HTTP.*Remedy: name the port .*9083 by default"),
     # What Thrift's SASL transport says to a handshake that it understands and refuses.
     "SASL of Thrift": (

@@ -1,4 +1,4 @@
-"""What can be said of Kerberos without a KDC; the rest is in ``tests/secured``."""
+"""What can be said of Kerberos and passwords without a server; the rest is in ``tests/secured``."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 from airflow_provider_acid.exceptions import MetastoreAccessError
 from airflow_provider_acid.metastore.access.access import MetastoreAccess
 from airflow_provider_acid.metastore.access.kerberos import Kerberos
+from airflow_provider_acid.metastore.access.password import Password
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress
 
@@ -38,3 +39,14 @@ def test_a_missing_library_is_told_with_the_command_that_installs_it(
 )
 def test_the_servers_principal_has_its_host_in_lower_case(principal: str, host: str, server: str) -> None:
     assert Kerberos(principal).server(host) == server
+
+
+def test_a_password_needs_its_library_too_and_is_not_shown_by_the_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "airflow_provider_acid.metastore.access.sasl", None)
+    access = MetastoreAccess(password=Password("airflow", "sesame"))
+    with (
+        AcidMetastoreClient([MetastoreAddress("localhost", 1)], transport_factory=access) as client,
+        pytest.raises(MetastoreAccessError, match=r"Remedy: pip install airflow-provider-acid\[ldap\]") as told,
+    ):
+        client.databases()
+    assert "sesame" not in str(told.value)
