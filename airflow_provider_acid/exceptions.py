@@ -79,6 +79,12 @@ class MetastoreUnavailableError(MetastoreError):
     """No configured metastore address answers."""
 
 
+class MetastoreAccessError(MetastoreUnavailableError):
+    """Every configured metastore talks in another way than the connection says, or must not be trusted."""
+
+    is_permanent = True
+
+
 class MetastoreVersionError(MetastoreError):
     """The metastore lacks a call that this package needs."""
 

@@ -49,11 +49,46 @@ FIELDS: Mapping[str, Field] = {
         "description": 'How HDFS and S3 are reached: {"hdfs": {"web_addresses": ["namenode:9870"]}, "s3": {}}',
         "schema": {"type": ["string", "null"]},
     },
+    "tls": {
+        "label": "TLS",
+        "description": "The metastore speaks TLS (metastore.use.SSL); its host name is always checked",
+        "schema": {"type": ["boolean", "null"], "default": False},
+    },
+    "tls_ca_file": {
+        "label": "TLS: CA file",
+        "description": "PEM file with the authorities to trust; default: those of the operating system",
+        "schema": {"type": ["string", "null"]},
+    },
+    "tls_certificate_file": {
+        "label": "TLS: client certificate",
+        "description": "PEM file with Airflow's own certificate, where the server asks for one",
+        "schema": {"type": ["string", "null"]},
+    },
+    "tls_key_file": {
+        "label": "TLS: client key",
+        "description": "PEM file with the key of that certificate, without a password",
+        "schema": {"type": ["string", "null"]},
+    },
+    "kerberos_principal": {
+        "label": "Kerberos: metastore's principal",
+        "description": "As hive.metastore.kerberos.principal, e.g. hive/_HOST@EXAMPLE.ORG; empty: no Kerberos",
+        "schema": {"type": ["string", "null"]},
+    },
+    "kerberos_keytab": {
+        "label": "Kerberos: keytab",
+        "description": "File with Airflow's key; default: the ticket that its process has",
+        "schema": {"type": ["string", "null"]},
+    },
+    "kerberos_client_principal": {
+        "label": "Kerberos: Airflow's principal",
+        "description": "Whose key is in the keytab, e.g. airflow@EXAMPLE.ORG",
+        "schema": {"type": ["string", "null"]},
+    },
 }
 """Fields of the form, in its order."""
 
-HIDDEN_FIELDS = ("schema", "login", "password", "extra")
-RELABELING = {"host": "Metastore hosts", "port": "Thrift port"}
+HIDDEN_FIELDS = ("schema", "extra")
+RELABELING = {"host": "Metastore hosts", "port": "Thrift port", "login": "User (LDAP)", "password": "Password (LDAP)"}
 PLACEHOLDERS = {"host": "metastore-1.example.org,metastore-2.example.org:9084", "port": "9083"}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -23,7 +23,9 @@ from airflow_provider_acid.hooks.connection_form import (
     RELABELING,
     airflow_2_widgets,
 )
+from airflow_provider_acid.hooks.extra import ConnectionExtra
 from airflow_provider_acid.hooks.other_connections import database_url, s3_credentials
+from airflow_provider_acid.metastore.access.access import MetastoreAccess
 from airflow_provider_acid.metastore.database.database import MetastoreDatabase
 from airflow_provider_acid.metastore.database.rights import missing_rights
 from airflow_provider_acid.metastore.database.written import WriteRecords
@@ -50,6 +52,7 @@ class MetastoreEndpoint:
     :param database_url: of the metastore's own database; None where none is configured. Holds a password.
     :param housekeeping_elsewhere: whether another instance of the same metastore aborts dead transactions.
     :param storages: opens the locations of the metastore's tables.
+    :param access: opens connections to the metastore.
     """
 
     addresses: tuple[MetastoreAddress, ...]
@@ -58,10 +61,13 @@ class MetastoreEndpoint:
     database_url: URL | None = field(default=None, repr=False)
     housekeeping_elsewhere: bool = False
     storages: Storages = field(default_factory=Storages)
+    access: MetastoreAccess = MetastoreAccess()
 
     def open(self) -> AcidMetastoreClient:
         """A client for the calling thread; nothing is sent yet."""
-        return AcidMetastoreClient(self.addresses, timeout_seconds=self.timeout_seconds, user=self.user)
+        return AcidMetastoreClient(
+            self.addresses, transport_factory=self.access, timeout_seconds=self.timeout_seconds, user=self.user
+        )
 
     @cached_property
     def database(self) -> MetastoreDatabase | None:
@@ -99,8 +105,9 @@ class AcidMetastoreHook(BaseHook):
 
     :param hive_acid_conn_id: a connection of type ``hive_acid``: host (several, separated by commas, each with an
         optional ``:port``, for failover), port, and in extra ``timeout_seconds``, ``user``, ``metastore_db_conn_id``
-        (the id of a connection to the metastore's own database), ``housekeeping_elsewhere`` and ``storage`` (see
-        ``docs/storage.md``).
+        (the id of a connection to the metastore's own database), ``housekeeping_elsewhere``, ``storage`` (see
+        ``docs/storage.md``), and what ``docs/security.md`` says of TLS and Kerberos. Login and password are for a
+        metastore that asks for them.
     """
 
     conn_name_attr = "hive_acid_conn_id"
@@ -126,7 +133,7 @@ class AcidMetastoreHook(BaseHook):
         """Where the metastore is and how to talk to it.
 
         :raises ConfigurationError: a connection does not exist; the metastore's names no host, or an address or
-            time-out that cannot be used, or the one that its S3 options name holds no key.
+            other field that cannot be used, or the one that its S3 options name holds no key.
         """
         connection = self._found(self.hive_acid_conn_id, f"make one of type {self.hook_name}")
         database_id = connection.extra_dejson.get("metastore_db_conn_id")
@@ -174,16 +181,16 @@ def endpoint_of(connection: Connection, database: Connection | None = None) -> M
 
     :param database: to the metastore's own database.
     """
-    extra = connection.extra_dejson
-    subject = f"connection {connection.conn_id}"
-    addresses = _addresses(subject, connection.host or "", connection.port or DEFAULT_PORT)
+    extra = ConnectionExtra.of(connection)
+    addresses = _addresses(extra.subject, connection.host or "", connection.port or DEFAULT_PORT)
     return MetastoreEndpoint(
         tuple(addresses),
-        _timeout_seconds(subject, extra),
-        extra.get("user") or None,
+        _timeout_seconds(extra),
+        extra.text("user"),
         None if database is None else database_url(database),
-        _flag(subject, "housekeeping_elsewhere", extra.get("housekeeping_elsewhere")),
-        _storages(extra.get("storage")),
+        extra.flag("housekeeping_elsewhere"),
+        _storages(extra.values.get("storage")),
+        extra.access(),
     )
 
 
@@ -194,24 +201,17 @@ def _storages(options: object) -> Storages:
     return Storages.from_options(options or {})
 
 
-def _flag(subject: str, name: str, value: object) -> bool:
-    words = {"": False, "none": False, "false": False, "true": True}
-    flag = words.get(str(value).strip().lower())
-    if flag is None:
-        raise ConfigurationError(subject, f"{name} is {value!r}", "give true or false")
-    return flag
-
-
-def _timeout_seconds(subject: str, extra: Mapping[str, object]) -> float:
-    value = extra.get("timeout_seconds")
-    if value in (None, ""):
+def _timeout_seconds(extra: ConnectionExtra) -> float:
+    text = extra.text("timeout_seconds")
+    if text is None:
         return DEFAULT_TIMEOUT_SECONDS
     try:
-        seconds = float(str(value))
+        seconds = float(text)
     except ValueError:
         seconds = math.nan
     if not 0 < seconds < math.inf:
-        raise ConfigurationError(subject, f"timeout_seconds is {value!r}", "give a number of seconds, e.g. 60")
+        value = extra.values["timeout_seconds"]
+        raise extra.wrong(f"timeout_seconds is {value!r}", "give a number of seconds, e.g. 60")
     return seconds
 
 

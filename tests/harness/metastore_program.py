@@ -93,14 +93,22 @@ class MetastoreProgram:
     find_java: Callable[[], Path] = find_java
     reaper_needs_initiator: bool = False
 
-    def command(self, settings: Path, main_class: str, *arguments: str, jars: Sequence[Path] = ()) -> list[str]:
+    def command(
+        self,
+        settings: Path,
+        main_class: str,
+        *arguments: str,
+        jars: Sequence[Path] = (),
+        options: Sequence[str] = (),
+    ) -> list[str]:
         """The command line that runs a main class of the metastore.
 
         :param settings: folder of the settings.
         :param jars: beside those of the distribution.
+        :param options: of the JVM, beside the usual ones.
         """
         java = self.java(self.distribution(), settings, jars)
-        return [str(self.find_java()), *_JVM_OPTIONS, *java, main_class, *arguments]
+        return [str(self.find_java()), *_JVM_OPTIONS, *options, *java, main_class, *arguments]
 
 
 def class_path_of(distribution: Path, settings: Path, jars: Sequence[Path] = ()) -> list[str]:
@@ -121,11 +129,15 @@ HIVE_4 = MetastoreProgram(
 def write_settings(folder: Path, settings: Mapping[str, str]) -> None:
     """Writes all files of a metastore's settings; the Cleaner reads hive-site.xml only, the rest metastore-site.xml."""
     folder.mkdir(parents=True, exist_ok=True)
-    properties = "\n".join(
-        f"<property><name>{name}</name><value>{escape(value)}</value></property>"
-        for name, value in {**_ASYNCHRONOUS_LOG, **settings}.items()
-    )
     for name in ("metastore-site.xml", "hive-site.xml"):
-        (folder / name).write_text(f"<configuration>\n{properties}\n</configuration>\n")
+        write_site(folder / name, {**_ASYNCHRONOUS_LOG, **settings})
     for name in ("metastore-log4j2.properties", "hive-log4j2.properties"):
         (folder / name).write_text(_LOGGING)
+
+
+def write_site(file: Path, settings: Mapping[str, str]) -> None:
+    """Writes one file of settings in the form of Hadoop and Hive."""
+    properties = "\n".join(
+        f"<property><name>{name}</name><value>{escape(value)}</value></property>" for name, value in settings.items()
+    )
+    file.write_text(f"<configuration>\n{properties}\n</configuration>\n")

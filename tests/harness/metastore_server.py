@@ -9,17 +9,17 @@ import signal
 import socket
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from hmsclient.genthrift.hive_metastore.ThriftHiveMetastore import Client
-from thrift.protocol.TBinaryProtocol import TBinaryProtocol
-from thrift.transport.TSocket import TSocket
-from thrift.transport.TTransport import TBufferedTransport, TTransportException
+from thrift.transport.TTransport import TTransportException
 
 from airflow_provider_acid.exceptions import MetastoreUnavailableError
+from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress, PlainTransportFactory, TransportFactory
 from airflow_provider_acid.plan.thresholds import ENROLLED
 from tests.harness.metastore_database import DerbyDatabase, MetastoreDatabase, ServerDatabase
-from tests.harness.metastore_program import HIVE_4, MetastoreProgram, write_settings
+from tests.harness.metastore_program import HIVE_4, MetastoreProgram, write_settings, write_site
 from tests.harness.ports import HOST, free_port
 from tests.harness.process_group import ProcessGroup, start_group
 from tests.harness.startable import Startable
@@ -29,6 +29,25 @@ REAPER_SECONDS = 5
 """Time-out of transactions where tests wait for the metastore to abort dead ones by itself."""
 
 REAPER_INTERVAL_SECONDS = 1
+
+
+@dataclass(frozen=True)
+class Protection:
+    """How a metastore is protected, and how its friends get in.
+
+    :param settings: of the metastore.
+    :param access: opens its friends' connections.
+    :param hadoop_settings: of ``core-site.xml``.
+    :param java_options: of its JVM.
+    """
+
+    settings: Mapping[str, str]
+    access: TransportFactory
+    hadoop_settings: Mapping[str, str] = field(default_factory=dict)
+    java_options: Sequence[str] = ()
+
+
+UNPROTECTED = Protection({}, PlainTransportFactory())
 
 _EVENT_CLEANER = "org.apache.hadoop.hive.metastore.events.EventCleanerTask"
 
@@ -49,6 +68,8 @@ class MetastoreServer(Startable):
     :param database: a database of its own on a server; None for embedded Derby.
     :param warehouse_uri: where managed tables lie; None for :attr:`warehouse`. Metastore 4 puts them there whatever
         their database's location is.
+    :param protection: what else than plain Thrift it speaks.
+    :param host: its name, one of the loopback interface's.
     """
 
     def __init__(
@@ -62,6 +83,8 @@ class MetastoreServer(Startable):
         program: MetastoreProgram = HIVE_4,
         database: MetastoreDatabase | None = None,
         warehouse_uri: str | None = None,
+        protection: Protection = UNPROTECTED,
+        host: str = HOST,
     ) -> None:
         self._program = program
         self.work_dir = work_dir.resolve()
@@ -71,7 +94,8 @@ class MetastoreServer(Startable):
         self.reaper = reaper
         self.own_initiator = own_initiator or (reaper and program.reaper_needs_initiator)
         self.own_cleaner = own_cleaner
-        self.host = HOST
+        self.protection = protection
+        self.host = host
         self.port = free_port()
         self._group: ProcessGroup | None = None
 
@@ -144,8 +168,12 @@ class MetastoreServer(Startable):
         self.warehouse.mkdir(parents=True, exist_ok=True)
         self.database.prepare(self._program)
         write_settings(self._settings_folder, self._settings())
-        main_class, drivers = self._program.main_class, self.database_drivers
-        command = self._program.command(self._settings_folder, main_class, "-p", str(self.port), jars=drivers)
+        write_site(self._settings_folder / "core-site.xml", self.protection.hadoop_settings)
+        command = self._program.command(
+            *(self._settings_folder, self._program.main_class, "-p", str(self.port)),
+            jars=self.database_drivers,
+            options=self.protection.java_options,
+        )
         with self.log_file.open("ab") as log:
             self._group = start_group(command, self.work_dir, stdout=log)
         try:
@@ -200,11 +228,12 @@ class MetastoreServer(Startable):
             "hive.compactor.cleaner.run.interval": "1000ms",
             "metastore.compactor.cleaner.run.interval": "1000ms",
             **self._program.settings,
+            **self.protection.settings,
         }
 
     def _wait_until_it_answers(self) -> None:
         deadline = time.monotonic() + START_SECONDS
-        while (version := _version(self.port)) is None:
+        while (version := self._version()) is None:
             if self.pid is None:
                 raise self._unavailable("the server ended while starting")
             if time.monotonic() > deadline:
@@ -214,6 +243,23 @@ class MetastoreServer(Startable):
         if version != self._program.version_answer:
             raise self._unavailable(f"is version {version}, not {self._program.version_answer}")
 
+    def _version(self) -> str | None:
+        """The version of a metastore that accepts calls; a port that merely listens is not enough."""
+        with socket.socket() as probe:
+            if probe.connect_ex((HOST, self.port)) != 0:
+                return None
+        try:
+            transport = self.protection.access.connect(MetastoreAddress(self.host, self.port), START_SECONDS)
+        except TTransportException:
+            return None
+        try:
+            client = Client(transport.protocol)
+            return str(client.getVersion()) if client.get_all_databases() else None
+        except TTransportException:
+            return None
+        finally:
+            transport.close()
+
     def _unavailable(self, reason: str) -> MetastoreUnavailableError:
         tail = " | ".join(self.log_file.read_text(errors="replace").splitlines()[-5:])
         return MetastoreUnavailableError(self.uri, f"{reason}: {tail}", f"read {self.log_file}")
@@ -222,22 +268,6 @@ class MetastoreServer(Startable):
         group, self._group = self._group, None
         if group is not None:
             group.end(how)
-
-
-def _version(port: int) -> str | None:
-    """The version of a metastore that accepts calls; a port that merely listens is not enough."""
-    with socket.socket() as probe:
-        if probe.connect_ex((HOST, port)) != 0:
-            return None
-    transport = TBufferedTransport(TSocket(HOST, port))
-    try:
-        transport.open()
-        client = Client(TBinaryProtocol(transport))
-        return str(client.getVersion()) if client.get_all_databases() else None
-    except TTransportException:
-        return None
-    finally:
-        transport.close()
 
 
 def _flag(value: bool) -> str:

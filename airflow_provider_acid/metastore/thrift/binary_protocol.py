@@ -17,30 +17,37 @@ anything with 32 bytes."""
 _VERSION_1 = b"\x80\x01\x00"
 
 
-class WrongPortError(TTransportException):  # type: ignore[misc]
-    """Somebody listens, but not for Thrift's binary protocol.
+class UnusableConnectionError(TTransportException):  # type: ignore[misc]
+    """Somebody listens, but does not talk in the way that was tried, or is not to be talked to.
 
-    :param remedy: which port to name instead.
+    :param remedy: what to change.
+    :param is_final: whether another try ends the same way unless somebody changes something.
     """
 
-    def __init__(self, reason: str, remedy: str) -> None:
+    def __init__(self, reason: str, remedy: str, *, is_final: bool = True) -> None:
         super().__init__(TTransportException.INVALID_CLIENT_TYPE, reason)
         self.remedy = remedy
+        self.is_final = is_final
 
 
 _PLAIN_PORT = "name the port of a metastore that speaks plain Thrift"
-_TLS: Final = ("this port speaks TLS, which this provider cannot", f"{_PLAIN_PORT} (metastore.use.SSL=false)")
+_TLS: Final = (
+    "this port speaks TLS",
+    f"set tls in the connection's extra, or {_PLAIN_PORT} (metastore.use.SSL=false)",
+)
 _HTTP: Final = (
     "this port speaks HTTP",
     f"{_PLAIN_PORT} (9083 by default; metastore.server.thrift.transport.mode=binary)",
 )
 _SASL: Final = (
-    "this port asks for SASL (Kerberos, LDAP or a password), which this provider cannot",
+    "this port asks for SASL (Kerberos, LDAP or a password)",
+    "for Kerberos set kerberos_principal in the connection's extra, for LDAP its login and password; else "
     f"{_PLAIN_PORT} (metastore.sasl.enabled=false, metastore.authentication=NOSASL)",
 )
 _SILENT: Final = (
-    "the server hung up without an answer (read 0 bytes), as ports do that ask for SASL (Kerberos) or TLS",
-    f"look at the metastore's log; where it refuses this client, {_PLAIN_PORT}",
+    "the server hung up without an answer (read 0 bytes), as ports do that ask for SASL (Kerberos, LDAP) or TLS",
+    "look at the metastore's log; where it has Kerberos, set kerberos_principal in the connection's extra, "
+    "where it has TLS, tls; where it asks for a password, the connection's login and password",
 )
 
 
@@ -57,28 +64,29 @@ class AnswerProtocol(TBinaryProtocolAccelerated):  # type: ignore[misc]
     def readMessageBegin(self) -> tuple[str, int, int]:  # noqa: N802 - Thrift's name
         """Name, type and sequence id of the answer that comes next.
 
-        :raises WrongPortError: it begins as no answer of a metastore does.
+        :raises UnusableConnectionError: it begins as no answer of a metastore does.
         """
         try:
             first = self.trans.readAll(4)
         except TTransportException as error:
             hung_up = error.type == TTransportException.END_OF_FILE or isinstance(error.inner, ConnectionResetError)
             if hung_up and not self._was_answered:
-                raise WrongPortError(*_SILENT) from error
+                raise UnusableConnectionError(*_SILENT, is_final=False) from error
             raise
         if not first.startswith(_VERSION_1):
-            raise WrongPortError(*_speaker(first))
+            raise _speaker(first)
         self._was_answered = True
         return self.readString(), first[3], self.readI32()
 
 
-def _speaker(first: bytes) -> tuple[str, str]:
+def _speaker(first: bytes) -> UnusableConnectionError:
     """Who answers with these four bytes, and what to do then."""
     if first.startswith(b"\x15\x03"):
-        return _TLS
+        return UnusableConnectionError(*_TLS)
     if first == b"HTTP":
-        return _HTTP
+        return UnusableConnectionError(*_HTTP)
     # A status from 1 to 5, and the length of a message that has none or a few hundred bytes.
     if 1 <= first[0] <= 5 and first[1:3] == b"\0\0":
-        return _SASL
-    return f"the answer begins with {first!r}, as none of a metastore does", _PLAIN_PORT
+        return UnusableConnectionError(*_SASL)
+    reason = f"the answer begins with {first!r}, as none of a metastore does"
+    return UnusableConnectionError(reason, _PLAIN_PORT, is_final=False)

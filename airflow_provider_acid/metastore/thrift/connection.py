@@ -17,13 +17,14 @@ from thrift.transport.TTransport import TTransportException
 from airflow_provider_acid.exceptions import (
     AcidError,
     ConfigurationError,
+    MetastoreAccessError,
     MetastoreError,
     MetastoreUnavailableError,
     MetastoreVersionError,
     ObjectNotFoundError,
     OwnershipLostError,
 )
-from airflow_provider_acid.metastore.thrift.binary_protocol import WrongPortError
+from airflow_provider_acid.metastore.thrift.binary_protocol import UnusableConnectionError
 from airflow_provider_acid.metastore.thrift.exchange import UnreadableAnswerError, ask
 from airflow_provider_acid.metastore.thrift.transport import (
     MetastoreAddress,
@@ -130,10 +131,11 @@ class MetastoreConnection:
         :param subject: what the call is about, for errors.
         :param repeatable: whether carrying it out twice is the same as once.
         :raises MetastoreUnavailableError: no address answers, or the answer to a call that must not be repeated
-            got lost or cannot be used.
+            got lost or cannot be used; as :class:`MetastoreAccessError` where that stays so.
         """
         self._claim_thread()
         attempts = ROUNDS_OVER_ADDRESSES * len(self.addresses) if repeatable else 1
+        broken: list[Exception] = []
         for attempt in range(1, attempts + 1):
             transport = self._connected(subject)
             self._calls += 1
@@ -144,8 +146,9 @@ class MetastoreConnection:
                 raise
             except _CONNECTION_ERRORS as error:
                 self._give_up_address()
+                broken.append(error)
                 if attempt == attempts or self._interrupted:
-                    raise self._lost_answer(subject, error, repeatable) from error
+                    raise self._lost_answer(subject, broken, repeatable) from error
             except UnreadableAnswerError as error:
                 self.close()
                 if repeatable:
@@ -172,19 +175,15 @@ class MetastoreConnection:
         """The open connection; a new one, at the first address that accepts, where there is none."""
         if self._transport is not None and not self._transport.is_open():
             self.close()
-        failures: list[str] = []
+        failures: list[tuple[MetastoreAddress, Exception]] = []
         while self._transport is None and not self._interrupted:
             try:
                 self._transport = self._transport_factory.connect(self._address, self.timeout_seconds)
             except _CONNECTION_ERRORS as error:
-                failures.append(f"{self._address}: {error}")
+                failures.append((self._address, error))
                 self._give_up_address()
             if len(failures) == len(self.addresses):
-                raise MetastoreUnavailableError(
-                    subject,
-                    f"no metastore answers ({'; '.join(failures)})",
-                    "start the metastore, or correct host and port of the connection",
-                )
+                raise _no_connection(subject, failures)
         # interrupt() sets the flag before it looks for a transport: one of the two sees the other's work.
         if self._transport is None or self._interrupted:
             raise MetastoreUnavailableError(subject, "the client was interrupted", "use another client")
@@ -198,14 +197,31 @@ class MetastoreConnection:
         self.close()
         self._next_address += 1
 
-    def _lost_answer(self, subject: str, error: Exception, repeatable: bool) -> MetastoreUnavailableError:
+    def _lost_answer(self, subject: str, errors: Sequence[Exception], repeatable: bool) -> MetastoreUnavailableError:
         names = ", ".join(str(address) for address in self.addresses)
         fate = "" if repeatable else _UNKNOWN_FATE
-        return MetastoreUnavailableError(
+        error = errors[-1]
+        return _kind_of(errors)(
             subject,
             f"the connection broke ({type(error).__name__}: {error}) and {names} gave no answer{fate}",
-            error.remedy if isinstance(error, WrongPortError) else _LOOK,
+            error.remedy if isinstance(error, UnusableConnectionError) else _LOOK,
         )
+
+
+def _no_connection(subject: str, failures: Sequence[tuple[MetastoreAddress, Exception]]) -> MetastoreUnavailableError:
+    told = "; ".join(f"{address}: {error}" for address, error in failures)
+    errors = [error for _, error in failures]
+    remedies = dict.fromkeys(error.remedy for error in errors if isinstance(error, UnusableConnectionError))
+    return _kind_of(errors)(
+        subject,
+        f"no metastore answers ({told})",
+        "; ".join(remedies) or "start the metastore, or correct host and port of the connection",
+    )
+
+
+def _kind_of(errors: Sequence[Exception]) -> type[MetastoreUnavailableError]:
+    is_final = all(isinstance(error, UnusableConnectionError) and error.is_final for error in errors)
+    return MetastoreAccessError if is_final else MetastoreUnavailableError
 
 
 @contextmanager

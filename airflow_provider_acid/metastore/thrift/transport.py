@@ -1,4 +1,4 @@
-"""How a connection to the metastore comes about; the one place to replace for TLS or SASL."""
+"""How a connection to the metastore comes about; ``metastore/access/`` puts TLS and SASL in."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Protocol
 
 from thrift.protocol.TProtocol import TProtocolBase
 from thrift.transport.TSocket import TSocket
-from thrift.transport.TTransport import TBufferedTransport, TTransportException
+from thrift.transport.TTransport import TBufferedTransport, TTransportBase, TTransportException
 
 from airflow_provider_acid.metastore.thrift.binary_protocol import AnswerProtocol
 
@@ -137,7 +137,7 @@ class CallSocket(TSocket):  # type: ignore[misc]
         )
 
 
-class _Calls(TBufferedTransport):  # type: ignore[misc]
+class BufferedCalls(TBufferedTransport):  # type: ignore[misc]
     """Thrift's own buffer, which its C code reads from; a flush sends a call."""
 
     def __init__(self, calls: CallSocket) -> None:
@@ -145,41 +145,46 @@ class _Calls(TBufferedTransport):  # type: ignore[misc]
         self._calls = calls
 
     def flush(self) -> None:
+        """Send a call, whose time begins now."""
         self._calls.begin_call()
         super().flush()
 
 
-class PlainTransport:
-    """Binary protocol over a buffered TCP socket, without encryption and authentication."""
+class SocketTransport:
+    """Binary protocol over a socket.
 
-    def __init__(self, tcp: CallSocket) -> None:
+    :param calls: what the protocol writes to and reads from, with the socket at its end; begins a call with each flush.
+    """
+
+    def __init__(self, tcp: CallSocket, calls: TTransportBase) -> None:
         self._tcp = tcp
-        self._buffered = _Calls(tcp)
-        self.protocol = AnswerProtocol(self._buffered)
+        self._calls = calls
+        self.protocol = AnswerProtocol(calls)
 
     def is_open(self) -> bool:
         """See :meth:`Transport.is_open`: a server that went away is noticed here."""
-        return bool(self._buffered.isOpen())
+        return bool(self._tcp.isOpen())
 
     def close(self) -> None:
         """See :meth:`Transport.close`."""
         with contextlib.suppress(OSError):
-            self._buffered.close()
+            self._calls.close()
 
     def interrupt(self) -> None:
         """See :meth:`Transport.interrupt`: closing alone would not wake a blocked reader, shutting down does."""
         handle = self._tcp.handle
         if handle is not None:
             with contextlib.suppress(OSError):
-                handle.shutdown(socket.SHUT_RDWR)
+                # That of a socket inside TLS would let what another thread is about to send pass unencrypted.
+                socket.socket.shutdown(handle, socket.SHUT_RDWR)
 
 
 class PlainTransportFactory:
     """Connects without encryption and authentication."""
 
-    def connect(self, address: MetastoreAddress, timeout_seconds: float) -> PlainTransport:
+    def connect(self, address: MetastoreAddress, timeout_seconds: float) -> SocketTransport:
         """See :meth:`TransportFactory.connect`."""
         tcp = CallSocket(address, timeout_seconds)
-        transport = PlainTransport(tcp)
+        transport = SocketTransport(tcp, BufferedCalls(tcp))
         tcp.open()
         return transport

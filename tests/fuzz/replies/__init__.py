@@ -11,7 +11,12 @@ from pathlib import Path
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.metastore.thrift import methods, structs
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
-from airflow_provider_acid.metastore.thrift.transport import CallSocket, MetastoreAddress, PlainTransport
+from airflow_provider_acid.metastore.thrift.transport import (
+    BufferedCalls,
+    CallSocket,
+    MetastoreAddress,
+    SocketTransport,
+)
 from airflow_provider_acid.metastore.thrift.txns import _write_ids, txn_of
 from airflow_provider_acid.metastore.values import CompactionInfo
 from airflow_provider_acid.plan.plan import CompactionType
@@ -87,10 +92,10 @@ class _Replies:
     def __init__(self, reply: bytes) -> None:
         self._reply = reply
 
-    def connect(self, address: MetastoreAddress, timeout_seconds: float) -> PlainTransport:
+    def connect(self, address: MetastoreAddress, timeout_seconds: float) -> SocketTransport:
         socket = CallSocket(address, timeout_seconds)
         socket.setHandle(_Recorded(self._reply))
-        return PlainTransport(socket)
+        return SocketTransport(socket, BufferedCalls(socket))
 
 
 def seeds() -> Sequence[bytes]:

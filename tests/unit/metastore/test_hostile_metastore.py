@@ -266,15 +266,21 @@ FOREIGN: dict[str, tuple[Answer, str]] = {
     # Metastore 4.0.1 with metastore.use.SSL.
     "TLS of Java": (
         raw(b"\x15\x03\x03\x00\x02\x02\x0a"),
-        "speaks TLS.*Remedy: name the port .*metastore.use.SSL=false",
+        "speaks TLS.*Remedy: set tls in the connection's extra, or name the port .*metastore.use.SSL=false",
     ),
     # OpenSSL's s_server, and metastore 4.0.1 with SASL; the latter also of framed and compact Thrift.
-    "TLS of OpenSSL, SASL": (raw(b""), "read 0 bytes.*SASL .Kerberos. or TLS.*Remedy: look at the metastore's log"),
+    "TLS of OpenSSL, SASL": (
+        raw(b""),
+        "read 0 bytes.*SASL .Kerberos, LDAP. or TLS.*Remedy: look at the metastore's log",
+    ),
     # Python's ssl module.
-    "TLS of Python": (reset, "SASL .Kerberos. or TLS"),
+    "TLS of Python": (reset, "SASL .Kerberos, LDAP. or TLS"),
     "HTTP": (raw(b"HTTP/1.1 400 Bad Request\r\n\r\n"), "speaks HTTP.*Remedy: name the port .*9083 by default"),
     # What Thrift's SASL transport says to a handshake that it understands and refuses.
-    "SASL of Thrift": (raw(b"\x03" + text(b"Unsupported mechanism type")), "asks for SASL.*sasl.enabled=false"),
+    "SASL of Thrift": (
+        raw(b"\x03" + text(b"Unsupported mechanism type")),
+        "asks for SASL.*for Kerberos set kerberos_principal.*sasl.enabled=false",
+    ),
 }
 
 

@@ -15,6 +15,7 @@ from airflow_provider_acid.exceptions import ConfigurationError, MetastoreUnavai
 from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.get_provider_info import get_provider_info
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook, MetastoreEndpoint
+from airflow_provider_acid.metastore.access.access import MetastoreAccess
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.storages.s3.options import S3Credentials, S3Options
 
@@ -255,7 +256,11 @@ def test_the_form_belongs_to_the_hook() -> None:
 
 def test_every_field_of_the_form_has_label_description_and_schema() -> None:
     fields = connection_type()["conn-fields"]
-    assert fields.keys() == {"timeout_seconds", "user", "metastore_db_conn_id", "housekeeping_elsewhere", "storage"}
+    assert fields.keys() == {
+        *("timeout_seconds", "user", "metastore_db_conn_id", "housekeeping_elsewhere", "storage"),
+        *("tls", "tls_ca_file", "tls_certificate_file", "tls_key_file"),
+        *("kerberos_principal", "kerberos_keytab", "kerberos_client_principal"),
+    }
     for field in fields.values():
         assert field.keys() == {"label", "description", "schema"}
         assert "null" in field["schema"]["type"]
@@ -273,10 +278,12 @@ def test_both_airflows_name_and_hide_the_same_fields() -> None:
 
 
 def test_what_airflow_2s_form_sends_is_understood(set_connection: SetConnection) -> None:
-    untouched = {"timeout_seconds": "60", "user": "", "metastore_db_conn_id": "", "storage": ""}
-    set_connection(host="ms", extra={**untouched, "housekeeping_elsewhere": False})
+    kinds = {name: field["schema"]["type"][0] for name, field in connection_type()["conn-fields"].items()}
+    untouched = {name: False if kind == "boolean" else "" for name, kind in kinds.items()}
+    set_connection(host="ms", extra={**untouched, "timeout_seconds": "60"})
     asked = endpoint()
     assert (asked.timeout_seconds, asked.user, asked.database_url, asked.storages) == (60.0, None, None, Storages())
+    assert asked.access == MetastoreAccess()
 
 
 def test_making_a_hook_asks_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,61 @@
+"""A database in a metastore that speaks more than plain Thrift, and the whole chain of a compaction there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+
+from hmsclient.genthrift.hive_metastore.ThriftHiveMetastore import Client
+from typing_extensions import Self
+
+from airflow_provider_acid.compaction.clean.cleaning import CleaningState
+from airflow_provider_acid.compaction.outcomes import OutcomeState
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress
+from tests.harness.metastore_server import MetastoreServer
+from tests.harness.thrift_admin import TIMEOUT_SECONDS, ThriftAdmin
+from tests.harness.thrift_calls import ThriftCalls
+from tests.integration.compaction_site import Site
+
+_NUMBERS = count(1)
+
+
+class ProtectedAdmin(ThriftAdmin):
+    """The same calls over the connection that the metastore's protection asks for."""
+
+    def __init__(self, server: MetastoreServer) -> None:
+        super().__init__(server.host, server.port)
+        self._server = server
+
+    def __enter__(self) -> Self:
+        server = self._server
+        address = MetastoreAddress(server.host, server.port)
+        self._transport = server.protection.access.connect(address, TIMEOUT_SECONDS)
+        self._client = Client(self._transport.protocol)
+        self._calls = ThriftCalls(self._transport.protocol)
+        return self
+
+
+@contextmanager
+def site_over(client: AcidMetastoreClient, server: MetastoreServer) -> Iterator[Site]:
+    """A new database, worked on by a client."""
+    with ProtectedAdmin(server) as admin, client:
+        database = f"secured{next(_NUMBERS)}"
+        admin.create_database(database)
+        site = Site(server, admin, client, database)
+        yield site
+        site.close()
+
+
+def run_the_chain(site: Site) -> None:
+    """Inserts into a partition, begin, merge, publish, clean."""
+    table = site.table(partitions=["p=1"])
+    for value in (1, 2, 3):
+        table.insert(value, partition="p=1")
+    compacted = site.compact(table.entity("p=1"))
+    assert compacted.state is OutcomeState.COMPACTED, compacted
+    [cleaned] = site.clean(table.entity("p=1"))
+    assert cleaned.state is CleaningState.CLEANED, cleaned
+    assert table.directories("p=1") == [compacted.targets[0]]
+    assert table.values() == [1, 2, 3]
