@@ -103,10 +103,7 @@ class ThriftAdmin:
             self._client.create_database(ttypes.Database(name=name, parameters=parameters, locationUri=uri))
 
     def drop_database(self, name: str) -> None:
-        """Drops a database with its tables, and all that the metastore remembers of their transactions; files stay.
-
-        A source of replication stays.
-        """
+        """Drops a database, but no source of replication, and all that is remembered of its tables; files stay."""
         with suppress(ttypes.InvalidOperationException):
             self._client.drop_database(name, False, True)
 
@@ -346,8 +343,7 @@ class ThriftAdmin:
 
         :raises LockNotAcquiredError: the lock has to wait.
         """
-        operation = ttypes.DataOperationType.SELECT
-        return self._lock(None, database, name, partition, ttypes.LockType.SHARED_READ, operation)
+        return self._lock(None, database, name, partition, ttypes.LockType.SHARED_READ, ttypes.DataOperationType.SELECT)
 
     def unlock(self, lock: int) -> None:
         """Lets go of a lock without a transaction."""

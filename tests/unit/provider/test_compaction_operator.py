@@ -8,7 +8,6 @@ import os
 import re
 import runpy
 import socket
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -339,10 +338,6 @@ def test_a_time_out_stops_the_application_before_everything_is_given_back(
     assert FakeBatch.made[0].told[-3:] == ["stop", "application killed", "wait"]
 
 
-def test_a_task_that_is_killed_before_it_began_has_nothing_to_give_back() -> None:
-    operator().on_kill()
-
-
 def test_a_batch_whose_thread_dies_does_not_keep_the_task_waiting(
     spark: FakeSpark, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -356,20 +351,6 @@ def test_a_batch_whose_thread_dies_does_not_keep_the_task_waiting(
     with pytest.raises(MetastoreUnavailableError, match="died"):
         operator().execute({})
     assert spark.calls() == []
-
-
-def test_a_batch_that_is_stopped_starts_no_application() -> None:
-    def wait_for_ever(*_: object) -> Any:
-        raise AssertionError("never asked")
-
-    batch = CompactionBatch([], wait_for_ever, wait_for_ever, max_active=1)
-    batch.stop()
-    batch.start()
-    waiter = threading.Thread(target=batch.wait_until_planned, daemon=True)
-    waiter.start()
-    waiter.join(60)
-    assert not waiter.is_alive()
-    assert batch.wait_until_planned() is None
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import threading
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
+from airflow_provider_acid.compaction.work.batch import CompactionBatch
 from airflow_provider_acid.operators.compaction import AcidCompactionOperator, task_identity
 
 
@@ -26,6 +28,24 @@ def test_every_templated_field_is_an_attribute_and_kept_as_it_is_given() -> None
 
 def test_a_try_never_resumes_an_application() -> None:
     assert operator(durable=True).durable is False
+
+
+def test_a_task_that_is_killed_before_it_began_has_nothing_to_give_back() -> None:
+    operator().on_kill()
+
+
+def test_a_batch_that_is_stopped_starts_no_application() -> None:
+    def wait_for_ever(*_: object) -> Any:
+        raise AssertionError("never asked")
+
+    batch = CompactionBatch([], wait_for_ever, wait_for_ever, max_active=1)
+    batch.stop()
+    batch.start()
+    waiter = threading.Thread(target=batch.wait_until_planned, daemon=True)
+    waiter.start()
+    waiter.join(60)
+    assert not waiter.is_alive()
+    assert batch.wait_until_planned() is None
 
 
 def ti(**changes: Any) -> dict[str, Any]:
