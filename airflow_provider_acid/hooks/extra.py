@@ -36,18 +36,27 @@ class ConnectionExtra:
 
     @classmethod
     def of(cls, connection: Connection) -> ConnectionExtra:
-        """That of a connection of type ``hive_acid``.
+        """That of a connection of type ``hive_acid``; errors as for :meth:`checked`.
 
-        :raises ConfigurationError: a name there is none of the form's: misspelt it would change nothing, and nobody
-            would know; or there is one of login and password.
+        :raises ConfigurationError: there is one of login and password.
         """
         login, password = connection.login, connection.password
         known = Password(login, password) if login and password else None
-        extra = cls(f"connection {connection.conn_id}", connection.extra_dejson, known)
+        extra = cls.checked(f"connection {connection.conn_id}", connection.extra_dejson, known)
         if known is None and (login or password):
             present, missing = ("login", "password") if login else ("password", "login")
             raise extra.wrong(f"has a {present}, but no {missing}", "enter both, or neither")
-        for name in extra.values:
+        return extra
+
+    @classmethod
+    def checked(cls, subject: str, values: Mapping[str, object], password: Password | None = None) -> ConnectionExtra:
+        """Fields that somebody wrote.
+
+        :raises ConfigurationError: a name there is none of the form's: misspelt it would change nothing, and nobody
+            would know.
+        """
+        extra = cls(subject, values, password)
+        for name in values:
             if name not in FIELDS:
                 nearest = get_close_matches(name, FIELDS, n=1)
                 remedy = f"write {nearest[0]}, or take it out" if nearest else f"take it out; {', '.join(FIELDS)} are"

@@ -34,8 +34,9 @@ from airflow_provider_acid.compaction.work.window_end import WindowEnd
 from airflow_provider_acid.compaction.work.worker import LookedAt, Worker
 from airflow_provider_acid.config import configured_settings, option
 from airflow_provider_acid.exceptions import ConfigurationError
+from airflow_provider_acid.hooks.endpoint import MetastoreEndpoint
 from airflow_provider_acid.hooks.health import record_task_history, renew_figures
-from airflow_provider_acid.hooks.metastore import AcidMetastoreHook, MetastoreEndpoint
+from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
 from airflow_provider_acid.hooks.spark import check_program, spark_connection
 from airflow_provider_acid.links.compaction import AcidPageLink, SparkUiLink
 from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress

@@ -14,7 +14,8 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 from asgiref.sync import sync_to_async
 
 from airflow_provider_acid.exceptions import AcidError, MetastoreError
-from airflow_provider_acid.hooks.metastore import AcidMetastoreHook, MetastoreEndpoint
+from airflow_provider_acid.hooks.endpoint import MetastoreEndpoint
+from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
 
 FAILED_POLLS = 5
 """So many polls in a row may fail before the wait is given up."""

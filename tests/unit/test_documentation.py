@@ -23,6 +23,10 @@ PARSE_DAG_FILES = Path(__file__).with_name("parse_dag_files.py")
 NOT_EXECUTABLE = {"text", "json", "ini", "yaml", "mermaid", "sql"}
 
 TESTED_ELSEWHERE = {
+    "airflow-acid doctor thrift://metastore.example.com:9083": "tests/integration/test_doctor.py",
+    "airflow-acid doctor thrift://metastore.example.com:9083 --tables 'sales.*' --exclude 'sales.tmp_*' --json": (
+        "tests/integration/test_doctor.py"
+    ),
     "./benchmark": "tests/integration/test_benchmark.py",
     "./benchmark --quick": "tests/integration/test_benchmark.py",
     "./quickstart": "tests/integration/test_quickstart.py",

@@ -300,7 +300,9 @@ class Initiator:
         judged = judge.judge(seen)
         decision, choice = judged.decision, judged.choice
         if judged.refused:
-            findings.refuse(str(judged.hindrance))
+            told = str(judged.hindrance)
+            # Whoever refuses a file or directory may not know whose it is.
+            findings.refuse(told if entity.full_table_name in told else f"{entity}: {told}")
         elif judged.hindrance is not None:
             findings.skipped.append(f"{entity}: {judged.hindrance}")
         cost_bytes = read_cost_bytes(directory)

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from airflow_provider_acid.exceptions import ConfigurationError
-from airflow_provider_acid.hooks.metastore import AcidMetastoreHook, MetastoreEndpoint
+from airflow_provider_acid.hooks.endpoint import MetastoreEndpoint
+from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
 from airflow_provider_acid.metastore.access.access import MetastoreAccess
 from airflow_provider_acid.metastore.access.kerberos import Kerberos
 from airflow_provider_acid.metastore.access.password import Password

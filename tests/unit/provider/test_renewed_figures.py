@@ -15,8 +15,9 @@ from airflow_provider_acid.compaction.clean.cleaning import Cleaning, CleaningSt
 from airflow_provider_acid.compaction.outcomes import OutcomeState
 from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.health.reader import HealthReader
+from airflow_provider_acid.hooks.endpoint import MetastoreEndpoint
 from airflow_provider_acid.hooks.health import renew_figures
-from airflow_provider_acid.hooks.metastore import AcidMetastoreHook, MetastoreEndpoint
+from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
 from tests.unit.compaction.evaluated_tables import EvaluatedTables, entity
 from tests.unit.provider import test_cleaning, test_compaction_operator
 from tests.unit.provider.fake_spark import FakeSpark

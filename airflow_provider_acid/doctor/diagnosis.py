@@ -1,0 +1,133 @@
+"""All checks of one site, and what an evaluation would find there."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+
+from airflow_provider_acid.compaction.evaluate.initiator import Evaluated, Evaluation, EvaluationObserver, Initiator
+from airflow_provider_acid.compaction.evaluate.selection import TableSelection
+from airflow_provider_acid.compaction.settings import CompactionSettings
+from airflow_provider_acid.compaction.supervision import Supervised
+from airflow_provider_acid.doctor.finding import Finding, Severity
+from airflow_provider_acid.doctor.queue_checks import QUEUE_CHECKS
+from airflow_provider_acid.doctor.server_checks import SERVER_CHECKS
+from airflow_provider_acid.doctor.site import Site
+from airflow_provider_acid.doctor.transaction_checks import TRANSACTION_CHECKS
+from airflow_provider_acid.exceptions import AcidError
+from airflow_provider_acid.hooks.endpoint import MetastoreEndpoint
+from airflow_provider_acid.metastore.queues import queue_of
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
+
+CHECKS = (*SERVER_CHECKS, *TRANSACTION_CHECKS, *QUEUE_CHECKS)
+ANSWERS, USABLE, TABLES = "metastore answers", "metastore can be worked with", "tables can be evaluated"
+"""What comes before the others; they are asked only where these are well."""
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What was found.
+
+    :param findings: in the order of the checks.
+    :param evaluation: None where no table could be looked at.
+    """
+
+    findings: tuple[Finding, ...]
+    evaluation: Evaluation | None
+
+    @property
+    def worst(self) -> Severity:
+        """The worst of all findings."""
+        return max((finding.severity for finding in self.findings), key=lambda severity: severity.rank)
+
+    def due(self) -> Iterator[tuple[str, str, str, Evaluated | None]]:
+        """Partition, type, reason and figures of what is due, worst for readers first."""
+        found = self.evaluation or Evaluation()
+        figures = {seen.entity: seen for seen in found.evaluated}
+        for item in found.due:
+            yield str(item.entity), item.type.value, item.reason, figures.get(item.entity)
+
+    def to_json(self) -> Mapping[str, object]:
+        """For programs."""
+        found = self.evaluation or Evaluation()
+        return {
+            "worst": self.worst.value,
+            "findings": [{**asdict(finding), "severity": finding.severity.value} for finding in self.findings],
+            "partitions": len(found.evaluated),
+            "skipped": list(found.skipped),
+            "due": [
+                {
+                    "partition": partition,
+                    "type": kind,
+                    "reason": reason,
+                    "deltas": None if seen is None else seen.decision.delta_count,
+                    "delete_deltas": None if seen is None else seen.decision.delete_delta_count,
+                    "input_bytes": None if seen is None else seen.input_bytes,
+                    "read_cost_bytes": None if seen is None else seen.read_cost_bytes,
+                }
+                for partition, kind, reason, seen in self.due()
+            ],
+        }
+
+
+def diagnose(
+    endpoint: MetastoreEndpoint,
+    selection: TableSelection,
+    settings: CompactionSettings,
+    observer: EvaluationObserver | None = None,
+) -> Diagnosis:
+    """Look at a metastore and the tables of a selection, and change nothing.
+
+    One read-only transaction is opened and ended at once, by which the metastore's clock is read.
+
+    :param observer: is told of every partition.
+    """
+    with endpoint.open() as client:
+        findings: list[Finding] = []
+        site = _site(endpoint, client, selection, settings, observer, findings)
+        if site is None:
+            return Diagnosis(tuple(findings), None)
+        for check in CHECKS:
+            findings += check.findings(site)
+        return Diagnosis(tuple(findings), site.evaluation)
+
+
+def _site(
+    endpoint: MetastoreEndpoint,
+    client: AcidMetastoreClient,
+    selection: TableSelection,
+    settings: CompactionSettings,
+    observer: EvaluationObserver | None,
+    findings: list[Finding],
+) -> Site | None:
+    """What the checks look at, and what is found on the way there; None where it goes no further."""
+    check = ANSWERS
+    try:
+        with Supervised(check):
+            hive = client.probe()
+            findings.append(Finding(check, Severity.OK, f"Hive {hive.version}"))
+            check = USABLE
+            queue = queue_of(client, endpoint.database, hive)
+            findings.append(_usable(endpoint, client))
+            check = TABLES
+            own_now_ms, now_ms = int(time.time() * 1000), client.server_now_ms()
+            evaluation = Initiator(client, queue, settings, observer=observer).evaluate(selection)
+            told = f"{len(evaluation.evaluated)} partitions looked at, {len(evaluation.due)} due"
+            findings.append(Finding(check, Severity.OK, told))
+    except AcidError as error:
+        findings.append(_failed(check, error, "nothing can be compacted, and no other check can be made"))
+        return None
+    return Site(endpoint, client, queue, settings, selection, now_ms, own_now_ms, evaluation)
+
+
+def _usable(endpoint: MetastoreEndpoint, client: AcidMetastoreClient) -> Finding:
+    try:
+        endpoint.check(client)
+    except AcidError as error:
+        return _failed(USABLE, error, "sensor, operator and cleaner refuse this metastore")
+    return Finding(USABLE, Severity.OK, "by sensor, operator and cleaner")
+
+
+def _failed(check: str, error: AcidError, why: str) -> Finding:
+    return Finding(check, Severity.PROBLEM, f"{error.subject}: {error.reason}", why, error.remedy)

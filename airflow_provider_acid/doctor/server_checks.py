@@ -1,0 +1,97 @@
+"""Checks of the metastore's own threads, settings and database, as compactions from outside need them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlalchemy import func, select
+
+from airflow_provider_acid.doctor.check import Check, Seen, note, problem, warning
+from airflow_provider_acid.doctor.site import Site
+from airflow_provider_acid.metastore.database.database import MetastoreDatabase
+from airflow_provider_acid.metastore.database.rights import missing_rights
+from airflow_provider_acid.metastore.hive4.server_check import CLEANER, HOUSEKEEPING
+
+INITIATOR = "metastore.compactor.initiator.on"
+WORKERS = "metastore.compactor.worker.threads"
+MANY_RECORDS = 1_000_000
+RECORDS = ("COMPLETED_TXN_COMPONENTS", "TXN_TO_WRITE_ID", "TXN_COMPONENTS")
+
+
+def _housekeeping(site: Site) -> Iterator[Seen]:
+    name = HOUSEKEEPING if site.queue.hive.queue_speaks_thrift else "hive.compactor.initiator.on"
+    if not site.is_on(name) and not site.endpoint.housekeeping_elsewhere:
+        yield warning(
+            f"{name} is not true on this metastore",
+            "where no other metastore of the same database has it, nobody aborts the transactions of dead clients, and "
+            "each holds every cleaning back",
+            f"set {name}=true on one metastore; where another has it, set housekeeping_elsewhere in the connection",
+        )
+
+
+def _initiator(site: Site) -> Iterator[Seen]:
+    if site.queue.hive.queue_speaks_thrift and site.is_on(INITIATOR):
+        yield note(
+            f"{INITIATOR} is true: Hive asks for compactions, too",
+            "its requests are carried out like anybody's; with its thresholds beside ours, a table follows the lower",
+            "leave it, or set it to false so that the sensor's thresholds alone decide",
+        )
+
+
+def _workers(site: Site) -> Iterator[Seen]:
+    threads = site.setting(WORKERS)
+    if threads.isdigit() and int(threads) > 0:
+        yield note(
+            f"{WORKERS} is {threads}: Hive's own workers compact, too",
+            "whoever claims a request first does it; neither disturbs the other",
+            "set it to 0 on every metastore and HiveServer2 to have one compactor only",
+        )
+
+
+def _cleaner(site: Site) -> Iterator[Seen]:
+    if site.queue.hive.queue_speaks_thrift and site.database is None and site.is_on(CLEANER):
+        yield warning(
+            f"{CLEANER} is true on this metastore, and its database is not at hand",
+            "Hive's Cleaner may clean what we compact before our cleaner does, without a lock, and queries that list "
+            "directories meanwhile may fail",
+            f"set {CLEANER}=false on every metastore, or name the database (metastore_db_conn_id)",
+        )
+
+
+def _rights(site: Site) -> Iterator[Seen]:
+    missing = [] if site.database is None else missing_rights(site.database)
+    if missing:
+        yield problem(
+            f"the login to the metastore's database lacks {', '.join(missing)}",
+            "cleaning fails, or leaves records that nobody removes",
+            "grant what docs/grants-postgresql.sql or docs/grants-mysql.sql names",
+        )
+
+
+def _records(site: Site) -> Iterator[Seen]:
+    database = site.database
+    if database is None:
+        return
+    for name in RECORDS:
+        count = _rows_of(database, name)
+        if count >= MANY_RECORDS:
+            yield warning(
+                f"{name} has {count:,} rows",
+                "every lock, commit and evaluation by written candidates takes longer",
+                "compact and clean what is written to; then look for tables that nobody compacts (no_auto_compaction)",
+            )
+
+
+def _rows_of(database: MetastoreDatabase, name: str) -> int:
+    count = select(func.count()).select_from(database.table(name).table)
+    return database.read(f"table {name}", lambda connection: int(connection.scalar(count) or 0))
+
+
+SERVER_CHECKS = (
+    Check("dead transactions are aborted", "a thread of this metastore does it", _housekeeping),
+    Check("Hive's Initiator", "it is off", _initiator),
+    Check("Hive's workers", "there are none in this metastore", _workers),
+    Check("Hive's Cleaner", "it cannot reach what we compact", _cleaner),
+    Check("rights in the metastore's database", "none is missing, or it is not used", _rights),
+    Check("records of transactions", f"no table has {MANY_RECORDS:,} rows, or they are not at hand", _records),
+)

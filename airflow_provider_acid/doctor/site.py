@@ -1,0 +1,66 @@
+"""What checks look at: a metastore, its queue, and its database where that is at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from airflow_provider_acid.compaction.evaluate.initiator import Evaluation
+from airflow_provider_acid.compaction.evaluate.selection import TableSelection
+from airflow_provider_acid.compaction.settings import CompactionSettings
+from airflow_provider_acid.hooks.endpoint import MetastoreEndpoint
+from airflow_provider_acid.metastore.database.database import MetastoreDatabase
+from airflow_provider_acid.metastore.queue import CompactionQueue
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.values import CompactionRow, LockInfo, TxnInfo
+
+
+@dataclass(frozen=True)
+class Site:
+    """A metastore that answers and is one that can be worked with; each thing is asked for once.
+
+    :param own_now_ms: this machine's clock at the time of the metastore's, in milliseconds since 1970.
+    :param evaluation: what a sensor would find.
+    """
+
+    endpoint: MetastoreEndpoint
+    client: AcidMetastoreClient
+    queue: CompactionQueue
+    settings: CompactionSettings
+    selection: TableSelection
+    now_ms: int
+    own_now_ms: int
+    evaluation: Evaluation
+
+    @property
+    def database(self) -> MetastoreDatabase | None:
+        """The metastore's; None where it is not at hand."""
+        return self.endpoint.database
+
+    @cached_property
+    def transactions(self) -> Sequence[TxnInfo]:
+        """Open and aborted ones."""
+        return self.client.transactions()
+
+    @cached_property
+    def rows(self) -> Sequence[CompactionRow]:
+        """The queue and its history, of the tables that are looked at."""
+        return [row for row in self.queue.rows() if self.selection.matches(row.entity.full_table_name)]
+
+    @cached_property
+    def locks(self) -> Sequence[LockInfo]:
+        """Held and waited for."""
+        return self.client.show_locks()
+
+    def setting(self, name: str) -> str:
+        """A setting of the server; empty where it has none of that name."""
+        return self.client.config_value(name).strip()
+
+    def is_on(self, name: str) -> bool:
+        """Whether a setting of the server is true."""
+        return self.setting(name).lower() == "true"
+
+    def age_seconds(self, since_ms: int) -> float:
+        """How long ago that was by the metastore's clock."""
+        return (self.now_ms - since_ms) / 1000
