@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hmsclient.genthrift.hive_metastore import ttypes
+
 NO_OPEN_WRITE_ID = 2**63 - 1  # as Hive writes it into lists of valid write ids and transactions
 
 
@@ -26,6 +28,17 @@ class Transactions:
     high_water_mark: int
     open: frozenset[int]
     aborted: frozenset[int]
+
+    @classmethod
+    def of(cls, answer: ttypes.GetOpenTxnsInfoResponse) -> Transactions:
+        """What that call answered."""
+        by_state: dict[int, set[int]] = {}
+        for transaction in answer.open_txns:
+            by_state.setdefault(transaction.state, set()).add(transaction.id)
+        open, aborted = (
+            frozenset(by_state.get(state, ())) for state in (ttypes.TxnState.OPEN, ttypes.TxnState.ABORTED)
+        )
+        return cls(answer.txn_high_water_mark, open, aborted)
 
     def as_valid_txn_list(self) -> str:
         """Hive's way to write it."""

@@ -124,12 +124,12 @@ def test_a_server_that_cannot_start_says_why_and_leaves_no_process(tmp_path: Pat
 def test_a_server_that_does_not_answer_in_time_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[int] = []
 
-    def never(port: int) -> None:
+    def never(_: MetastoreServer) -> None:
         if server.pid is not None:
             started.append(server.pid)
 
     monkeypatch.setattr(metastore_server, "START_SECONDS", 0)
-    monkeypatch.setattr(metastore_server, "_version", never)
+    monkeypatch.setattr(MetastoreServer, "_version", never)
     server = MetastoreServer(tmp_path, reaper=False)
     with pytest.raises(MetastoreUnavailableError, match="no answer"):
         server.start()
