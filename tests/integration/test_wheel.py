@@ -104,8 +104,13 @@ def test_every_module_of_the_installed_wheel_can_be_imported(python: Path, tmp_p
     assert found["entry_points"] == {
         "apache_airflow_provider": "airflow_provider_acid.get_provider_info:get_provider_info",
         "airflow.plugins": "airflow_provider_acid.plugins.page:HiveAcidPlugin",
+        "console_scripts": "airflow_provider_acid.doctor.command:main",
     }
     assert found["provider"] == "airflow-provider-acid"
+
+
+def test_the_command_of_the_installed_wheel_works(python: Path, tmp_path: Path) -> None:
+    assert "doctor" in run(python.with_name("airflow-acid"), "--help", cwd=tmp_path)
 
 
 @pytest.mark.parametrize("name", ["dags/acid_compaction.py", "spark_jobs/compact.py"])
