@@ -300,9 +300,7 @@ class Initiator:
         judged = judge.judge(seen)
         decision, choice = judged.decision, judged.choice
         if judged.refused:
-            told = str(judged.hindrance)
-            # Whoever refuses a file or directory may not know whose it is.
-            findings.refuse(told if entity.full_table_name in told else f"{entity}: {told}")
+            findings.refuse(str(judged.hindrance))
         elif judged.hindrance is not None:
             findings.skipped.append(f"{entity}: {judged.hindrance}")
         cost_bytes = read_cost_bytes(directory)

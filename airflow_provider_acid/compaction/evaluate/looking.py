@@ -102,7 +102,10 @@ def look(place: Place, storages: Storages) -> Seen | NotSeen:
             insert_only = view.table.is_insert_only
             directory = acid_directory(listing, view.write_ids, view.txns, formats, insert_only=insert_only)
     except AcidError as error:
-        return NotSeen(str(error), place.entity)
+        told = str(error)
+        # Whoever refuses a file or directory by its name alone does not know whose it is.
+        is_named = place.location in told or place.entity.full_table_name in told
+        return NotSeen(told if is_named else f"{place.entity}: {told}", place.entity)
     return Seen(place, files, directory)
 
 
