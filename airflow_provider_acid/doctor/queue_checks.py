@@ -4,26 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.compaction.housekeep.stuck import repeated_failures
+from airflow_provider_acid.compaction.housekeep.stuck import repeated_failures, unserved_requests
 from airflow_provider_acid.compaction.quantities import human_seconds
 from airflow_provider_acid.doctor.check import Check, Seen, note, problem, warning
 from airflow_provider_acid.doctor.site import Site
-from airflow_provider_acid.metastore.values import CompactionRow, CompactionState
+from airflow_provider_acid.metastore.values import CompactionState
 
 LONG_CLEANING_SECONDS = 6 * 3_600.0
 LONG_WAITING_SECONDS = 3_600.0
 
 
 def _waiting_requests(site: Site) -> Iterator[Seen]:
-    for row in site.rows:
-        if row.state is not CompactionState.INITIATED or row.commit_ms is not None or row.enqueue_ms is None:
-            continue
-        seconds = site.age_seconds(row.enqueue_ms)
-        if seconds >= LONG_WAITING_SECONDS:
+    for stuck in unserved_requests(site.rows, site.now_ms, LONG_WAITING_SECONDS):
+        if stuck.age_seconds is not None:
             yield warning(
-                f"{row} waits for {human_seconds(seconds)} to be claimed"
-                + (f", in pool {row.pool}" if row.pool else ""),
+                f"{stuck.message} for {stuck.subject} waits for {human_seconds(stuck.age_seconds)} to be claimed",
                 "nobody serves it, and Hive takes no second request for the same partition",
                 "let the installed DAG run on its table, or Hive's workers of that pool",
             )
@@ -57,10 +52,7 @@ def _waiting_cleanings(site: Site) -> Iterator[Seen]:
 
 
 def _failures(site: Site) -> Iterator[Seen]:
-    rows: dict[Entity, list[CompactionRow]] = {}
-    for row in site.rows:
-        rows.setdefault(row.entity, []).append(row)
-    for stuck in repeated_failures(rows):
+    for stuck in repeated_failures(site.rows_by_entity):
         yield problem(
             f"{stuck.subject} failed {stuck.message}",
             "neither Hive nor the sensor asks for it again",

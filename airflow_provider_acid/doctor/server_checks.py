@@ -10,6 +10,7 @@ from airflow_provider_acid.doctor.check import Check, Seen, note, problem, warni
 from airflow_provider_acid.doctor.site import Site
 from airflow_provider_acid.metastore.database.database import MetastoreDatabase
 from airflow_provider_acid.metastore.database.rights import missing_rights
+from airflow_provider_acid.metastore.hive3.server_check import setting
 from airflow_provider_acid.metastore.hive4.server_check import CLEANER, HOUSEKEEPING
 
 INITIATOR = "metastore.compactor.initiator.on"
@@ -19,8 +20,11 @@ RECORDS = ("COMPLETED_TXN_COMPONENTS", "TXN_TO_WRITE_ID", "TXN_COMPONENTS")
 
 
 def _housekeeping(site: Site) -> Iterator[Seen]:
-    name = HOUSEKEEPING if site.queue.hive.queue_speaks_thrift else "hive.compactor.initiator.on"
-    if not site.is_on(name) and not site.endpoint.housekeeping_elsewhere:
+    if site.queue.hive.queue_speaks_thrift:
+        name, is_on = HOUSEKEEPING, site.is_on(HOUSEKEEPING)
+    else:
+        name, is_on = "hive.compactor.initiator.on", setting(site.client, "compactor.initiator.on").lower() == "true"
+    if not is_on and not site.endpoint.housekeeping_elsewhere:
         yield warning(
             f"{name} is not true on this metastore",
             "where no other metastore of the same database has it, nobody aborts the transactions of dead clients, and "

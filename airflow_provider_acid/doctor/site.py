@@ -8,6 +8,7 @@ from functools import cached_property
 
 from airflow_provider_acid.compaction.evaluate.initiator import Evaluation
 from airflow_provider_acid.compaction.evaluate.selection import TableSelection
+from airflow_provider_acid.compaction.evaluate.table_listing import RowsByEntity, rows_by_entity
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.hooks.endpoint import MetastoreEndpoint
 from airflow_provider_acid.metastore.database.database import MetastoreDatabase
@@ -44,9 +45,14 @@ class Site:
         return self.client.transactions()
 
     @cached_property
-    def rows(self) -> Sequence[CompactionRow]:
+    def rows_by_entity(self) -> RowsByEntity:
         """The queue and its history, of the tables that are looked at."""
-        return [row for row in self.queue.rows() if self.selection.matches(row.entity.full_table_name)]
+        return rows_by_entity(self.queue.rows(), self.selection)
+
+    @property
+    def rows(self) -> Sequence[CompactionRow]:
+        """The same, partition after partition."""
+        return [row for of_entity in self.rows_by_entity.values() for row in of_entity]
 
     @cached_property
     def locks(self) -> Sequence[LockInfo]:

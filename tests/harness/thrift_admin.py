@@ -250,7 +250,7 @@ class ThriftAdmin:
         except TTransportException:
             # Hive 4.2 hangs up where a transaction is just being opened: its answer has one without a user.
             self._transport.close()
-            self._transport.open()
+            self.__enter__()
             return Transactions.of(self._client.get_open_txns_info())
 
     def allocate_write_ids(self, database: str, name: str, transactions: Iterable[int]) -> dict[int, int]:

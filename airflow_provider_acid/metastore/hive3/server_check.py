@@ -28,14 +28,14 @@ def check_server(
     :raises ConfigurationError: Hive's own workers take requests, or nobody aborts dead transactions: by the server's
         settings, or (:class:`MetastoreStateError`) by what lies in its database.
     """
-    threads = _setting(client, "compactor.worker.threads")
+    threads = setting(client, "compactor.worker.threads")
     if threads not in ("", "0"):
         raise ConfigurationError(
             "hive.compactor.worker.threads",
             f"is {threads} on the metastore: Hive's own workers would take our requests",
             "set it to 0 in hive-site.xml of every metastore and HiveServer2, and restart them",
         )
-    if not housekeeping_elsewhere and _setting(client, "compactor.initiator.on").lower() != "true":
+    if not housekeeping_elsewhere and setting(client, "compactor.initiator.on").lower() != "true":
         raise ConfigurationError(
             "hive.compactor.initiator.on",
             "is not true on the metastore: without it Hive 3.1 aborts no dead transactions, and a reader that died "
@@ -48,7 +48,7 @@ def check_server(
     _refuse_silent_transactions(database, timeout_ms)
 
 
-def _setting(client: AcidMetastoreClient, name: str) -> str:
+def setting(client: AcidMetastoreClient, name: str) -> str:
     """A setting's value; Hive 3 and 4 answer to different names for it."""
     values = [client.config_value(f"{prefix}.{name}").strip() for prefix in ("metastore", "hive")]
     return next((value for value in values if value not in ("", "0", "false")), values[0])

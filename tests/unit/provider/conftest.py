@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import gc
+import json
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from airflow_provider_acid.acid.hive import HIVE_4
 from airflow_provider_acid.metastore.hive4 import by_sql, server_check
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
+from tests.unit.provider.metastore_connection import SetConnection
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -15,6 +18,14 @@ def _nothing_is_left_to_other_modules() -> Iterator[None]:
     """Airflow's hook leaves the pipe to spark-submit to the garbage collector, which warns whoever runs then."""
     yield
     gc.collect()
+
+
+@pytest.fixture
+def set_connection(monkeypatch: pytest.MonkeyPatch) -> SetConnection:
+    def set_it(**fields: Any) -> None:
+        monkeypatch.setenv("AIRFLOW_CONN_HIVE_ACID_DEFAULT", json.dumps({"conn_type": "hive_acid", **fields}))
+
+    return set_it
 
 
 @pytest.fixture

@@ -2,33 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from airflow_provider_acid.exceptions import ConfigurationError
-from airflow_provider_acid.hooks.endpoint import MetastoreEndpoint
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
 from airflow_provider_acid.metastore.access.access import MetastoreAccess
 from airflow_provider_acid.metastore.access.kerberos import Kerberos
 from airflow_provider_acid.metastore.access.password import Password
 from airflow_provider_acid.metastore.access.tls import Tls
-
-SetConnection = Callable[..., None]
-
-
-@pytest.fixture
-def set_connection(monkeypatch: pytest.MonkeyPatch) -> SetConnection:
-    def set_it(**fields: Any) -> None:
-        monkeypatch.setenv("AIRFLOW_CONN_HIVE_ACID_DEFAULT", json.dumps({"conn_type": "hive_acid", **fields}))
-
-    return set_it
-
-
-def endpoint() -> MetastoreEndpoint:
-    return AcidMetastoreHook().endpoint()
+from tests.unit.provider.metastore_connection import SetConnection, endpoint
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -19,20 +18,7 @@ from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
 from airflow_provider_acid.metastore.access.access import MetastoreAccess
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.storages.s3.options import S3Credentials, S3Options
-
-SetConnection = Callable[..., None]
-
-
-@pytest.fixture
-def set_connection(monkeypatch: pytest.MonkeyPatch) -> SetConnection:
-    def set_it(**fields: Any) -> None:
-        monkeypatch.setenv("AIRFLOW_CONN_HIVE_ACID_DEFAULT", json.dumps({"conn_type": "hive_acid", **fields}))
-
-    return set_it
-
-
-def endpoint() -> MetastoreEndpoint:
-    return AcidMetastoreHook().endpoint()
+from tests.unit.provider.metastore_connection import SetConnection, endpoint
 
 
 @pytest.mark.parametrize(
