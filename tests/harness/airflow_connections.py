@@ -19,7 +19,7 @@ def connections_to(
     :param storage: options of storages.
     """
     place = {"host": host} if host else {"host": server.host, "port": server.port}
-    extra: dict[str, object] = {"storage": storage} if storage else {}
+    extra: dict[str, object] = {**server.protection.extra, **({"storage": storage} if storage else {})}
     database = {}
     if server.database_url is not None:
         extra["metastore_db_conn_id"] = "metastore_db"

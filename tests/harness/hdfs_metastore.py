@@ -6,14 +6,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tests.harness.hdfs_server import HdfsServer
+from tests.harness.hdfs_server import HOST, HdfsServer
 from tests.harness.metastore_database import MetastoreDatabase
 from tests.harness.metastore_program import MetastoreProgram
-from tests.harness.metastore_server import MetastoreServer
+from tests.harness.metastore_server import UNPROTECTED, MetastoreServer, Protection
 
 
 def metastore_on_hdfs(
-    hdfs: HdfsServer, folder: Path, program: MetastoreProgram, database: MetastoreDatabase, *, reaper: bool
+    hdfs: HdfsServer,
+    folder: Path,
+    program: MetastoreProgram,
+    database: MetastoreDatabase,
+    *,
+    reaper: bool,
+    protection: Protection = UNPROTECTED,
 ) -> MetastoreServer:
     """One that is not started yet.
 
@@ -23,9 +29,15 @@ def metastore_on_hdfs(
     def java(distribution: Path, settings: Path, jars: Sequence[Path]) -> list[str]:
         return program.java(distribution, settings, [*jars, *hdfs.jars])
 
-    program_on_hdfs = replace(program, java=java)
-    uri = warehouse(hdfs)
-    return MetastoreServer(folder, reaper=reaper, program=program_on_hdfs, database=database, warehouse_uri=uri)
+    return MetastoreServer(
+        folder,
+        reaper=reaper,
+        program=replace(program, java=java),
+        database=database,
+        warehouse_uri=warehouse(hdfs),
+        protection=protection,
+        host=HOST,
+    )
 
 
 def warehouse(hdfs: HdfsServer) -> str:

@@ -183,16 +183,19 @@ class HdfsServer(Startable):
 
     def _write_settings(self) -> None:
         write_settings(self.client_configuration, self.client_settings, "ERROR")
-        core = {
+        server = {"core-site": self._core_settings(), "hdfs-site": self._hdfs_settings()}
+        write_settings(self._server_configuration, server, "INFO")
+        # The jars have no web pages, and the servers refuse to start without these folders.
+        for name in ("hdfs", "datanode"):
+            (self._server_configuration / "webapps" / name).mkdir(parents=True, exist_ok=True)
+
+    def _core_settings(self) -> dict[str, str]:
+        return {
             **self.client_settings["core-site"],
             "hadoop.tmp.dir": str(self.folder / "tmp"),
             f"hadoop.proxyuser.{self.superuser}.hosts": "*",
             f"hadoop.proxyuser.{self.superuser}.users": "*",
         }
-        write_settings(self._server_configuration, {"core-site": core, "hdfs-site": self._hdfs_settings()}, "INFO")
-        # The jars have no web pages, and the servers refuse to start without these folders.
-        for name in ("hdfs", "datanode"):
-            (self._server_configuration / "webapps" / name).mkdir(parents=True, exist_ok=True)
 
     def _hdfs_settings(self) -> dict[str, str]:
         return {
@@ -223,16 +226,23 @@ class HdfsServer(Startable):
 
     def _command(self, main_class: str, *arguments: str) -> list[str]:
         class_path = os.pathsep.join(map(str, (self._server_configuration, *self.jars)))
-        return [str(find_java()), *_JVM_OPTIONS, "-cp", class_path, main_class, *arguments]
+        return [str(find_java()), *_JVM_OPTIONS, *self._java_options(), "-cp", class_path, main_class, *arguments]
+
+    def _java_options(self) -> list[str]:
+        return []
 
     def _is_ready(self) -> bool:
-        query = f"{self.web_address}/jmx?qry=Hadoop:service=NameNode,name=FSNamesystemState"
         try:
-            with urllib.request.urlopen(query, timeout=START_SECONDS) as answer:
-                beans = json.load(answer)["beans"]
+            beans = json.loads(self._get("/jmx?qry=Hadoop:service=NameNode,name=FSNamesystemState"))["beans"]
         except (OSError, ValueError):
             return False
         return bool(beans) and beans[0]["NumLiveDataNodes"] == 1 and beans[0]["FSState"] == "Operational"
+
+    def _get(self, path: str) -> bytes:
+        """What the NameNode's web server answers."""
+        with urllib.request.urlopen(f"{self.web_address}{path}", timeout=START_SECONDS) as answer:
+            content: bytes = answer.read()
+            return content
 
     def _last_words(self) -> str:
         logs = [self.log_file(_name(main_class)) for main_class in self._groups]

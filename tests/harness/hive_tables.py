@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Protocol, TypedDict
 
 from tests.harness.metastore_server import MetastoreServer
+from tests.harness.server_admin import admin_of
 from tests.harness.thrift_admin import TableDefinition, ThriftAdmin
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -121,7 +122,7 @@ def register(
     """
     fixture = load_fixture(version, name)
     all_properties = {**fixture.definition.properties, **server.left_to_us}
-    with ThriftAdmin(server.host, server.port) as admin:
+    with admin_of(server) as admin:
         admin.create_database(database, uri=place and f"{place[0].uri}/{database}.db")
         location = admin.create_table(replace(fixture.definition, database=database, properties=all_properties))
         uri = admin.table_uri(database, name)

@@ -39,12 +39,14 @@ class Protection:
     :param access: opens its friends' connections.
     :param hadoop_settings: of ``core-site.xml``.
     :param java_options: of its JVM.
+    :param extra: of an Airflow connection to it.
     """
 
     settings: Mapping[str, str]
     access: TransportFactory
     hadoop_settings: Mapping[str, str] = field(default_factory=dict)
     java_options: Sequence[str] = ()
+    extra: Mapping[str, object] = field(default_factory=dict)
 
 
 UNPROTECTED = Protection({}, PlainTransportFactory())

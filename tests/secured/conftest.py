@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 import pytest
 
@@ -17,8 +17,13 @@ from airflow_provider_acid.metastore.access.password import Password
 from airflow_provider_acid.metastore.access.tls import Tls
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from tests.harness.certificates import KEYSTORE_PASSWORD, CertificateAuthority
+from tests.harness.hdfs_metastore import metastore_on_hdfs, warehouse
+from tests.harness.hive_engine_program import hive_4_metastore_program
+from tests.harness.kerberos_hdfs import KerberosHdfs
 from tests.harness.kerberos_kdc import REALM, KerberosKdc
+from tests.harness.metastore_database import ServerDatabase
 from tests.harness.metastore_server import MetastoreServer, Protection
+from tests.harness.postgres_server import PostgresServer
 
 HOST = "localhost"
 """What certificates and principals call the metastores."""
@@ -67,23 +72,48 @@ def kerberos_metastore(request: pytest.FixtureRequest) -> MetastoreServer:
 
 
 @pytest.fixture(scope="session")
+def kerberos_hdfs(tmp_path_factory: pytest.TempPathFactory, kdc: KerberosKdc) -> Iterator[KerberosHdfs]:
+    """HDFS with Kerberos, and a warehouse of the user ``hive``.
+
+    A metastore works there as its clients, so ``hive`` may act for anybody; and so may ``airflow``.
+    """
+    with KerberosHdfs(tmp_path_factory.mktemp("kerberos-hdfs"), kdc, actors=("airflow", "hive")) as hdfs:
+        for path in (warehouse(hdfs), f"{hdfs.uri}/user/hive"):
+            hdfs.make_directory(path, "hive")
+        yield hdfs
+
+
+@pytest.fixture(scope="session")
+def metastore_on_kerberos_hdfs(
+    tmp_path_factory: pytest.TempPathFactory, kdc: KerberosKdc, kerberos_hdfs: KerberosHdfs, postgres: PostgresServer
+) -> Iterator[MetastoreServer]:
+    """Hive 4.0.1 with Kerberos, its tables on HDFS with Kerberos, its database on PostgreSQL."""
+    kerberos = _kerberos(kdc, "hive", "authentication")
+    hadoop = {name: value for file in kerberos_hdfs.client_settings.values() for name, value in file.items()}
+    protection = replace(kerberos, hadoop_settings={**hadoop, **kerberos.hadoop_settings})
+    folder = tmp_path_factory.mktemp("metastore")
+    database, program = ServerDatabase(postgres, "secured"), hive_4_metastore_program()
+    with metastore_on_hdfs(kerberos_hdfs, folder, program, database, reaper=False, protection=protection) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
 def kerberos_metastores(
     tmp_path_factory: pytest.TempPathFactory, kdc: KerberosKdc
 ) -> Iterator[Callable[[str], MetastoreServer]]:
     """Hive 4.0.1 on Derby with Kerberos, by Hadoop's name for the protection; each is started when first asked for."""
-    friend = kdc.keytab("admin")
     with ExitStack() as stack:
 
         @cache
         def started(protection: str) -> MetastoreServer:
             folder = tmp_path_factory.mktemp(f"kerberos-{protection}")
-            server = MetastoreServer(folder, reaper=False, protection=_kerberos(kdc, friend, protection), host=HOST)
+            server = MetastoreServer(folder, reaper=False, protection=_kerberos(kdc, "admin", protection), host=HOST)
             return stack.enter_context(server)
 
         yield started
 
 
-def _kerberos(kdc: KerberosKdc, friend: Path, protection: str) -> Protection:
+def _kerberos(kdc: KerberosKdc, friend: str, protection: str) -> Protection:
     own = {
         "kerberos.principal": f"hive/{HOST}@{REALM}",
         "kerberos.keytab.file": str(kdc.keytab(f"hive/{HOST}")),
@@ -97,9 +127,14 @@ def _kerberos(kdc: KerberosKdc, friend: Path, protection: str) -> Protection:
     return Protection(
         {f"{prefix}.{name}": value for prefix in ("metastore", "hive.metastore") for name, value in own.items()}
         | {"hadoop.rpc.protection": protection},
-        MetastoreAccess(kerberos=Kerberos(f"hive/_HOST@{REALM}", str(friend), f"admin@{REALM}")),
+        MetastoreAccess(kerberos=Kerberos(f"hive/_HOST@{REALM}", str(kdc.keytab(friend)), f"{friend}@{REALM}")),
         hadoop,
         [f"-Djava.security.krb5.conf={kdc.config_file}"],
+        {
+            "kerberos_principal": f"hive/_HOST@{REALM}",
+            "kerberos_keytab": str(kdc.keytab("airflow")),
+            "kerberos_client_principal": f"airflow@{REALM}",
+        },
     )
 
 

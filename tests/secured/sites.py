@@ -6,41 +6,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
 
-from hmsclient.genthrift.hive_metastore.ThriftHiveMetastore import Client
-from typing_extensions import Self
-
 from airflow_provider_acid.compaction.clean.cleaning import CleaningState
 from airflow_provider_acid.compaction.outcomes import OutcomeState
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
-from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress
 from tests.harness.metastore_server import MetastoreServer
-from tests.harness.thrift_admin import TIMEOUT_SECONDS, ThriftAdmin
-from tests.harness.thrift_calls import ThriftCalls
+from tests.harness.server_admin import admin_of
 from tests.integration.compaction_site import Site
 
 _NUMBERS = count(1)
 
 
-class ProtectedAdmin(ThriftAdmin):
-    """The same calls over the connection that the metastore's protection asks for."""
-
-    def __init__(self, server: MetastoreServer) -> None:
-        super().__init__(server.host, server.port)
-        self._server = server
-
-    def __enter__(self) -> Self:
-        server = self._server
-        address = MetastoreAddress(server.host, server.port)
-        self._transport = server.protection.access.connect(address, TIMEOUT_SECONDS)
-        self._client = Client(self._transport.protocol)
-        self._calls = ThriftCalls(self._transport.protocol)
-        return self
-
-
 @contextmanager
 def site_over(client: AcidMetastoreClient, server: MetastoreServer) -> Iterator[Site]:
     """A new database, worked on by a client."""
-    with ProtectedAdmin(server) as admin, client:
+    with admin_of(server) as admin, client:
         database = f"secured{next(_NUMBERS)}"
         admin.create_database(database)
         site = Site(server, admin, client, database)

@@ -13,7 +13,7 @@ from tests.harness.current_rows import comparable, snapshot_now
 from tests.harness.hive_tables import FixtureTable, register
 from tests.harness.insert_only_reader import read_table as read_files
 from tests.harness.metastore_server import MetastoreServer
-from tests.harness.thrift_admin import ThriftAdmin
+from tests.harness.server_admin import admin_of
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class RemoteTable:
     def read(self, *, check_visibility: bool = True) -> list[str]:
         """All rows by the snapshot of this moment, as readers of Hive's kind see them, or of Trino's."""
         definition = self.table.fixture.definition
-        with ThriftAdmin(self.server.host, self.server.port) as admin:
+        with admin_of(self.server) as admin:
             snapshot = snapshot_now(admin, self.table.database, self.table.name, check_visibility=check_visibility)
         copy = self.work / f"copy-{len(list(self.work.iterdir()))}"
         self.place.get(self.table.uri, copy)

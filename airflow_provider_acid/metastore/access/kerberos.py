@@ -2,35 +2,29 @@
 
 from __future__ import annotations
 
-import os
 import struct
-import threading
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from airflow_provider_acid.metastore.thrift.binary_protocol import UnusableConnectionError
+from airflow_provider_acid.tickets import (
+    INSTALL,
+    TICKET_LOCK,
+    TicketError,
+    TicketSource,
+    gssapi_library,
+    kerberos_errors,
+)
 
 MECHANISM = "GSSAPI"
-INSTALL = "pip install airflow-provider-acid[kerberos]"
 
 _AUTH, _AUTH_INT, _AUTH_CONF = 1, 2, 4
 """What a server offers: to be sure of each other only, to notice changes besides, to encrypt besides."""
 
 _MOST_BYTES = 2**24 - 1
 """Of one frame of the server's, which the handshake has three bytes for."""
-
-_KRB5 = 2_529_638_912
-"""Where MIT's error numbers begin."""
-
-_FINAL = {_KRB5 + number for number in (6, 7, 24, 141, 195)}
-"""Client not known, server not known, wrong key, no such ticket, no file of tickets: nothing that passes by itself. All
-else may: an expired ticket is renewed by others, a KDC that does not answer is started."""
-
-_TICKET_LOCK = threading.Lock()
-"""While one thread has a ticket renewed, the cache that it shares with others is empty for a moment."""
 
 
 @dataclass(frozen=True)
@@ -56,13 +50,13 @@ class Kerberos:
 
         :raises UnusableConnectionError: there is no ticket to be had.
         """
-        gssapi = _library()
         server = self.server(host)
-        with _told(server, self.remedy), _TICKET_LOCK:
+        with _told(server, self.remedy), TICKET_LOCK:
+            gssapi = gssapi_library()
             flags = gssapi.RequirementFlag
             context = gssapi.SecurityContext(
                 name=gssapi.Name(server, gssapi.NameType.kerberos_principal),
-                creds=self._ticket(gssapi),
+                creds=self._tickets.credentials(),
                 mech=gssapi.MechType.kerberos,
                 flags=(
                     *(flags.mutual_authentication, flags.integrity, flags.confidentiality),
@@ -75,26 +69,11 @@ class Kerberos:
     @property
     def remedy(self) -> str:
         """What to do where there is no ticket, or it is not believed."""
-        if self.keytab is not None:
-            return "look whether kerberos_keytab and kerberos_client_principal fit together, and the KDC answers"
-        return (
-            "get a ticket for Airflow's user (kinit), or set kerberos_keytab and kerberos_client_principal in the "
-            "connection's extra"
-        )
+        return self._tickets.remedy
 
-    def _ticket(self, gssapi: Any) -> Any:
-        who = None
-        if self.client_principal is not None:
-            who = gssapi.Name(self.client_principal, gssapi.NameType.kerberos_principal)
-        if self.keytab is None:
-            return gssapi.Credentials(name=who, usage="initiate")
-        if not os.access(self.keytab, os.R_OK):
-            raise UnusableConnectionError(
-                f"kerberos_keytab {self.keytab} cannot be read", "give a keytab that Airflow's user may read"
-            )
-        # The library gets a new ticket into the cache when the old one has less than half of its time.
-        cache = f"MEMORY:hive_acid_{zlib.crc32(f'{self.keytab} {self.client_principal}'.encode()):08x}"
-        return gssapi.Credentials(name=who, usage="initiate", store={"client_keytab": self.keytab, "ccache": cache})
+    @property
+    def _tickets(self) -> TicketSource:
+        return TicketSource(self.keytab, self.client_principal)
 
 
 class KerberosConversation:
@@ -165,26 +144,16 @@ class KerberosConversation:
         return ""
 
 
-def _library() -> Any:
-    try:
-        import gssapi
-        import thrift_sasl  # noqa: F401
-    except (ImportError, OSError) as error:
-        raise UnusableConnectionError(f"Kerberos needs packages that are missing ({error})", INSTALL) from error
-    return gssapi
-
-
 @contextmanager
 def _told(server: str, remedy: str) -> Iterator[None]:
-    """Errors of GSSAPI in this package's words."""
-    from gssapi.exceptions import GSSError
-
+    """Errors of Kerberos in the words of connections."""
     try:
-        yield
-    except GSSError as error:
-        words = error.get_all_statuses(error.min_code, False) or error.get_all_statuses(error.maj_code, True)
-        raise UnusableConnectionError(
-            f"Kerberos fails for the server {server} ({'; '.join(words)})",
-            f"{remedy}; the server's name comes from kerberos_principal and the host",
-            is_final=error.min_code in _FINAL,
-        ) from error
+        import thrift_sasl  # noqa: F401
+    except ImportError as error:
+        raise UnusableConnectionError(f"Kerberos needs packages that are missing ({error})", INSTALL) from error
+    try:
+        with kerberos_errors(server):
+            yield
+    except TicketError as error:
+        said = f"{remedy}; the server's name comes from kerberos_principal and the host"
+        raise UnusableConnectionError(error.reason, error.remedy or said, is_final=error.is_final) from error

@@ -25,7 +25,10 @@ class HdfsOptions:
         path on another cluster is another table.
     :param user: who to be where there is no Kerberos; None for ``HADOOP_USER_NAME``, else the operating system's user.
     :param proxy_user: on whose behalf to act (``doas``), as a rule the tables' owner, like Hive's compactor does it.
-    :param kerberos: authenticate by SPNEGO, with the ticket that the process has.
+    :param kerberos: authenticate by the delegation token that YARN gave the process, else by SPNEGO with a ticket.
+    :param kerberos_keytab: file with the key of who needs a ticket; None for the tickets that the process has
+        (``KRB5CCNAME``).
+    :param kerberos_client_principal: whose key that is, or which of the tickets to use.
     :param tls: the web servers speak HTTPS.
     :param ca_file: PEM file with the certificates to trust; None for the usual ones.
     :param timeout_seconds: longest wait for a server's answer.
@@ -39,6 +42,8 @@ class HdfsOptions:
     user: str | None = None
     proxy_user: str | None = None
     kerberos: bool = False
+    kerberos_keytab: str | None = None
+    kerberos_client_principal: str | None = None
     tls: bool = False
     ca_file: str | None = None
     timeout_seconds: float = 60.0
@@ -55,6 +60,11 @@ class HdfsOptions:
                 raise _wrong("web_addresses", "holds what is not host:port", "use namenode.example.com:9870")
         if self.kerberos and self.user is not None:
             raise _wrong("user", "cannot be chosen with Kerberos", "leave it out; the ticket says who it is")
+        for name in ("kerberos_keytab", "kerberos_client_principal"):
+            if getattr(self, name) is not None and not self.kerberos:
+                raise _wrong(name, "is given, but not kerberos", "set kerberos to true, or leave it out")
+        if self.kerberos_keytab is not None and self.kerberos_client_principal is None:
+            raise _wrong("kerberos_keytab", "is given, but nobody's name", "set kerberos_client_principal")
         if self.timeout_seconds <= 0:
             raise _wrong("timeout_seconds", f"is {self.timeout_seconds:g}", "use a number above 0")
         if not _UMASK.fullmatch(self.umask):
@@ -101,6 +111,8 @@ _KINDS: Mapping[str, tuple[str, Callable[[object], bool]]] = {
     "user": _OPTIONAL_TEXT,
     "proxy_user": _OPTIONAL_TEXT,
     "kerberos": _BOOLEAN,
+    "kerberos_keytab": _OPTIONAL_TEXT,
+    "kerberos_client_principal": _OPTIONAL_TEXT,
     "tls": _BOOLEAN,
     "libhdfs": _BOOLEAN,
     "ca_file": _OPTIONAL_TEXT,

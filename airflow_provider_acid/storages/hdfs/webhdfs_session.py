@@ -1,6 +1,6 @@
 """The border to fsspec and requests, which come without types: one request in, one answer or one error out.
 
-fsspec's WebHDFS class does what differs from site to site (Kerberos, TLS, on whose behalf); the calls are not its own,
+fsspec's WebHDFS class does what differs from site to site (tokens, TLS, on whose behalf); the calls are not its own,
 because it drops the kind of an error, follows redirects itself, knows no time-out and renames unchecked.
 """
 
@@ -14,8 +14,11 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from airflow_provider_acid.exceptions import ConfigurationError
+from airflow_provider_acid.storages.hdfs.delegation import given_token
 from airflow_provider_acid.storages.hdfs.options import HdfsOptions
+from airflow_provider_acid.tickets import TicketError, TicketSource
 
+_TOKEN = "delegation"
 CONNECT_SECONDS = 10.0
 """Longest wait for a connection; a NameNode that is off the network must not hold up its standby."""
 
@@ -50,13 +53,16 @@ class WebHdfsSession:
     """
 
     def __init__(self, url: str, options: HdfsOptions) -> None:
-        file_system = _file_system(url, options)
+        file_system = _file_system(url, options, _token(url, options) if options.kerberos else None)
         self._url: str = file_system.url
         self._parameters: dict[str, str] = file_system.pars
         self._session = file_system.session
         self._session.verify = options.ca_file or True
+        if options.kerberos and _TOKEN not in self._parameters:
+            self._session.auth = _spnego(url, options)
         # The length of an answer is checked, so it must be that of the file's bytes.
         self._session.headers["Accept-Encoding"] = "identity"
+        self._options = options
         self._timeouts = (min(CONNECT_SECONDS, options.timeout_seconds), options.timeout_seconds)
 
     def call(self, method: str, path: str, parameters: Mapping[str, str]) -> Answer:
@@ -87,6 +93,9 @@ class WebHdfsSession:
             )
         except requests.RequestException as error:
             raise _no_answer(url, error) from error
+        except TicketError as error:
+            remedy = error.remedy or f"{_tickets(self._options).remedy} in the HDFS options"
+            raise NoAnswerError(url, error.reason, remedy, error.is_final) from error
         return Answer(answer.status_code, answer.headers, answer.content)
 
     def close(self) -> None:
@@ -100,7 +109,7 @@ def server_of(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}"
 
 
-def _file_system(url: str, options: HdfsOptions) -> Any:
+def _file_system(url: str, options: HdfsOptions, token: str | None) -> Any:
     parts = urlsplit(url)
     try:
         from fsspec.implementations.webhdfs import WebHDFS
@@ -108,18 +117,48 @@ def _file_system(url: str, options: HdfsOptions) -> Any:
         return WebHDFS(
             f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname,
             port=parts.port,
-            kerberos=options.kerberos,
+            token=token,
             user=None if options.kerberos else options.user or _own_name(),
-            proxy_to=options.proxy_user,
+            proxy_to=None if token else options.proxy_user,
             use_https=parts.scheme == "https",
             skip_instance_cache=True,
         )
     except ImportError as error:
+        raise _missing_package(url, error, "hdfs") from error
+
+
+def _token(url: str, options: HdfsOptions) -> str | None:
+    """What YARN gave this process for the HDFS, where it gave anything.
+
+    :raises ConfigurationError: it is none for this HDFS, or somebody else's than we act for.
+    """
+    hosts = {urlsplit(f"//{name}").hostname or "" for name in options.authorities} | {urlsplit(url).hostname or ""}
+    token = given_token(hosts, options.authorities)
+    # A NameNode heeds no doas beside a token, and says nothing.
+    if token is not None and options.proxy_user not in (None, token.user):
         raise ConfigurationError(
             url,
-            f"cannot be reached without the package {error.name}",
-            "pip install airflow-provider-acid[hdfs], with Kerberos also requests-kerberos",
-        ) from error
+            f"is to be worked on as {options.proxy_user}, but the delegation token is {token.user}'s",
+            f"submit the Spark application as {options.proxy_user} (proxy user), or leave proxy_user out",
+        )
+    return None if token is None else token.url_form
+
+
+def _tickets(options: HdfsOptions) -> TicketSource:
+    return TicketSource(options.kerberos_keytab, options.kerberos_client_principal)
+
+
+def _spnego(url: str, options: HdfsOptions) -> Any:
+    try:
+        from airflow_provider_acid.storages.hdfs.spnego import Spnego
+    except ImportError as error:
+        raise _missing_package(url, error, "hdfs,kerberos") from error
+    return Spnego(_tickets(options))
+
+
+def _missing_package(url: str, error: ImportError, extra: str) -> ConfigurationError:
+    reason = f"cannot be reached without the package {error.name}"
+    return ConfigurationError(url, reason, f"pip install airflow-provider-acid[{extra}]")
 
 
 def _own_name() -> str:

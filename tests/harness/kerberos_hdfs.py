@@ -1,0 +1,96 @@
+"""The same HDFS with Kerberos: whoever has no ticket and no delegation token is sent away."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import requests
+
+from airflow_provider_acid.storages.hdfs.spnego import Spnego
+from airflow_provider_acid.tickets import TicketSource
+from tests.harness.hdfs_server import HOST, START_SECONDS, HdfsServer
+from tests.harness.kerberos_kdc import REALM, KerberosKdc
+
+SUPERUSER = "hdfs"
+
+
+class KerberosHdfs(HdfsServer):
+    """Its superuser is :data:`SUPERUSER`, who may act for any other.
+
+    :param kdc: whose tickets are believed.
+    :param actors: others who may act for any other.
+    :param token_seconds: a delegation token must be renewed after so long; it lives ten times as long.
+    """
+
+    def __init__(self, folder: Path, kdc: KerberosKdc, *, actors: Sequence[str], token_seconds: int = 86_400) -> None:
+        super().__init__(folder)
+        self._kdc = kdc
+        self._actors = actors
+        self._token_seconds = token_seconds
+        self.superuser = SUPERUSER
+
+    @property
+    def client_settings(self) -> dict[str, dict[str, str]]:
+        """Of clients in Java, by the name of their file."""
+        settings = super().client_settings
+        kerberos = {"hadoop.security.authentication": "kerberos", "hadoop.security.authorization": "true"}
+        names = {"dfs.namenode.kerberos.principal": _principal(SUPERUSER), "dfs.data.transfer.protection": "integrity"}
+        return {
+            "core-site": {**settings["core-site"], **kerberos},
+            "hdfs-site": {**settings["hdfs-site"], **names, "dfs.block.access.token.enable": "true"},
+        }
+
+    def _core_settings(self) -> dict[str, str]:
+        return {
+            **super()._core_settings(),
+            **{f"hadoop.proxyuser.{actor}.{what}": "*" for actor in self._actors for what in ("hosts", "users")},
+            "hadoop.http.filter.initializers": "org.apache.hadoop.hdfs.web.AuthFilterInitializer",
+            "hadoop.http.authentication.type": "kerberos",
+            "hadoop.http.authentication.kerberos.principal": _principal("HTTP"),
+            "hadoop.http.authentication.kerberos.keytab": self._keytab("HTTP"),
+            # Default 60: tickets of the tests live for seconds.
+            "hadoop.kerberos.min.seconds.before.relogin": "1",
+        }
+
+    def _hdfs_settings(self) -> dict[str, str]:
+        return {
+            **super()._hdfs_settings(),
+            **self.client_settings["hdfs-site"],
+            "dfs.namenode.keytab.file": self._keytab(SUPERUSER),
+            "dfs.datanode.kerberos.principal": _principal(SUPERUSER),
+            "dfs.datanode.keytab.file": self._keytab(SUPERUSER),
+            "dfs.web.authentication.kerberos.principal": _principal("HTTP"),
+            "dfs.web.authentication.kerberos.keytab": self._keytab("HTTP"),
+            "dfs.namenode.delegation.token.renew-interval": str(self._token_seconds * 1000),
+            "dfs.namenode.delegation.token.max-lifetime": str(self._token_seconds * 10_000),
+            # Else a DataNode wants ports that only root may open, or TLS.
+            "ignore.secure.ports.for.testing": "true",
+        }
+
+    def _keytab(self, service: str) -> str:
+        return str(self._kdc.keytab(f"{service}/{HOST}"))
+
+    def _java_options(self) -> list[str]:
+        return [f"-Djava.security.krb5.conf={self._kdc.config_file}"]
+
+    def make_directory(self, uri: str, owner: str) -> None:
+        """Makes a directory of a user's, its parents too."""
+        place = f"/webhdfs/v1{uri.removeprefix(self.uri)}"
+        self._ask("PUT", f"{place}?op=MKDIRS")
+        self._ask("PUT", f"{place}?op=SETOWNER&owner={owner}")
+
+    def _get(self, path: str) -> bytes:
+        return self._ask("GET", path)
+
+    def _ask(self, method: str, path: str) -> bytes:
+        tickets = TicketSource(str(self._kdc.keytab(SUPERUSER)), f"{SUPERUSER}@{REALM}")
+        answer = requests.request(
+            method, f"{self.web_address}{path}", auth=Spnego(tickets), timeout=START_SECONDS, allow_redirects=False
+        )
+        answer.raise_for_status()
+        return answer.content
+
+
+def _principal(service: str) -> str:
+    return f"{service}/{HOST}@{REALM}"
