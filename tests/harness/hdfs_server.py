@@ -226,9 +226,11 @@ class HdfsServer(Startable):
 
     def _command(self, main_class: str, *arguments: str) -> list[str]:
         class_path = os.pathsep.join(map(str, (self._server_configuration, *self.jars)))
-        return [str(find_java()), *_JVM_OPTIONS, *self._java_options(), "-cp", class_path, main_class, *arguments]
+        return [str(find_java()), *_JVM_OPTIONS, *self.java_options, "-cp", class_path, main_class, *arguments]
 
-    def _java_options(self) -> list[str]:
+    @property
+    def java_options(self) -> list[str]:
+        """Of each program of Hadoop that is to work with this HDFS."""
         return []
 
     def _is_ready(self) -> bool:

@@ -34,7 +34,12 @@ class KerberosHdfs(HdfsServer):
     def client_settings(self) -> dict[str, dict[str, str]]:
         """Of clients in Java, by the name of their file."""
         settings = super().client_settings
-        kerberos = {"hadoop.security.authentication": "kerberos", "hadoop.security.authorization": "true"}
+        kerberos = {
+            "hadoop.security.authentication": "kerberos",
+            "hadoop.security.authorization": "true",
+            # Default 60: tickets of the tests live for seconds.
+            "hadoop.kerberos.min.seconds.before.relogin": "1",
+        }
         names = {"dfs.namenode.kerberos.principal": _principal(SUPERUSER), "dfs.data.transfer.protection": "integrity"}
         return {
             "core-site": {**settings["core-site"], **kerberos},
@@ -49,8 +54,6 @@ class KerberosHdfs(HdfsServer):
             "hadoop.http.authentication.type": "kerberos",
             "hadoop.http.authentication.kerberos.principal": _principal("HTTP"),
             "hadoop.http.authentication.kerberos.keytab": self._keytab("HTTP"),
-            # Default 60: tickets of the tests live for seconds.
-            "hadoop.kerberos.min.seconds.before.relogin": "1",
         }
 
     def _hdfs_settings(self) -> dict[str, str]:
@@ -68,10 +71,17 @@ class KerberosHdfs(HdfsServer):
             "ignore.secure.ports.for.testing": "true",
         }
 
+    def yarn_settings(self) -> dict[str, str]:
+        """Of a YARN beside it, whose servers have tickets, too."""
+        own = {"principal": _principal("yarn"), "keytab": self._keytab("yarn")}
+        return {f"yarn.{server}.{name}": own[name] for server in ("resourcemanager", "nodemanager") for name in own}
+
     def _keytab(self, service: str) -> str:
         return str(self._kdc.keytab(f"{service}/{HOST}"))
 
-    def _java_options(self) -> list[str]:
+    @property
+    def java_options(self) -> list[str]:
+        """Of each program of Hadoop that is to work with this HDFS."""
         return [f"-Djava.security.krb5.conf={self._kdc.config_file}"]
 
     def make_directory(self, uri: str, owner: str) -> None:

@@ -7,10 +7,11 @@ import os
 import signal
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import psutil
@@ -71,11 +72,13 @@ class YarnCluster(Startable):
 
     :param folder: of everything that belongs to this cluster; made where it is missing.
     :param hdfs: runs; where applications and their files are handed over.
+    :param security: settings of servers and clients, where the HDFS has Kerberos.
     """
 
-    def __init__(self, folder: Path, hdfs: HdfsServer) -> None:
+    def __init__(self, folder: Path, hdfs: HdfsServer, security: Mapping[str, str] = MappingProxyType({})) -> None:
         self.folder = folder.resolve()
         self.hdfs = hdfs
+        self._security = security
         services = ("address", "scheduler.address", "resource-tracker.address", "admin.address", "webapp.address")
         self._addresses = {f"yarn.resourcemanager.{name}": f"{HOST}:{free_port()}" for name in services}
         self._groups: dict[str, ProcessGroup] = {}
@@ -169,7 +172,7 @@ class YarnCluster(Startable):
         return found
 
     def _write_settings(self, folder: Path, settings: dict[str, str], log_level: str) -> Path:
-        yarn = {"yarn.resourcemanager.hostname": HOST, **self._addresses, **settings}
+        yarn = {"yarn.resourcemanager.hostname": HOST, **self._addresses, **self._security, **settings}
         write_settings(folder, {**self.hdfs.client_settings, "yarn-site": yarn}, log_level)
         return folder
 
@@ -180,7 +183,7 @@ class YarnCluster(Startable):
         # Nothing of this process's own path may help a container.
         environment = {"JAVA_HOME": str(java.parent.parent), "PYTHONPATH": ""}
         with self._log_file(name).open("ab") as log:
-            command = [str(java), *_JVM_OPTIONS, "-cp", class_path, main_class]
+            command = [str(java), *_JVM_OPTIONS, *self.hdfs.java_options, "-cp", class_path, main_class]
             self._groups[name] = start_group(command, self.folder, stdout=log, environment=environment)
 
     def _log_file(self, name: str) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tarfile
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -17,11 +16,10 @@ from tests.harness.hive_engine_program import hive_4_metastore_program
 from tests.harness.metastore_database import ServerDatabase
 from tests.harness.metastore_server import MetastoreServer
 from tests.harness.postgres_server import PostgresServer
-from tests.harness.spark_homes import ON_HDFS, executor_python
 from tests.harness.yarn_cluster import YarnCluster
 from tests.storage.hdfs_stores import Administrator
 from tests.storage.remote_tables import RemotePlace, RemoteTable
-from tests.yarn.sites import ARCHIVE
+from tests.yarn.sites import ARCHIVE, packed_environment
 
 _NUMBERS = count()
 
@@ -47,12 +45,10 @@ def place(hdfs: HdfsServer) -> RemotePlace:
 def yarn(tmp_path_factory: pytest.TempPathFactory, hdfs: HdfsServer, place: RemotePlace) -> Iterator[YarnCluster]:
     """YARN, with the archive that docs/deploy.md names on HDFS."""
     folder = tmp_path_factory.mktemp("yarn")
-    with tarfile.open(folder / "environment.tar.gz", "w:gz", compresslevel=1) as archive:
-        archive.add(executor_python(ON_HDFS).parents[1], ".", filter=_without_ballast)
     parent, _, name = ARCHIVE.rpartition("/")
     Administrator(hdfs, parent).call("PUT", "", "MKDIRS")
     with place.storages.open(f"{hdfs.uri}{parent}").create(name) as file:
-        file.write((folder / "environment.tar.gz").read_bytes())
+        file.write(packed_environment(folder))
     with YarnCluster(folder, hdfs) as cluster:
         yield cluster
 
@@ -61,8 +57,3 @@ def yarn(tmp_path_factory: pytest.TempPathFactory, hdfs: HdfsServer, place: Remo
 def table(server: MetastoreServer, place: RemotePlace, tmp_path: Path) -> RemoteTable:
     """One with two partitions, in a database of its own."""
     return RemoteTable.of(server, place, tmp_path / "table", ("4.0.1", "acid_part"), f"yarn_{next(_NUMBERS)}")
-
-
-def _without_ballast(file: tarfile.TarInfo) -> tarfile.TarInfo | None:
-    """Each node unpacks the archive: a third of it is what only compilers and pyarrow's own tests need."""
-    return None if {"include", "tests"} & set(Path(file.name).parts) else file

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tarfile
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -60,3 +61,19 @@ def yarn_site(
             "JAVA_HOME": str(find_java().resolve().parents[1]),
         },
     )
+
+
+def packed_environment(folder: Path) -> bytes:
+    """What lies at :data:`ARCHIVE`.
+
+    :param folder: for it, while it is made.
+    """
+    path = folder / "environment.tar.gz"
+    with tarfile.open(path, "w:gz", compresslevel=1) as archive:
+        archive.add(executor_python(ON_HDFS).parents[1], ".", filter=_without_ballast)
+    return path.read_bytes()
+
+
+def _without_ballast(file: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    """Each node unpacks the archive: a third of it is what only compilers and pyarrow's own tests need."""
+    return None if {"include", "tests"} & set(Path(file.name).parts) else file

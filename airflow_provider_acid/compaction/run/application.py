@@ -20,7 +20,7 @@ from airflow_provider_acid.plan import exchange
 log = logging.getLogger(__name__)
 
 KEY_FILE = "airflow_acid_run.key"
-ROOT_MODULES = ("__init__.py", "exceptions.py", "filesystem.py")
+ROOT_MODULES = ("__init__.py", "exceptions.py", "filesystem.py", "tickets.py")
 ROOMS = ("acid", "plan", "storages", "merge")
 ARCHIVE_NAME = "airflow_provider_acid_spark.zip"
 POLL_SECONDS = 2.0

@@ -18,6 +18,7 @@ def test_the_archive_holds_all_that_the_executors_import_and_nothing_of_airflow(
         "__init__.py",
         "exceptions.py",
         "filesystem.py",
+        "tickets.py",
         "acid",
         "merge",
         "plan",
