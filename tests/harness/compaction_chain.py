@@ -30,7 +30,7 @@ from airflow_provider_acid.metastore.database.database import MetastoreDatabase
 from airflow_provider_acid.metastore.queue import CompactionQueue
 from airflow_provider_acid.metastore.queues import open_queue
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
-from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress
+from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress, PlainTransportFactory, TransportFactory
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
 from airflow_provider_acid.plan.exchange import RESULT_FILE
 from airflow_provider_acid.plan.plan import CompactionPlan, CompactionType
@@ -90,6 +90,7 @@ class Chain:
     :param request_id: somebody else's request that is to be served.
     :param type: what is asked for.
     :param database_url: SQLAlchemy URL of the metastore's database; None for Derby, which nobody else can open.
+    :param access: opens connections to the metastore.
     """
 
     host: str
@@ -100,6 +101,7 @@ class Chain:
     request_id: int | None = None
     type: CompactionType = CompactionType.MAJOR
     database_url: str | None = None
+    access: TransportFactory = PlainTransportFactory()
 
     @classmethod
     def on(
@@ -112,8 +114,8 @@ class Chain:
     ) -> Chain:
         """The chain of a partition in one of the tests' own metastores."""
         settings = settings or CompactionSettings()
-        url = server.database_url
-        return cls(server.host, server.port, entity, identity, settings, type=type, database_url=url)
+        url, access = server.database_url, server.protection.access
+        return cls(server.host, server.port, entity, identity, settings, type=type, database_url=url, access=access)
 
     def next_try(self) -> Chain:
         """The same task again."""
@@ -129,7 +131,8 @@ class Chain:
 
     def client(self) -> AcidMetastoreClient:
         """A client of the chain's metastore."""
-        return AcidMetastoreClient([MetastoreAddress(self.host, self.port)], timeout_seconds=20)
+        address = MetastoreAddress(self.host, self.port)
+        return AcidMetastoreClient([address], timeout_seconds=20, transport_factory=self.access)
 
     def queue(self, client: AcidMetastoreClient) -> CompactionQueue:
         """The metastore's compaction queue."""

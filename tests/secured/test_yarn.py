@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.storages.hdfs.options import HdfsOptions
+from tests.harness.executor_faults import Fault
 from tests.harness.hdfs_metastore import warehouse
 from tests.harness.kerberos_hdfs import KerberosHdfs
 from tests.harness.kerberos_kdc import REALM, KerberosKdc
@@ -16,8 +20,9 @@ from tests.harness.metastore_server import MetastoreServer
 from tests.harness.spark_homes import spark_home
 from tests.harness.spark_sites import SparkSite
 from tests.harness.yarn_cluster import YarnCluster
-from tests.storage.airflow_tasks import run_tasks
+from tests.secured.conftest import TICKET_SECONDS
 from tests.storage.remote_tables import RemotePlace, RemoteTable
+from tests.yarn.runs import Run
 from tests.yarn.sites import ARCHIVE, packed_environment, yarn_site
 
 
@@ -45,37 +50,44 @@ def kerberos_yarn(
 
 
 @pytest.fixture
-def site(kerberos_yarn: YarnCluster, kdc: KerberosKdc) -> SparkSite:
-    """The documented example of cluster mode, with what Kerberos needs."""
-    krb5 = f"-Djava.security.krb5.conf={kdc.config_file}"
-    site = yarn_site(
-        *(kerberos_yarn, spark_home().folder, "cluster"),
-        keytab=str(kdc.keytab("hive")),
-        principal=f"hive@{REALM}",
-        yarn_track_via_rm_api=False,
-    )
-    options = {name: f"{value} {krb5}" for name, value in site.parameters["conf"].items() if "JavaOptions" in name}
-    parameters = {**site.parameters, "conf": {**site.parameters["conf"], **options}}
-    return SparkSite(site.connection, parameters, {**site.environment, "SPARK_SUBMIT_OPTS": krb5})
-
-
-def test_sensor_operator_and_cleaner_work_in_containers_without_tickets(
+def run(
     kerberos_yarn: YarnCluster,
-    site: SparkSite,
+    kdc: KerberosKdc,
     metastore_on_kerberos_hdfs: MetastoreServer,
     reached: HdfsOptions,
     tmp_path: Path,
-) -> None:
+) -> Run:
+    """Of a new table, by the documented example of cluster mode and what Kerberos needs besides."""
+    krb5 = f"-Djava.security.krb5.conf={kdc.config_file}"
+    who: dict[str, Any] = {
+        "keytab": str(kdc.keytab("hive")),
+        "principal": f"hive@{REALM}",
+        "yarn_track_via_rm_api": False,
+    }
+
+    def site(mode: str, faults: tuple[Fault, ...], **parameters: Any) -> SparkSite:
+        site = yarn_site(kerberos_yarn, spark_home().folder, mode, faults, **who, **parameters)
+        options = {name: f"{value} {krb5}" for name, value in site.parameters["conf"].items() if "JavaOptions" in name}
+        parameters = {**site.parameters, "conf": {**site.parameters["conf"], **options}}
+        return SparkSite(site.connection, parameters, {**site.environment, "SPARK_SUBMIT_OPTS": krb5})
+
     place = RemotePlace(Storages((reached,)), warehouse(kerberos_yarn.hdfs))
     table = RemoteTable.of(metastore_on_kerberos_hdfs, place, tmp_path / "table", ("4.0.1", "acid_part"), "on_yarn")
-    name, options = f"{table.table.database}.{table.table.name}", {"hdfs": reached.to_json()}
-    compacted, cleaned = run_tasks(metastore_on_kerberos_hdfs, name, options, {}, tmp_path / "airflow", site)
-    assert [item["state"] for item in compacted] == ["compacted"] * 3
-    assert [item["state"] for item in cleaned] == ["cleaned"] * 3
-    assert table.read() == table.expected
-    for entity in table.entities:
-        assert [found[:5] for found in table.names(entity)] == ["base_"]
-    [application] = kerberos_yarn.applications()
-    assert application.state == "FINISHED"
-    assert kerberos_yarn.attempts(application.id) == 1
-    assert kerberos_yarn.processes(application.id) == []
+    return Run(kerberos_yarn, table, tmp_path, site)
+
+
+def test_an_operator_that_is_killed_and_tried_again_outlives_its_tickets(run: Run) -> None:
+    """The containers have no tickets at all, but the delegation tokens that Spark got for them."""
+    task, application = run.begin("cluster", idle_timeout_seconds=600)
+    time.sleep(TICKET_SECONDS)
+    task.kill()
+    again = run.try_again("cluster")
+    ended = run.wait_for_end(application.id, 60)
+    assert again.wait() == 0, again.log()
+    [_, second] = run.new_applications()
+    assert (ended.finished < second.finished, second.state) == (True, "FINISHED")
+    assert [run.yarn.attempts(each.id) for each in run.new_applications()] == [1, 1]
+    run.check_compacted()
+    assert run.wait_for_end(second.id, 60).has_ended
+    said = [again.log(), task.log(), *(run.yarn.log(each.id) for each in run.new_applications())]
+    assert not [text for text in said if re.search(r"delegation=[\w-]{20}", text)]
