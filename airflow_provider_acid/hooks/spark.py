@@ -1,10 +1,11 @@
-"""The Airflow connection to Spark: what keeps an application from starting is told before anything is claimed."""
+"""What keeps a Spark application from starting: of the connection, told before anything is claimed, and YARN's word."""
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
@@ -12,11 +13,18 @@ from airflow.providers.common.compat.sdk import AirflowNotFoundException, BaseHo
 
 from airflow_provider_acid.exceptions import ConfigurationError
 
+_QUEUE_REFUSED = re.compile(
+    r"Failed to submit application_\w+ to YARN ?: "
+    r"(.*(?:to (?:unknown|ambiguous|non-leaf) queue: |is not a leaf queue|rejected by queue placement policy).*)"
+)
+"""The first three are of YARN's CapacityScheduler, the others of its FairScheduler."""
+
 
 def spark_connection(conn_id: str, make_hook: Callable[[], SparkSubmitHook]) -> Mapping[str, Any]:
     """What Airflow's hook makes of a Spark connection: ``master``, ``deploy_mode``, ``spark_binary`` and more.
 
-    :raises ConfigurationError: there is none, which Airflow's hook takes for YARN; or the hook cannot use it.
+    :raises ConfigurationError: there is none, which Airflow's hook takes for YARN; or the hook cannot use it, as where
+        it is to watch a YARN with Kerberos and a package for that is missing.
     """
     subject = f"connection {conn_id}"
     try:
@@ -24,7 +32,10 @@ def spark_connection(conn_id: str, make_hook: Callable[[], SparkSubmitHook]) -> 
     except AirflowNotFoundException as error:
         raise ConfigurationError(subject, "does not exist", "make one of type Spark, or correct conn_id") from error
     try:
-        connection: Mapping[str, Any] = make_hook()._connection
+        hook = make_hook()
+        # Airflow finds out at the submission, when partitions are claimed; older providers know nothing of it.
+        getattr(hook, "_validate_yarn_track_via_rm_api_config", lambda: None)()
+        connection: Mapping[str, Any] = hook._connection
     except (ValueError, RuntimeError) as error:
         raise ConfigurationError(subject, f"cannot be used for Spark ({error})", "correct it") from error
     return connection
@@ -43,3 +54,34 @@ def check_program(program: str, env_vars: Mapping[str, str] | None) -> None:
             "is not on the PATH of Airflow's worker, so that no Spark application can be started",
             "install Spark there (pip install airflow-provider-acid[spark]), or put its bin directory on the PATH",
         )
+
+
+def listening(hook: SparkSubmitHook, queue_refused: Callable[[str], None]) -> SparkSubmitHook:
+    """Have it told when YARN takes no application into a queue, now or later; the hook keeps the last lines alone.
+
+    :param queue_refused: given YARN's reason, which ``spark-submit`` prints.
+    """
+    process = hook._process_spark_submit_log
+
+    def heard(lines: Iterator[str]) -> Iterator[str]:
+        for line in lines:
+            said = _QUEUE_REFUSED.search(line)
+            if said is not None:
+                queue_refused(said[1].strip())
+            yield line
+
+    hook._process_spark_submit_log = lambda itr: process(heard(itr))  # type: ignore[method-assign]
+    return hook
+
+
+def unknown_queue(queue: str | None, reason: str) -> ConfigurationError:
+    """Of a queue into which YARN takes no application.
+
+    :param queue: the one that was named; None for YARN's default.
+    """
+    return ConfigurationError(
+        f"queue {queue or 'default'} of the cluster",
+        f"YARN takes no application into it ({reason})",
+        "name one that YARN has: in the table's properties, [hive_acid] job_queue, the task's yarn_queue or the "
+        "Spark connection",
+    )

@@ -37,7 +37,7 @@ from airflow_provider_acid.exceptions import ConfigurationError
 from airflow_provider_acid.hooks.endpoint import MetastoreEndpoint
 from airflow_provider_acid.hooks.health import record_task_history, renew_figures
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
-from airflow_provider_acid.hooks.spark import check_program, spark_connection
+from airflow_provider_acid.hooks.spark import check_program, listening, spark_connection, unknown_queue
 from airflow_provider_acid.links.compaction import AcidPageLink, SparkUiLink
 from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
@@ -53,6 +53,7 @@ from airflow_provider_acid.signals.measurements import of_outcomes
 from airflow_provider_acid.signals.stats import send
 
 if TYPE_CHECKING:
+    from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
     from airflow.providers.common.compat.sdk import Context, XComArg
     from airflow.providers.openlineage.extractors import OperatorLineage
 
@@ -153,6 +154,7 @@ class AcidCompactionOperator(NamedByPartitions, SparkSubmitOperator):
         self.idle_timeout_seconds = idle_timeout_seconds
         self._batch: CompactionBatch | None = None
         self._outcomes: tuple[Outcome, ...] = ()
+        self._queue_refusals: list[str] = []
 
     @failing_at_once()
     def execute(self, context: Context) -> Any:
@@ -160,7 +162,7 @@ class AcidCompactionOperator(NamedByPartitions, SparkSubmitOperator):
 
         :raises AirflowFailException: trying again would change nothing: a parameter or a connection cannot be used,
             Spark cannot be started here or has no such deploy mode; then no partition was claimed. Or partitions were
-            refused.
+            refused, all that were left where YARN knows no such queue.
         :raises AirflowException: partitions failed.
         """
         items = as_due_partitions("partitions", self.partitions)
@@ -182,7 +184,7 @@ class AcidCompactionOperator(NamedByPartitions, SparkSubmitOperator):
             self._stop()
             raise
         finally:
-            self._batch.application_ended()
+            self._batch.application_ended(spark_error if isinstance(spark_error, ConfigurationError) else None)
             self._outcomes = outcomes = self._batch.join()
             send(of_outcomes(outcomes), {"conn_id": self.hive_acid_conn_id, "dag_id": self.dag_id})
         record_task_history(self.hive_acid_conn_id, context, lambda make: make.of_outcomes(items, outcomes))
@@ -199,6 +201,9 @@ class AcidCompactionOperator(NamedByPartitions, SparkSubmitOperator):
                 f"are of tables that name different queues of the cluster ({', '.join(queues)})",
                 "give those of each queue to a task of their own, as the sensor's batches do, or name yarn_queue",
             )
+
+    def _get_hook(self) -> SparkSubmitHook:
+        return listening(super()._get_hook(), self._queue_refusals.append)
 
     def _check_spark(self) -> None:
         connection = spark_connection(self._conn_id, self._get_hook)
@@ -236,6 +241,7 @@ class AcidCompactionOperator(NamedByPartitions, SparkSubmitOperator):
         self.name = application_name([item.entity for item in items])
         self._yarn_queue = self._yarn_queue or items[0].job_queue or option("job_queue")
         self.conf = {**DEFAULT_CONF, **(self.conf or {})}
+        self._queue_refusals.clear()
         self._hook = None  # Airflow keeps the hook of a former try, with that try's arguments.
         with (
             tempfile.TemporaryDirectory(prefix="airflow-acid-") as directory,
@@ -246,6 +252,9 @@ class AcidCompactionOperator(NamedByPartitions, SparkSubmitOperator):
             try:
                 super().execute(context)
             except Exception as error:  # any of client, standalone, YARN or Kubernetes mode
+                if self._queue_refusals:
+                    queue = spark_connection(self._conn_id, self._get_hook)["queue"]
+                    return unknown_queue(queue, self._queue_refusals[0])
                 return error
         return None
 

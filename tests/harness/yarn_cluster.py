@@ -139,8 +139,12 @@ class YarnCluster(Startable):
         """How often YARN has started an application."""
         return len(self._ask(f"apps/{application}/appattempts")["appAttempts"]["appAttempt"])
 
+    def containers(self) -> int:
+        """How many the ResourceManager holds to be on its nodes, of all applications."""
+        return sum(int(node["numContainers"]) for node in self._ask("nodes")["nodes"]["node"])
+
     def processes(self, application: str) -> list[psutil.Process]:
-        """Those of an application's containers."""
+        """Those of an application's containers; of all where it is empty."""
         return list(self._processes(application))
 
     def master(self, application: str) -> psutil.Process:

@@ -22,6 +22,7 @@ from tests.harness.spark_sites import SparkSite
 from tests.harness.yarn_cluster import YarnCluster
 from tests.secured.conftest import TICKET_SECONDS
 from tests.storage.remote_tables import RemotePlace, RemoteTable
+from tests.unit.test_documented_settings import json_of
 from tests.yarn.runs import Run
 from tests.yarn.sites import ARCHIVE, packed_environment, yarn_site
 
@@ -59,11 +60,8 @@ def run(
 ) -> Run:
     """Of a new table, by the documented example of cluster mode and what Kerberos needs besides."""
     krb5 = f"-Djava.security.krb5.conf={kdc.config_file}"
-    who: dict[str, Any] = {
-        "keytab": str(kdc.keytab("hive")),
-        "principal": f"hive@{REALM}",
-        "yarn_track_via_rm_api": False,
-    }
+    [example] = json_of("docs/deploy.md", "YARN with Kerberos")
+    who = {**example, "keytab": str(kdc.keytab("hive")), "principal": f"hive@{REALM}"}
 
     def site(mode: str, faults: tuple[Fault, ...], **parameters: Any) -> SparkSite:
         site = yarn_site(kerberos_yarn, spark_home().folder, mode, faults, **who, **parameters)

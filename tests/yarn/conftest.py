@@ -10,6 +10,7 @@ import pytest
 
 from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.storages.hdfs.options import HdfsOptions
+from tests.harness.compaction_chain import wait_until
 from tests.harness.hdfs_metastore import metastore_on_hdfs, warehouse
 from tests.harness.hdfs_server import HdfsServer
 from tests.harness.hive_engine_program import hive_4_metastore_program
@@ -20,6 +21,9 @@ from tests.harness.yarn_cluster import YarnCluster
 from tests.storage.hdfs_stores import Administrator
 from tests.storage.remote_tables import RemotePlace, RemoteTable
 from tests.yarn.sites import ARCHIVE, packed_environment
+
+LEAVE_SECONDS = 30
+"""How long what a test started may take to end after it."""
 
 _NUMBERS = count()
 
@@ -51,6 +55,15 @@ def yarn(tmp_path_factory: pytest.TempPathFactory, hdfs: HdfsServer, place: Remo
         file.write(packed_environment(folder))
     with YarnCluster(folder, hdfs) as cluster:
         yield cluster
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left(yarn: YarnCluster) -> Iterator[None]:
+    """After each test no application runs any more, and no container is there: as YARN sees it, and this machine."""
+    yield
+    wait_until(lambda: all(each.has_ended for each in yarn.applications()), LEAVE_SECONDS)
+    wait_until(lambda: yarn.containers() == 0, LEAVE_SECONDS)
+    wait_until(lambda: yarn.processes("") == [], LEAVE_SECONDS)
 
 
 @pytest.fixture

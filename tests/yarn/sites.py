@@ -13,7 +13,9 @@ from tests.harness.executor_faults import Fault, settings_of
 from tests.harness.java import SHORT_LIVED, find_java
 from tests.harness.spark_homes import ON_HDFS, executor_python
 from tests.harness.spark_sites import LOCAL_SPARK, SparkSite
+from tests.harness.thrift_admin import ThriftAdmin
 from tests.harness.yarn_cluster import YarnCluster
+from tests.storage.remote_tables import RemoteTable
 from tests.unit.test_documented_settings import yarn_examples
 
 ARCHIVE = "/environments/compaction.tar.gz"
@@ -77,3 +79,10 @@ def packed_environment(folder: Path) -> bytes:
 def _without_ballast(file: tarfile.TarInfo) -> tarfile.TarInfo | None:
     """Each node unpacks the archive: a third of it is what only compilers and pyarrow's own tests need."""
     return None if {"include", "tests"} & set(Path(file.name).parts) else file
+
+
+def name_queue(table: RemoteTable, queue: str) -> None:
+    """In the table's properties, as for Hive's own jobs."""
+    with ThriftAdmin(table.server.host, table.server.port) as admin:
+        property = {"compactor.mapreduce.job.queuename": queue}
+        admin.set_table_properties(table.table.database, table.table.name, property)

@@ -8,11 +8,10 @@ import pytest
 
 from airflow_provider_acid.storages.hdfs.options import HdfsOptions
 from tests.harness.spark_homes import spark_home
-from tests.harness.thrift_admin import ThriftAdmin
 from tests.harness.yarn_cluster import YarnCluster
 from tests.storage.airflow_tasks import run_tasks
 from tests.storage.remote_tables import RemoteTable
-from tests.yarn.sites import yarn_site
+from tests.yarn.sites import name_queue, yarn_site
 
 ODD_NAME = "runs {{HOME}} }} <LOG_DIR> $HOME `id` %7D ü"
 """Of which YARN and its shells would take all but the letters for something else."""
@@ -23,9 +22,7 @@ def test_sensor_operator_and_cleaner_work_in_containers(
     yarn: YarnCluster, table: RemoteTable, tmp_path: Path, mode: str
 ) -> None:
     before = [application.id for application in yarn.applications()]
-    with ThriftAdmin(table.server.host, table.server.port) as admin:
-        queue = {"compactor.mapreduce.job.queuename": "compaction"}
-        admin.set_table_properties(table.table.database, table.table.name, queue)
+    name_queue(table, "compaction")
     site = yarn_site(yarn, spark_home().folder, mode, run_directory=odd_directory(table))
     options = {"hdfs": table.place.storages.of(HdfsOptions).to_json()}
     name = f"{table.table.database}.{table.table.name}"

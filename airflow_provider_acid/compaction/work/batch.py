@@ -25,7 +25,7 @@ from airflow_provider_acid.compaction.work.in_work import InWork, begin
 from airflow_provider_acid.compaction.work.progress import Progress
 from airflow_provider_acid.compaction.work.window_end import WindowEnd
 from airflow_provider_acid.compaction.work.worker import Worker
-from airflow_provider_acid.exceptions import AcidError
+from airflow_provider_acid.exceptions import AcidError, ConfigurationError
 from airflow_provider_acid.plan import exchange
 from airflow_provider_acid.plan.result import CompactionResult
 
@@ -105,6 +105,7 @@ class CompactionBatch:
         self._progress = Progress(len(items))
         self._planned = threading.Event()
         self._application_ended = threading.Event()
+        self._refusal: ConfigurationError | None = None
         self._stopped = threading.Event()
         self._news = threading.Event()
         self._crash: BaseException | None = None
@@ -119,8 +120,12 @@ class CompactionBatch:
         self._planned.wait()
         return None if self._stopped.is_set() or self._crash is not None else self._run
 
-    def application_ended(self) -> None:
-        """Tell that the Spark application is over, however it ended."""
+    def application_ended(self, refusal: ConfigurationError | None = None) -> None:
+        """Tell that the Spark application is over, however it ended.
+
+        :param refusal: why there was none, nor will be in another try; None where it began.
+        """
+        self._refusal = refusal
         self._application_ended.set()
         self._news.set()
 
@@ -172,8 +177,7 @@ class CompactionBatch:
             self._resume_waiting()
             self._let_application_go()
             if ended:
-                self._abandon_merging("the Spark application ended without a result for this partition")
-                self._leave_pending("the Spark application ended before this partition was begun")
+                self._end_unmerged()
             self._news.wait(self._seconds_until_due())
         # Airflow gives a killed task only a few seconds; what is left of it must not wait for signs of life.
         self._tell_end()
@@ -339,10 +343,17 @@ class CompactionBatch:
         except AcidError as error:
             log.warning("The application was not told that it is over: %s", error)
 
-    def _abandon_merging(self, message: str) -> None:
+    def _end_unmerged(self) -> None:
+        refusal = self._refusal
         for each in self._in_work.values():
-            if each.is_merging:
-                each.abandon(message)
+            if each.is_merging and refusal is not None:
+                each.refuse(str(refusal))
+            elif each.is_merging:
+                each.abandon("the Spark application ended without a result for this partition")
+        if refusal is not None:
+            self._leave_pending(str(refusal), OutcomeState.REFUSED)
+        else:
+            self._leave_pending("the Spark application ended before this partition was begun")
 
     def _give_back(self, message: str) -> None:
         """Abandon all, when what is being done for them is done."""
@@ -361,10 +372,10 @@ class CompactionBatch:
             except BaseException as error:  # noqa: BLE001 - raised by join
                 self._crash = self._crash or error
 
-    def _leave_pending(self, message: str) -> None:
+    def _leave_pending(self, message: str, state: OutcomeState = OutcomeState.FAILED) -> None:
         while self._pending:
             item, due = self._pending.popleft()
-            self._outcomes[item % self._count] = Outcome(due.entity, OutcomeState.FAILED, message)
+            self._outcomes[item % self._count] = Outcome(due.entity, state, message)
 
     def _remove_run(self, run: RunDirectory) -> None:
         try:

@@ -122,6 +122,12 @@ class Finisher:
         self._fail_row(active.claim, message)
         return Outcome(active.entity, OutcomeState.FAILED, message, active.claim.id)
 
+    def refuse(self, active: ActiveCompaction, message: str) -> Outcome:
+        """The same where nothing was tried: Hive does not count what was refused as a failure of the partition."""
+        self._withdraw(active)
+        self._refuse_row(active.claim, message)
+        return Outcome(active.entity, OutcomeState.REFUSED, message, active.claim.id)
+
     def _give_up(self, active: ActiveCompaction, error: AcidError) -> Outcome:
         self._withdraw(active)
         self.end_row(active.claim, error)

@@ -114,6 +114,10 @@ class InWork:
         """Have it given up, unpublished."""
         self._ask(lambda worker: worker.abandon(self.active, message))
 
+    def refuse(self, message: str) -> None:
+        """Have it given up, unmerged, through no fault of its own."""
+        self._ask(lambda worker: worker.refuse(self.active, message))
+
     def _check_time(self, timeout_seconds: float) -> None:
         if time.monotonic() - self.active.begun_monotonic > timeout_seconds:
             raise SparkJobError(

@@ -167,3 +167,7 @@ class Worker:
     def abandon(self, active: ActiveCompaction, message: str) -> Outcome:
         """Give up an unpublished compaction; see :meth:`~.finishing.Finisher.abandon`."""
         return self._finisher.abandon(active, message)
+
+    def refuse(self, active: ActiveCompaction, message: str) -> Outcome:
+        """Give up one that nobody will merge, through no fault of its own; see :meth:`~.finishing.Finisher.refuse`."""
+        return self._finisher.refuse(active, message)

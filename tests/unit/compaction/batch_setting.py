@@ -110,6 +110,10 @@ class FakeWorker:
         self.ended.append(active.entity.table)
         return Outcome(active.entity, OutcomeState.FAILED, message)
 
+    def refuse(self, active: ActiveCompaction, message: str) -> Outcome:
+        self.ended.append(active.entity.table)
+        return Outcome(active.entity, OutcomeState.REFUSED, message)
+
 
 def result_of(plan: CompactionPlan, error: str | None = None) -> CompactionResult:
     return CompactionResult(plan.attempt, plan.digest, plan.entity, error, (), 0.0)

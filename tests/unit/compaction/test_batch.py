@@ -13,7 +13,7 @@ from airflow_provider_acid.compaction.outcomes import Outcome, OutcomeState
 from airflow_provider_acid.compaction.run.run_directory import RunDirectory
 from airflow_provider_acid.compaction.work import batch as batch_module
 from airflow_provider_acid.compaction.work.batch import CompactionBatch
-from airflow_provider_acid.exceptions import MetastoreUnavailableError, StorageError
+from airflow_provider_acid.exceptions import ConfigurationError, MetastoreUnavailableError, StorageError
 from airflow_provider_acid.merge.app import driver_run as job
 from airflow_provider_acid.plan.plan import CompactionType
 from airflow_provider_acid.storages.local import LocalStorage
@@ -92,6 +92,16 @@ def test_what_the_application_left_undone_is_abandoned_and_the_rest_is_not_begun
         "b": ("failed", "the Spark application ended without a result for this partition"),
         "c": ("failed", "the Spark application ended before this partition was begun"),
     }
+    assert setting.worker.begun == ["a", "b"]
+
+
+def test_what_no_application_can_be_had_for_is_refused_and_no_failure(setting: Setting) -> None:
+    batch = setting.batch("a", "b", "c", max_active=2)
+    batch.wait_until_planned()
+    refusal = ConfigurationError("queue q", "is not there", "name another")
+    batch.application_ended(refusal)
+    found = {outcome.entity.table: (outcome.state.value, outcome.message) for outcome in batch.join()}
+    assert found == dict.fromkeys("abc", ("refused", str(refusal)))
     assert setting.worker.begun == ["a", "b"]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import stat
 from pathlib import Path
+from shlex import quote
 
 
 class FakeSpark:
@@ -20,7 +21,7 @@ class FakeSpark:
     def folder(self) -> Path:
         return self._program.parent
 
-    def ends_with(self, code: int) -> None:
+    def ends_with(self, code: int, says: str = "") -> None:
         self._program.write_text(
             f"""#!/bin/sh
 printf '%s\\n' "$@" === >> {self._arguments}
@@ -31,6 +32,7 @@ for argument in "$@"; do
     /*.key) stat -c %a "$argument" "${{argument%/*}}" > {self._keys}.modes; cp "$argument" {self._keys} ;;
   esac
 done
+echo {quote(says)}
 exit {code}
 """
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -45,8 +46,8 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def connect(monkeypatch: pytest.MonkeyPatch, **extra: str) -> None:
-    spark = {"conn_type": "spark", "host": "local[1]", "extra": extra}
+def connect(monkeypatch: pytest.MonkeyPatch, host: str = "local[1]", **extra: str) -> None:
+    spark = {"conn_type": "spark", "host": host, "extra": extra}
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps(spark))
 
 
@@ -108,6 +109,19 @@ def test_a_spark_connection_that_cannot_be_used_is_found_before_anything_is_clai
     connect(monkeypatch, **extra)
     with pytest.raises(AirflowFailException, match=f"^{reason}"):
         execute(**parameters)
+
+
+def test_a_yarn_with_kerberos_is_not_watched_without_the_package_for_it(
+    programs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(programs / "spark-submit")
+    monkeypatch.setitem(sys.modules, "requests_kerberos", None)
+    connect(monkeypatch, "yarn", yarn_resourcemanager_webapp_address="http://rm:8088", **{"deploy-mode": "cluster"})
+    tickets = {"keytab": "/k", "principal": "airflow@EXAMPLE.ORG"}
+    with pytest.raises(AirflowFailException, match="^connection spark_default: cannot be used .*requests-kerberos"):
+        execute(**tickets, yarn_track_via_rm_api=True)
+    with pytest.raises(StartedError):
+        execute(**tickets)
 
 
 def test_a_spark_connection_that_nobody_made_is_not_taken_for_yarn(
