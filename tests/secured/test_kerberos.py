@@ -121,8 +121,8 @@ WRONG: dict[str, tuple[dict[str, str], str, bool]] = {
         True,
     ),
     "a server that the KDC does not know": (
-        {"kerberos_principal": f"hdfs/_HOST@{REALM}"},
-        rf"for the server hdfs/localhost@{REALM} \(Server hdfs/localhost@{REALM} not found in Kerberos database\)",
+        {"kerberos_principal": f"nobody/_HOST@{REALM}"},
+        rf"for the server nobody/localhost@{REALM} \(Server nobody/localhost@{REALM} not found in Kerberos database\)",
         True,
     ),
     # The server cannot open what is sealed for another. It would say the same of clocks that differ.
