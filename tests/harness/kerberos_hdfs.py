@@ -1,4 +1,4 @@
-"""The same HDFS with Kerberos: whoever has no ticket and no delegation token is sent away."""
+"""The same HDFS with Kerberos, over HTTPS alone: whoever has no ticket and no delegation token is sent away."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import requests
 
 from airflow_provider_acid.storages.hdfs.spnego import Spnego
 from airflow_provider_acid.tickets import TicketSource
-from tests.harness.hdfs_server import HOST, START_SECONDS, HdfsServer
+from tests.harness.certificates import KEYSTORE_PASSWORD, CertificateAuthority
+from tests.harness.hdfs_server import HOST, START_SECONDS, HdfsServer, write_settings
 from tests.harness.kerberos_kdc import REALM, KerberosKdc
 
 SUPERUSER = "hdfs"
@@ -19,16 +20,23 @@ class KerberosHdfs(HdfsServer):
     """Its superuser is :data:`SUPERUSER`, who may act for any other.
 
     :param kdc: whose tickets are believed.
+    :param authority: signed the certificate of the web servers.
     :param actors: others who may act for any other.
-    :param token_seconds: a delegation token must be renewed after so long; it lives ten times as long.
     """
 
-    def __init__(self, folder: Path, kdc: KerberosKdc, *, actors: Sequence[str], token_seconds: int = 86_400) -> None:
+    def __init__(
+        self, folder: Path, kdc: KerberosKdc, authority: CertificateAuthority, *, actors: Sequence[str]
+    ) -> None:
         super().__init__(folder)
         self._kdc = kdc
+        self._authority = authority
         self._actors = actors
-        self._token_seconds = token_seconds
         self.superuser = SUPERUSER
+
+    @property
+    def web_address(self) -> str:
+        """``https://host:port`` of the NameNode."""
+        return f"https://{HOST}:{self.web_port}"
 
     @property
     def client_settings(self) -> dict[str, dict[str, str]]:
@@ -65,8 +73,9 @@ class KerberosHdfs(HdfsServer):
             "dfs.datanode.keytab.file": self._keytab(SUPERUSER),
             "dfs.web.authentication.kerberos.principal": _principal("HTTP"),
             "dfs.web.authentication.kerberos.keytab": self._keytab("HTTP"),
-            "dfs.namenode.delegation.token.renew-interval": str(self._token_seconds * 1000),
-            "dfs.namenode.delegation.token.max-lifetime": str(self._token_seconds * 10_000),
+            "dfs.http.policy": "HTTPS_ONLY",
+            "dfs.namenode.https-address": f"{HOST}:{self.web_port}",
+            "dfs.datanode.https.address": self.datanode_web_address.removeprefix("http://"),
             # Else a DataNode wants ports that only root may open, or TLS.
             "ignore.secure.ports.for.testing": "true",
         }
@@ -75,6 +84,15 @@ class KerberosHdfs(HdfsServer):
         """Of a YARN beside it, whose servers have tickets, too."""
         own = {"principal": _principal("yarn"), "keytab": self._keytab("yarn")}
         return {f"yarn.{server}.{name}": own[name] for server in ("resourcemanager", "nodemanager") for name in own}
+
+    def _write_settings(self) -> None:
+        super()._write_settings()
+        keystore = {
+            "ssl.server.keystore.location": str(self._authority.keystore(HOST)),
+            "ssl.server.keystore.password": KEYSTORE_PASSWORD,
+            "ssl.server.keystore.keypassword": KEYSTORE_PASSWORD,
+        }
+        write_settings(self._server_configuration, {"ssl-server": keystore}, "INFO")
 
     def _keytab(self, service: str) -> str:
         return str(self._kdc.keytab(f"{service}/{HOST}"))
@@ -96,7 +114,12 @@ class KerberosHdfs(HdfsServer):
     def _ask(self, method: str, path: str) -> bytes:
         tickets = TicketSource(str(self._kdc.keytab(SUPERUSER)), f"{SUPERUSER}@{REALM}")
         answer = requests.request(
-            method, f"{self.web_address}{path}", auth=Spnego(tickets), timeout=START_SECONDS, allow_redirects=False
+            method,
+            f"{self.web_address}{path}",
+            auth=Spnego(tickets),
+            timeout=START_SECONDS,
+            allow_redirects=False,
+            verify=str(self._authority.file),
         )
         answer.raise_for_status()
         return answer.content

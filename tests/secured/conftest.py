@@ -72,12 +72,15 @@ def kerberos_metastore(request: pytest.FixtureRequest) -> MetastoreServer:
 
 
 @pytest.fixture(scope="session")
-def kerberos_hdfs(tmp_path_factory: pytest.TempPathFactory, kdc: KerberosKdc) -> Iterator[KerberosHdfs]:
-    """HDFS with Kerberos, and a warehouse of the user ``hive``.
+def kerberos_hdfs(
+    tmp_path_factory: pytest.TempPathFactory, kdc: KerberosKdc, authority: CertificateAuthority
+) -> Iterator[KerberosHdfs]:
+    """HDFS with Kerberos and TLS, and a warehouse of the user ``hive``.
 
     A metastore works there as its clients, so ``hive`` may act for anybody; and so may ``airflow``.
     """
-    with KerberosHdfs(tmp_path_factory.mktemp("kerberos-hdfs"), kdc, actors=("airflow", "hive")) as hdfs:
+    folder = tmp_path_factory.mktemp("kerberos-hdfs")
+    with KerberosHdfs(folder, kdc, authority, actors=("airflow", "hive")) as hdfs:
         for path in (warehouse(hdfs), f"{hdfs.uri}/user/hive"):
             hdfs.make_directory(path, "hive")
         yield hdfs
@@ -85,12 +88,23 @@ def kerberos_hdfs(tmp_path_factory: pytest.TempPathFactory, kdc: KerberosKdc) ->
 
 @pytest.fixture(scope="session")
 def metastore_on_kerberos_hdfs(
-    tmp_path_factory: pytest.TempPathFactory, kdc: KerberosKdc, kerberos_hdfs: KerberosHdfs, postgres: PostgresServer
+    tmp_path_factory: pytest.TempPathFactory,
+    kdc: KerberosKdc,
+    kerberos_hdfs: KerberosHdfs,
+    authority: CertificateAuthority,
+    postgres: PostgresServer,
 ) -> Iterator[MetastoreServer]:
-    """Hive 4.0.1 with Kerberos, its tables on HDFS with Kerberos, its database on PostgreSQL."""
+    """Hive 4.0.1 with Kerberos inside TLS, its tables on HDFS with both, its database on PostgreSQL."""
     kerberos = _kerberos(kdc, "hive", "authentication")
     hadoop = {name: value for file in kerberos_hdfs.client_settings.values() for name, value in file.items()}
-    protection = replace(kerberos, hadoop_settings={**hadoop, **kerberos.hadoop_settings})
+    tls = Tls(str(authority.file))
+    protection = replace(
+        kerberos,
+        settings={**kerberos.settings, **_tls(authority).settings},
+        access=MetastoreAccess(tls, _kerberos_of(kdc, "hive")),
+        hadoop_settings={**hadoop, **kerberos.hadoop_settings},
+        extra={**kerberos.extra, "tls": True, "tls_ca_file": tls.ca_file},
+    )
     folder = tmp_path_factory.mktemp("metastore")
     database, program = ServerDatabase(postgres, "secured"), hive_4_metastore_program()
     with metastore_on_hdfs(kerberos_hdfs, folder, program, database, reaper=False, protection=protection) as server:
@@ -113,6 +127,10 @@ def kerberos_metastores(
         yield started
 
 
+def _kerberos_of(kdc: KerberosKdc, friend: str) -> Kerberos:
+    return Kerberos(f"hive/_HOST@{REALM}", str(kdc.keytab(friend)), f"{friend}@{REALM}")
+
+
 def _kerberos(kdc: KerberosKdc, friend: str, protection: str) -> Protection:
     own = {
         "kerberos.principal": f"hive/{HOST}@{REALM}",
@@ -127,7 +145,7 @@ def _kerberos(kdc: KerberosKdc, friend: str, protection: str) -> Protection:
     return Protection(
         {f"{prefix}.{name}": value for prefix in ("metastore", "hive.metastore") for name, value in own.items()}
         | {"hadoop.rpc.protection": protection},
-        MetastoreAccess(kerberos=Kerberos(f"hive/_HOST@{REALM}", str(kdc.keytab(friend)), f"{friend}@{REALM}")),
+        MetastoreAccess(kerberos=_kerberos_of(kdc, friend)),
         hadoop,
         [f"-Djava.security.krb5.conf={kdc.config_file}"],
         {

@@ -1,4 +1,4 @@
-"""HDFS with Kerberos: by tickets, for another user, and by the delegation tokens of an application's containers."""
+"""HDFS with Kerberos and TLS: by tickets, for another user, and by an application's delegation tokens."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 
+import certifi
 import pytest
 
 from airflow_provider_acid.exceptions import AcidError, ConfigurationError, StorageError
@@ -15,6 +16,7 @@ from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.storages.hdfs.delegation import TOKEN_FILE_VARIABLE
 from airflow_provider_acid.storages.hdfs.options import HdfsOptions
 from airflow_provider_acid.storages.hdfs.webhdfs import WebHdfsStorage
+from tests.harness.certificates import CertificateAuthority
 from tests.harness.hdfs_metastore import warehouse
 from tests.harness.java import find_java
 from tests.harness.kerberos_hdfs import KerberosHdfs
@@ -29,11 +31,16 @@ Options = Callable[..., HdfsOptions]
 
 
 @pytest.fixture
-def options(kerberos_hdfs: KerberosHdfs) -> Options:
-    """How to reach the HDFS, with more that the test asks for; fewer seconds of patience than by default."""
+def options(kerberos_hdfs: KerberosHdfs, authority: CertificateAuthority, monkeypatch: pytest.MonkeyPatch) -> Options:
+    """How to reach the HDFS, with more that the test asks for; fewer seconds of patience than by default.
+
+    Whom else the machine's programs trust is another's business.
+    """
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", certifi.where())
 
     def make(**more: object) -> HdfsOptions:
-        fields = {"web_addresses": [kerberos_hdfs.web_address], "kerberos": True, "timeout_seconds": 20}
+        reached = {"web_addresses": [kerberos_hdfs.web_address], "tls": True, "ca_file": str(authority.file)}
+        fields = {**reached, "kerberos": True, "timeout_seconds": 20}
         return HdfsOptions.from_json({**fields, **more})
 
     return make
@@ -125,6 +132,7 @@ def test_a_delegation_token_is_all_that_a_container_has(
     [
         ({}, "No Kerberos credentials available.*Remedy: get a ticket for this process's user .kinit., or set"),
         ({"kerberos_keytab": "/no/keytab", "kerberos_client_principal": "hive"}, "/no/keytab cannot be read"),
+        ({"ca_file": None}, "TLS fails .*certificate verify failed.*Remedy: set tls and ca_file"),
         ({"kerberos": False, "user": "hive"}, "HTTP 401.*Remedy: get a Kerberos ticket and set kerberos"),
     ],
 )

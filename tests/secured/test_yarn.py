@@ -1,4 +1,4 @@
-"""The whole chain where everything has Kerberos: metastore, HDFS and YARN in cluster mode, with tickets of seconds."""
+"""All with Kerberos, metastore and HDFS with TLS besides: YARN in cluster mode, with tickets of seconds."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pytest
 
 from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.storages.hdfs.options import HdfsOptions
+from tests.harness.certificates import CertificateAuthority
 from tests.harness.executor_faults import Fault
 from tests.harness.hdfs_metastore import warehouse
 from tests.harness.kerberos_hdfs import KerberosHdfs
@@ -28,11 +29,16 @@ from tests.yarn.sites import ARCHIVE, packed_environment, yarn_site
 
 
 @pytest.fixture(scope="module")
-def reached(kerberos_hdfs: KerberosHdfs, kdc: KerberosKdc) -> HdfsOptions:
+def reached(kerberos_hdfs: KerberosHdfs, kdc: KerberosKdc, authority: CertificateAuthority) -> HdfsOptions:
     """How Airflow's tasks reach the HDFS."""
     keytab = str(kdc.keytab("hive"))
     return HdfsOptions(
-        (kerberos_hdfs.web_address,), kerberos=True, kerberos_keytab=keytab, kerberos_client_principal=f"hive@{REALM}"
+        (kerberos_hdfs.web_address,),
+        kerberos=True,
+        kerberos_keytab=keytab,
+        kerberos_client_principal=f"hive@{REALM}",
+        tls=True,
+        ca_file=str(authority.file),
     )
 
 

@@ -57,7 +57,6 @@ class WebHdfsSession:
         self._url: str = file_system.url
         self._parameters: dict[str, str] = file_system.pars
         self._session = file_system.session
-        self._session.verify = options.ca_file or True
         if options.kerberos and _TOKEN not in self._parameters:
             self._session.auth = _spnego(url, options)
         # The length of an answer is checked, so it must be that of the file's bytes.
@@ -89,6 +88,8 @@ class WebHdfsSession:
                 data=body,
                 allow_redirects=False,
                 timeout=self._timeouts,
+                # Of a session's own the library thinks less than of REQUESTS_CA_BUNDLE in the environment.
+                verify=self._options.ca_file,
                 headers=None if body is None else {"Content-Type": "application/octet-stream"},
             )
         except requests.RequestException as error:
