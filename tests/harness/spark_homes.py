@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import os
 import subprocess
 import sys
 import tarfile
@@ -120,3 +121,7 @@ def _digest(text: str) -> str:
 
 SPARKS = {"4.2": spark_home, "3.5": old_spark_home}
 """The versions of Spark on whose clusters compactions are tested; the installed one comes first."""
+
+THE_SPARK = os.environ.get("TEST_SPARK", next(iter(SPARKS)))
+"""On whose cluster a test works that names none: the installed one, or with ``TEST_SPARK=3.5`` the older, where
+``./run-tests soak`` repeats what goes wrong on a cluster."""

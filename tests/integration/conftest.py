@@ -21,7 +21,7 @@ from tests.harness import the_hive_4
 from tests.harness.airflow_connections import connections_to
 from tests.harness.metastore_server import MetastoreServer
 from tests.harness.spark_cluster import SparkCluster
-from tests.harness.spark_homes import SPARKS
+from tests.harness.spark_homes import SPARKS, THE_SPARK
 from tests.harness.thrift_admin import ThriftAdmin
 from tests.integration.compaction_site import Site
 
@@ -51,8 +51,8 @@ def spark_clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callabl
 
 @pytest.fixture
 def spark_version(request: pytest.FixtureRequest) -> str:
-    """That of the installed Spark, unless a test names another of :data:`SPARKS`."""
-    return str(getattr(request, "param", next(iter(SPARKS))))
+    """:data:`THE_SPARK`, unless the test names another of :data:`SPARKS`."""
+    return str(getattr(request, "param", THE_SPARK))
 
 
 @pytest.fixture

@@ -43,16 +43,9 @@ SLICE = r"\.slice_0001"
 
 
 @pytest.mark.parametrize(
-    ("spark_version", "slice_bytes", "late", "equal"),
-    [
-        ("4.2", None, WHOLE, WHOLE),
-        ("4.2", 1, SLICE, WHOLE),
-        ("4.2", 1, WHOLE, SLICE),
-        ("3.5", None, WHOLE, WHOLE),
-        ("3.5", 1, SLICE, WHOLE),
-    ],
-    ids=["4.2, files", "4.2, late slice", "4.2, late joining", "3.5, files", "3.5, late slice"],
-    indirect=["spark_version"],
+    ("slice_bytes", "late", "equal"),
+    [(None, WHOLE, WHOLE), (1, SLICE, WHOLE), (1, WHOLE, SLICE)],
+    ids=["files", "late slice", "late joining"],
 )
 def test_two_tasks_write_the_same_and_one_file_counts(
     site: Site,

@@ -11,7 +11,6 @@ from tests.harness.executor_faults import Fault
 from tests.harness.spark_cluster import SparkCluster
 from tests.integration.cluster_runs import (
     BUCKETS,
-    ON_BOTH_SPARKS,
     PARTITIONS,
     attempts_at,
     check_result,
@@ -46,7 +45,6 @@ def test_an_executor_that_is_killed_while_it_writes_is_made_up_for_by_another(
     check_that_its_death_costs_nothing(table, cluster, fault)
 
 
-@ON_BOTH_SPARKS
 def test_an_executor_that_is_killed_when_its_file_has_its_name_is_made_up_for_by_another(
     table: AcidTable, cluster: SparkCluster, tmp_path: Path
 ) -> None:
@@ -55,15 +53,9 @@ def test_an_executor_that_is_killed_when_its_file_has_its_name_is_made_up_for_by
 
 
 @pytest.mark.parametrize(
-    ("spark_version", "more", "moment"),
-    [
-        ("4.2", r"\.slice_0000", "writing"),
-        ("4.2", r"\.slice_0001", "written"),
-        ("4.2", r"\.[0-9a-f]{32}$", "writing"),
-        ("3.5", r"\.slice_0001", "written"),
-    ],
-    ids=["4.2, writing a slice", "4.2, a slice is written", "4.2, joining", "3.5, a slice is written"],
-    indirect=["spark_version"],
+    ("more", "moment"),
+    [(r"\.slice_0000", "writing"), (r"\.slice_0001", "written"), (r"\.[0-9a-f]{32}$", "writing")],
+    ids=["writing a slice", "a slice is written", "joining"],
 )
 def test_an_executor_that_is_killed_over_slices_is_made_up_for_by_another(
     table: AcidTable,
@@ -78,7 +70,6 @@ def test_an_executor_that_is_killed_over_slices_is_made_up_for_by_another(
     check_that_its_death_costs_nothing(table, cluster, fault)
 
 
-@ON_BOTH_SPARKS
 def test_a_task_that_fails_when_its_file_has_its_name_is_done_again(
     table: AcidTable, cluster: SparkCluster, tmp_path: Path
 ) -> None:
