@@ -21,7 +21,7 @@ from airflow_provider_acid.metastore.database.written import WriteRecords
 from airflow_provider_acid.metastore.queue import CompactionQueue
 from airflow_provider_acid.metastore.queues import check_metastore, queue_of
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
-from airflow_provider_acid.metastore.thrift.connection import DEFAULT_TIMEOUT_SECONDS
+from airflow_provider_acid.metastore.thrift.connection import DEFAULT_TIMEOUT_SECONDS, Reached
 from airflow_provider_acid.metastore.thrift.transport import DEFAULT_PORT, MetastoreAddress
 
 MAX_PORT = 65_535
@@ -71,8 +71,17 @@ class MetastoreEndpoint:
     def open(self) -> AcidMetastoreClient:
         """A client for the calling thread; nothing is sent yet."""
         return AcidMetastoreClient(
-            self.addresses, transport_factory=self.access, timeout_seconds=self.timeout_seconds, user=self.user
+            self.addresses,
+            transport_factory=self.access,
+            timeout_seconds=self.timeout_seconds,
+            user=self.user,
+            reached=self._reached,
         )
+
+    @cached_property
+    def _reached(self) -> Reached:
+        """Shared by all clients."""
+        return Reached()
 
     @cached_property
     def database(self) -> MetastoreDatabase | None:

@@ -6,6 +6,7 @@ import getpass
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -57,6 +58,16 @@ _NOT_FOUND = (
 _OWNERSHIP_LOST = (ttypes.NoSuchTxnException, ttypes.TxnAbortedException, ttypes.NoSuchLockException)
 
 
+@dataclass
+class Reached:
+    """Which of several metastores was connected to last; connections that share it begin there.
+
+    :ivar index: its place among the addresses.
+    """
+
+    index: int = 0
+
+
 class MetastoreConnection:
     """A connection to the first of several metastores that answers.
 
@@ -70,6 +81,7 @@ class MetastoreConnection:
     :param transport_factory: opens connections.
     :param timeout_seconds: limit for connecting, and for a call from its sending to the last byte of its answer.
     :param user: who transactions, locks and requests are recorded for.
+    :param reached: shared with other connections to the same addresses, so that a dead one costs them no time-out each.
     """
 
     def __init__(
@@ -79,6 +91,7 @@ class MetastoreConnection:
         transport_factory: TransportFactory | None = None,
         timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
         user: str | None = None,
+        reached: Reached | None = None,
     ) -> None:
         if not addresses:
             raise ConfigurationError("metastore", "no address is configured", "name at least one host")
@@ -86,7 +99,8 @@ class MetastoreConnection:
         self.timeout_seconds = timeout_seconds
         self.user = user or getpass.getuser()
         self._transport_factory: TransportFactory = transport_factory or PlainTransportFactory()
-        self._next_address = 0
+        self._reached = reached or Reached()
+        self._next_address = self._reached.index
         self._transport: Transport | None = None
         self._owner: int | None = None
         self._interrupted = False
@@ -109,6 +123,7 @@ class MetastoreConnection:
             transport_factory=self._transport_factory,
             timeout_seconds=self.timeout_seconds,
             user=self.user,
+            reached=self._reached,
         )
 
     def close(self) -> None:
@@ -179,6 +194,7 @@ class MetastoreConnection:
         while self._transport is None and not self._interrupted:
             try:
                 self._transport = self._transport_factory.connect(self._address, self.timeout_seconds)
+                self._reached.index = self._next_address
             except _CONNECTION_ERRORS as error:
                 failures.append((self._address, error))
                 self._give_up_address()

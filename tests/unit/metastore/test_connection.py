@@ -111,6 +111,23 @@ def test_a_call_that_must_not_be_repeated_is_sent_once(call: str) -> None:
     assert factory.addresses == [FIRST]
 
 
+def test_other_threads_begin_at_the_address_that_was_reached_last() -> None:
+    class FirstIsDead(Factory):
+        def connect(self, address: MetastoreAddress, timeout_seconds: float) -> BrokenTransport:
+            connection = super().connect(address, timeout_seconds)
+            if address == FIRST:
+                raise BROKEN
+            return connection
+
+    factory = FirstIsDead(TApplicationException(6, "no disk"))
+    client = AcidMetastoreClient([FIRST, SECOND], transport_factory=factory)
+    for _ in range(3):
+        with pytest.raises(MetastoreError, match="no disk"):
+            client.databases()
+        client = client.for_another_thread()
+    assert factory.addresses == [FIRST, SECOND, SECOND, SECOND]
+
+
 @pytest.mark.parametrize("error", [TaskTimeout(), KeyboardInterrupt()])
 def test_a_call_cut_short_leaves_no_half_read_connection(error: BaseException) -> None:
     factory = Factory(error)
