@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import logging
+import secrets
 import signal
+import traceback
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,12 +15,18 @@ import pytest
 from airflow_provider_acid.compaction.clean.cleaning import CleaningState
 from airflow_provider_acid.compaction.outcomes import OutcomeState
 from airflow_provider_acid.compaction.steps import Step
+from airflow_provider_acid.exceptions import AcidError
+from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
+from airflow_provider_acid.metastore.database.database import MetastoreDatabase
 from airflow_provider_acid.plan.plan import CompactionType
 from airflow_provider_acid.storages.s3.options import S3Options
+from tests.harness.airflow_connections import connections_to
 from tests.harness.compaction_chain import MERGED, Chain, run_until_killed
 from tests.harness.metastore_server import MetastoreServer
+from tests.harness.ports import free_port
 from tests.harness.s3_server import S3Server
 from tests.storage.airflow_tasks import run_tasks
+from tests.storage.canaries import RUN_KEY, CanaryWatch
 from tests.storage.remote_tables import RemotePlace
 from tests.storage.s3_tables import (
     SEVERAL_FILES,
@@ -126,23 +135,45 @@ def test_sensor_operator_spark_and_cleaner_work_on_s3_alone(
 ) -> None:
     """Airflow's processes have their key from a connection, Spark's from the environment: another one.
 
-    Rows are written in slices.
+    Rows are written in slices. No secret of either is in a command line, a file, an object or a log.
     """
     table = table_on(server, place, tmp_path / "table", ("4.0.1", "acid_part"))
     statement = {"Effect": "Allow", "Action": ["s3:*"], "Resource": ["arn:aws:s3:::*"]}
-    of_spark = s3.temporary_key(json.dumps({"Version": "2012-10-17", "Statement": [statement]}))
+    policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+    of_airflow, of_spark = s3.temporary_key(policy), s3.temporary_key(policy)
+    database = json.loads(connections_to(server)["AIRFLOW_CONN_METASTORE_DB"])
+    canaries = {
+        "secret key of the connection": of_airflow.secret_key,
+        "session token of the connection": of_airflow.session_token or "",
+        "secret key of the environment": of_spark.secret_key,
+        "session token of the environment": of_spark.session_token or "",
+        "password of the metastore's database": secrets.token_hex(16),
+        "what else is in the environment": secrets.token_hex(16),
+    }
+    token = {"aws_session_token": of_airflow.session_token}
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
     environment = {
         "AIRFLOW__HIVE_ACID__SLICE_BYTES": "1",
+        "AIRFLOW__HIVE_ACID__HEALTH_LOCATION": f"{place.uri}/health",
         "AWS_ACCESS_KEY_ID": of_spark.access_key,
         "AWS_SECRET_ACCESS_KEY": of_spark.secret_key,
         "AWS_SESSION_TOKEN": of_spark.session_token or "",
         "AIRFLOW_CONN_MINIO": json.dumps(
-            {"conn_type": "aws", "login": s3.key.access_key, "password": s3.key.secret_key}
+            {"conn_type": "aws", "login": of_airflow.access_key, "password": of_airflow.secret_key, "extra": token}
         ),
+        # This PostgreSQL lets everybody in, whatever the password.
+        "AIRFLOW_CONN_METASTORE_DB": json.dumps(
+            {**database, "password": canaries["password of the metastore's database"]}
+        ),
+        "SOME_SERVICE_TOKEN": canaries["what else is in the environment"],
+        "TMPDIR": str(temporary),
     }
     options = {"s3": {**place.storages.of(S3Options).to_json(), "connection_id": "minio"}}
     name = f"{table.table.database}.acid_part"
-    compacted, cleaned = run_tasks(server, name, options, environment, tmp_path / "airflow")
+    bucket = place.uri.split("/")[2]
+    with CanaryWatch(canaries, tmp_path, s3.client(), bucket) as watch:
+        compacted, cleaned = run_tasks(server, name, options, environment, tmp_path / "airflow")
     assert {item["state"] for item in compacted} == {"compacted"}
     assert {item["state"] for item in cleaned} == {"cleaned"}
     assert len(cleaned) == len(compacted) == len(table.entities)
@@ -150,3 +181,43 @@ def test_sensor_operator_spark_and_cleaner_work_on_s3_alone(
     for entity in table.entities:
         assert [name[:5] for name in table.names(entity)] == ["base_"]
     assert not place.storages.open(table.table.uri).exists("_acid_runs")
+    [(canary, key_file)] = watch.found
+    assert canary == RUN_KEY
+    assert watch.modes[key_file] == 0o600
+    for left in (".plan.json", ".result.json", "/tasks.log", "/health/", "SparkSubmit", "--run-directory"):
+        assert [seen for seen in watch.seen if left in seen], left
+
+
+@pytest.mark.needs_minio
+def test_what_fails_is_told_without_the_secrets_that_were_tried(
+    server: MetastoreServer,
+    s3: S3Server,
+    place: RemotePlace,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    canaries = [secrets.token_hex(16) for _ in range(4)]
+    caplog.set_level(logging.DEBUG)
+    options = {"s3": {**place.storages.of(S3Options).to_json(), "connection_id": "minio"}}
+    connections = connections_to(server, storage=options)
+    wrong: dict[str, dict[str, object]] = {
+        "MINIO": {"conn_type": "aws", "login": "nobody", "extra": {"aws_session_token": canaries[3]}},
+        "METASTORE_DB": {**json.loads(connections["AIRFLOW_CONN_METASTORE_DB"]), "port": free_port()},
+        "HIVE_ACID_DEFAULT": {**json.loads(connections["AIRFLOW_CONN_HIVE_ACID_DEFAULT"]), "login": "somebody"},
+    }
+    for (name, connection), password in zip(wrong.items(), canaries, strict=False):
+        monkeypatch.setenv(f"AIRFLOW_CONN_{name}", json.dumps({**connection, "password": password}))
+    endpoint = AcidMetastoreHook().endpoint()
+    assert endpoint.database_url is not None
+    database = MetastoreDatabase(endpoint.database_url, patience_seconds=1)
+    told = [repr(endpoint)]
+    for ask, about in (
+        (lambda: endpoint.storages.open(place.uri).list(), "check the access key"),
+        (lambda: database.table("COMPACTION_QUEUE"), "the metastore's database"),
+        (lambda: endpoint.open().probe(), "take login"),
+    ):
+        with pytest.raises(AcidError, match=about) as refused:
+            ask()
+        told += traceback.format_exception(refused.value)
+    text = "".join([*told, caplog.text])
+    assert [canary for canary in canaries if canary in text] == []
