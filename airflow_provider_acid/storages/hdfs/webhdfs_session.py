@@ -93,7 +93,8 @@ class WebHdfsSession:
                 headers=None if body is None else {"Content-Type": "application/octet-stream"},
             )
         except requests.RequestException as error:
-            raise _no_answer(url, error) from error
+            # The library's own words hold the whole URL, with the token in it.
+            raise _no_answer(url, error) from None
         except TicketError as error:
             remedy = error.remedy or f"{_tickets(self._options).remedy} in the HDFS options"
             raise NoAnswerError(url, error.reason, remedy, error.is_final) from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import socket
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_acid.exceptions import ConfigurationError
+from airflow_provider_acid.exceptions import ConfigurationError, StorageError
+from airflow_provider_acid.storages.hdfs import webhdfs_calls
 from airflow_provider_acid.storages.hdfs.delegation import (
     MOST_BYTES,
     TOKEN_FILE_VARIABLE,
@@ -19,6 +21,9 @@ from airflow_provider_acid.storages.hdfs.delegation import (
     given_token,
     read_tokens,
 )
+from airflow_provider_acid.storages.hdfs.options import HdfsOptions
+from airflow_provider_acid.storages.hdfs.webhdfs import WebHdfsStorage
+from tests.harness.ports import free_port
 
 IDENTIFIER = b"\x00\x0fhdfs@TEST.LOCAL\x04hdfs\x00\x8a\x01\xa2\x19T\xdf\x1b\x8a\x01\xa2L\xd4w\x1b\x03\x02"
 PASSWORD = b"\xe9\xd9\xd8\x0bG\x0cseb\xb3\xbe\x9dl*1\xc9\x05\xd0\xa7J"
@@ -88,6 +93,16 @@ def test_a_token_goes_to_no_other_cluster(written: Path, content: bytes, monkeyp
     monkeypatch.setattr(socket, "getaddrinfo", _resolve)
     with pytest.raises(ConfigurationError, match=r"none is for nn.example.org or ns2, but for .*Remedy: name"):
         given_token(["nn.example.org"], ["ns2"])
+
+
+def test_an_error_with_all_that_led_to_it_shows_no_token(written: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written.write_bytes(REAL)
+    monkeypatch.setattr(webhdfs_calls, "PAUSES_SECONDS", ())
+    options = HdfsOptions((f"localhost:{free_port()}",), kerberos=True)
+    with pytest.raises(StorageError, match="refuses connections") as told:
+        WebHdfsStorage("hdfs://localhost/t", options).list()
+    [token] = read_tokens(written)
+    assert token.url_form not in "".join(traceback.format_exception(told.value))
 
 
 def test_where_yarn_gave_none_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
