@@ -53,6 +53,8 @@ class Run:
         wait_until(lambda: fault.has_struck or not task.is_running)
         assert task.is_running, task.log()
         [application] = self.new_applications()
+        # Its master and an executor; after the test there is none (conftest.py).
+        assert self.yarn.containers() == 2
         return task, application
 
     def try_again(self, mode: str, **parameters: Any) -> TaskProcess:
