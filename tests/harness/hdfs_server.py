@@ -224,8 +224,8 @@ class HdfsServer(Startable):
         with self.log_file(_name(main_class)).open("ab") as log:
             self._groups[main_class] = start_group(self._command(main_class), self.folder, stdout=log)
 
-    def _command(self, main_class: str, *arguments: str) -> list[str]:
-        class_path = os.pathsep.join(map(str, (self._server_configuration, *self.jars)))
+    def _command(self, main_class: str, *arguments: str, configuration: Path | None = None) -> list[str]:
+        class_path = os.pathsep.join(map(str, (configuration or self._server_configuration, *self.jars)))
         return [str(find_java()), *_JVM_OPTIONS, *self.java_options, "-cp", class_path, main_class, *arguments]
 
     @property

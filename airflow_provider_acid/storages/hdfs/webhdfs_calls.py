@@ -26,7 +26,10 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 PAUSES_SECONDS = (0.5, 2.0)
-"""Between the rounds over all NameNodes: a fail-over takes seconds, and both are standby meanwhile."""
+"""Between the rounds over all NameNodes, where none of them answers."""
+STANDBY_PAUSES_SECONDS = (4.0, 8.0, 15.0)
+"""Further ones where one says that it is standby, or only starting: a fail-over takes as long as it takes to find out
+that the other is dead, and as the last edits take to be read."""
 DATA_ATTEMPTS = 3
 """How often a DataNode is asked for, each time another."""
 PARALLEL_CALLS = 8
@@ -249,7 +252,10 @@ class NameNodes:
     def _call(self, method: str, path: str, parameters: Mapping[str, str]) -> Answer:
         """Ask the active NameNode; others, and again, where it is none or does not answer."""
         failure: NoAnswerError | RemoteError | None = None
-        for pause in (0.0, *PAUSES_SECONDS):
+        will_be_active = False
+        for number, pause in enumerate((0.0, *PAUSES_SECONDS, *STANDBY_PAUSES_SECONDS)):
+            if number > len(PAUSES_SECONDS) and not will_be_active:
+                break
             time.sleep(pause)
             for _ in self._urls:
                 place = self._active
@@ -264,6 +270,7 @@ class NameNodes:
                 except RemoteError as error:
                     if error.kind not in _TRY_ANOTHER:
                         raise
+                    will_be_active = True
                     # That one is not active says less than that another cannot be reached.
                     failure = failure if isinstance(failure, NoAnswerError) else error
                 self._leave(place)

@@ -121,6 +121,14 @@ def test_where_no_namenode_is_active_the_search_ends(network: Network) -> None:
     network.replies = {A: [GONE], B: [refusal("StandbyException", "not active")]}
     with pytest.raises(NoAnswerError, match="http://a:9870: refuses connections"):
         name_nodes(A, B).status("/t")
+    assert network.servers == [A, B] * 6
+    assert network.pauses == [*webhdfs_calls.PAUSES_SECONDS, *webhdfs_calls.STANDBY_PAUSES_SECONDS]
+
+
+def test_where_no_namenode_answers_it_is_told_sooner(network: Network) -> None:
+    network.replies = {A: [GONE], B: [GONE]}
+    with pytest.raises(NoAnswerError, match="http://a:9870: refuses connections"):
+        name_nodes(A, B).status("/t")
     assert network.servers == [A, B] * 3
     assert network.pauses == list(webhdfs_calls.PAUSES_SECONDS)
 
