@@ -7,7 +7,7 @@ from pathlib import Path
 
 import requests
 
-from airflow_provider_acid.storages.hdfs.spnego import Spnego
+from airflow_provider_acid.storages.hdfs.spnego import spnego
 from airflow_provider_acid.tickets import TicketSource
 from tests.harness.certificates import KEYSTORE_PASSWORD, CertificateAuthority
 from tests.harness.hdfs_server import HOST, START_SECONDS, HdfsServer, write_settings
@@ -116,7 +116,7 @@ class KerberosHdfs(HdfsServer):
         answer = requests.request(
             method,
             f"{self.web_address}{path}",
-            auth=Spnego(tickets),
+            auth=spnego(tickets),
             timeout=START_SECONDS,
             allow_redirects=False,
             verify=str(self._authority.file),

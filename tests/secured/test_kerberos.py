@@ -33,8 +33,9 @@ def keytab_of(kdc: KerberosKdc, name: str = "airflow") -> dict[str, str]:
     }
 
 
-def test_the_library_is_the_pinned_one() -> None:
-    pin = f"gssapi=={importlib.metadata.version('gssapi')}"
+@pytest.mark.parametrize("library", ["gssapi", "requests-gssapi"])
+def test_the_library_is_the_pinned_one(library: str) -> None:
+    pin = f"{library}=={importlib.metadata.version(library)}"
     assert pin in (ROOT / "constraints.txt").read_text().splitlines()
 
 

@@ -22,8 +22,9 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = "airflow_provider_acid"
 SHIPPED = ("dags", "spark_jobs")
 """Folders of files that nobody imports."""
-COMPILED = {"gssapi"}
-"""Needs a compiler and Kerberos' headers: tests/secured/test_kerberos.py says that it is there as pinned."""
+COMPILED = {"gssapi", "requests-gssapi"}
+"""One needs a compiler and Kerberos' headers, the other that one: tests/secured/test_kerberos.py says that they are
+there as pinned."""
 AIRFLOW_ROOMS = {
     "config",
     "hooks",

@@ -4,31 +4,26 @@ from __future__ import annotations
 
 from typing import Any
 
-from requests_gssapi import HTTPSPNEGOAuth
-from requests_gssapi.exceptions import SPNEGOExchangeError
-
 from airflow_provider_acid.tickets import TICKET_LOCK, TicketError, TicketSource, kerberos_errors
 
 
-class Spnego(HTTPSPNEGOAuth):  # type: ignore[misc]
-    """The library's, with a ticket that is valid when the server asks, and errors that are raised.
+def spnego(tickets: TicketSource) -> Any:
+    """How a session of ``requests`` answers servers that ask: by a ticket that is valid then, or by a `TicketError`.
 
-    :param tickets: where tickets come from.
+    That the server is the right one is TLS's to show: the answers to a cookie say nothing of it.
+
+    :raises ImportError: the library is not installed.
     """
+    from requests_gssapi import HTTPSPNEGOAuth
+    from requests_gssapi.exceptions import SPNEGOExchangeError
 
-    def __init__(self, tickets: TicketSource) -> None:
-        # That the server is the right one is TLS's to show: the cookie's answers say nothing of it.
-        super().__init__()
-        self._tickets = tickets
+    class Spnego(HTTPSPNEGOAuth):  # type: ignore[misc]
+        def generate_request_header(self, response: Any, host: str, is_preemptive: bool = False) -> str:
+            try:
+                with kerberos_errors(f"HTTP/{host}"), TICKET_LOCK:
+                    self.creds = tickets.credentials()
+                    return str(super().generate_request_header(response, host, is_preemptive))
+            except SPNEGOExchangeError as error:
+                raise TicketError(f"Kerberos fails for the server HTTP/{host} ({error})", is_final=False) from error
 
-    def generate_request_header(self, response: Any, host: str, is_preemptive: bool = False) -> str:
-        """What to answer a server that asks.
-
-        :raises TicketError: there is no ticket for it.
-        """
-        try:
-            with kerberos_errors(f"HTTP/{host}"), TICKET_LOCK:
-                self.creds = self._tickets.credentials()
-                return str(super().generate_request_header(response, host, is_preemptive))
-        except SPNEGOExchangeError as error:
-            raise TicketError(f"Kerberos fails for the server HTTP/{host} ({error})", is_final=False) from error
+    return Spnego()

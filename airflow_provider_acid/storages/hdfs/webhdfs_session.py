@@ -16,6 +16,7 @@ from urllib.parse import quote, urlsplit
 from airflow_provider_acid.exceptions import ConfigurationError
 from airflow_provider_acid.storages.hdfs.delegation import given_token
 from airflow_provider_acid.storages.hdfs.options import HdfsOptions
+from airflow_provider_acid.storages.hdfs.spnego import spnego
 from airflow_provider_acid.tickets import TicketError, TicketSource
 
 _TOKEN = "delegation"
@@ -152,10 +153,9 @@ def _tickets(options: HdfsOptions) -> TicketSource:
 
 def _spnego(url: str, options: HdfsOptions) -> Any:
     try:
-        from airflow_provider_acid.storages.hdfs.spnego import Spnego
+        return spnego(_tickets(options))
     except ImportError as error:
         raise _missing_package(url, error, "hdfs,kerberos") from error
-    return Spnego(_tickets(options))
 
 
 def _missing_package(url: str, error: ImportError, extra: str) -> ConfigurationError:

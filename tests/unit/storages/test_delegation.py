@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import socket
+import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
@@ -103,6 +104,16 @@ def test_an_error_with_all_that_led_to_it_shows_no_token(written: Path, monkeypa
         WebHdfsStorage("hdfs://localhost/t", options).list()
     [token] = read_tokens(written)
     assert token.url_form not in "".join(traceback.format_exception(told.value))
+
+
+def test_without_a_token_a_missing_library_is_told_with_the_command_that_installs_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv(TOKEN_FILE_VARIABLE, raising=False)
+    monkeypatch.setitem(sys.modules, "requests_gssapi", None)
+    options = HdfsOptions(("localhost:1",), kerberos=True)
+    with pytest.raises(ConfigurationError, match=r"requests_gssapi.*pip install airflow-provider-acid.hdfs,kerberos"):
+        WebHdfsStorage("hdfs://localhost/t", options).list()
 
 
 def test_where_yarn_gave_none_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
