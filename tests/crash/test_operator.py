@@ -14,6 +14,7 @@ from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.metastore.values import CompactionState
 from tests.crash.metastores import HIVE_3, THE_HIVE_4, CrashMetastore, FixtureName, on_its_own_worker
 from tests.harness.compaction_chain import Chain, wait_until
+from tests.harness.every_case import some_of
 from tests.harness.metastore_server import MetastoreServer
 from tests.harness.operator_process import OperatorProcess
 from tests.harness.table_state import TableState
@@ -22,7 +23,10 @@ PARTITIONS = {THE_HIVE_4: ("p=x/q=1", "p=y/q=2"), HIVE_3: ("ds=2024-01-01/h=0", 
 IN_MID_RUN = "0001.plan.json"
 """Appears once the first partition is done and the second is about to be merged."""
 
-pytestmark = pytest.mark.parametrize("metastore", [on_its_own_worker(THE_HIVE_4), on_its_own_worker(HIVE_3)])
+METASTORES = [on_its_own_worker(THE_HIVE_4), on_its_own_worker(HIVE_3)]
+
+on_the_newest = pytest.mark.parametrize("metastore", some_of(METASTORES, 0))
+"""Where the metastore has little to do with it."""
 
 
 class Batch:
@@ -62,6 +66,7 @@ def finish_by_next_try(batch: Batch) -> None:
     assert list(again.runs.iterdir()) == []
 
 
+@on_the_newest
 def test_a_spark_application_that_is_killed_is_finished_by_the_next_try(
     request: pytest.FixtureRequest, metastore: CrashMetastore, tmp_path: Path
 ) -> None:
@@ -76,6 +81,7 @@ def test_a_spark_application_that_is_killed_is_finished_by_the_next_try(
     finish_by_next_try(batch)
 
 
+@on_the_newest
 def test_python_workers_that_are_killed_are_made_up_for_by_spark_or_by_the_next_try(
     request: pytest.FixtureRequest, metastore: CrashMetastore, tmp_path: Path
 ) -> None:
@@ -92,6 +98,7 @@ def test_python_workers_that_are_killed_are_made_up_for_by_spark_or_by_the_next_
     finish_by_next_try(batch)
 
 
+@pytest.mark.parametrize("metastore", METASTORES)
 def test_an_operator_that_is_killed_is_finished_by_the_next_run_and_its_application_ends(
     request: pytest.FixtureRequest, metastore: CrashMetastore, tmp_path: Path
 ) -> None:

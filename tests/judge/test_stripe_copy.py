@@ -10,6 +10,7 @@ import pytest
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.plan.plan import CompactionType, CopiedStripes, OrcOptions
+from tests.harness.every_case import some_of
 from tests.harness.hive_engine import HiveEngine
 from tests.harness.hive_engine_program import HIVE_3, HIVE_4
 from tests.judge.compactors import SETTINGS, compactor_for
@@ -55,15 +56,17 @@ USED_WAYS = ("row mode, fetch task", "vectorised, job")
 WITH_NAN = [(predicate, way) for predicate in PREDICATES for way in USED_WAYS if predicate.startswith("d ")]
 
 
-@pytest.mark.parametrize(
-    ("slice_bytes", "rows_of_stripes"),
-    [(OrcOptions.slice_bytes, [ROWS, ROWS, 2 * ROWS - 2, ROWS, 1]), (1, [ROWS, ROWS, ROWS - 2, ROWS, ROWS, 1])],
-    ids=["by one task", "in slices"],
-)
-@pytest.mark.parametrize(
-    "version",
-    [pytest.param(version, marks=pytest.mark.xdist_group(version)) for version in (HIVE_3, HIVE_4)],
-)
+STRIPES = {
+    "by one task": (OrcOptions.slice_bytes, [ROWS, ROWS, 2 * ROWS - 2, ROWS, 1]),
+    "in slices": (1, [ROWS, ROWS, ROWS - 2, ROWS, ROWS, 1]),
+}
+CASES = [
+    pytest.param(version, *STRIPES[how], marks=pytest.mark.xdist_group(version), id=f"{version}-{how}")
+    for version, how in some_of([(version, how) for version in (HIVE_3, HIVE_4) for how in STRIPES], 1, 2)
+]
+
+
+@pytest.mark.parametrize(("version", "slice_bytes", "rows_of_stripes"), CASES)
 def test_hive_skips_no_row_of_copied_or_rewritten_stripes(
     start_hive: StartHive, version: str, slice_bytes: int, rows_of_stripes: list[int]
 ) -> None:

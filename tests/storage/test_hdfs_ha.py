@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -25,6 +24,7 @@ from airflow_provider_acid.storages.hdfs.options import HdfsOptions
 from airflow_provider_acid.storages.hdfs.webhdfs import WebHdfsStorage
 from airflow_provider_acid.storages.hdfs.webhdfs_session import Answer, NoAnswerError, WebHdfsSession
 from tests.harness.compaction_chain import Chain
+from tests.harness.every_case import some_of
 from tests.harness.ha_hdfs import NAMESERVICE, HaHdfs
 from tests.harness.hdfs_metastore import metastore_on_hdfs, warehouse
 from tests.harness.hive_engine_program import hive_4_metastore_program
@@ -35,11 +35,7 @@ from tests.storage.remote_tables import RemotePlace, RemoteTable
 
 STEPS = (Step.STAGED, Step.VERIFIED, Step.FENCED, Step.PUBLISHED, Step.COMMITTED)
 STEPS_OF_CLEANING = (Step.CLEANING_DECIDED, Step.FILES_DELETED)
-ALL_CASES = [(step, dies) for step in (*STEPS, *STEPS_OF_CLEANING) for dies in (True, False)]
-SOME_CASES = [(Step.VERIFIED, True), (Step.PUBLISHED, False), (Step.CLEANING_DECIDED, True)]
-CASES = ALL_CASES if os.environ.get("TEST_EVERY_STEP") else SOME_CASES
-"""All of them in ``./run-tests soak``."""
-
+CASES = some_of([(step, dies) for step in (*STEPS, *STEPS_OF_CLEANING) for dies in (True, False)], 2, 7, 10)
 FAIL_OVER_SECONDS = 5
 """Longer than a NameNode is waited for that nobody will replace."""
 
