@@ -11,8 +11,8 @@ from enum import Enum
 
 from airflow_provider_acid.acid import json_fields as fields
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.compaction.clean.cleaning import Cleaning
-from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome
+from airflow_provider_acid.compaction.clean.cleaning import Cleaning, CleaningState
+from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
 from airflow_provider_acid.exceptions import ConfigurationError
 from airflow_provider_acid.plan.plan import CompactionType
 
@@ -66,6 +66,17 @@ class HistoryRecord:
     bytes_after: int = 0
     rows: int = 0
     deleted: int = 0
+
+
+def failures_since(history: Iterable[HistoryRecord], metastore: str, since_ms: int) -> list[HistoryRecord]:
+    """The compactions and cleanings of a metastore that failed or were refused, in the order of the history.
+
+    :param since_ms: those that ended before are left out.
+    """
+    failed = {state.value for state in OutcomeState if state.is_failure} | {CleaningState.FAILED.value}
+    return [
+        each for each in history if each.metastore == metastore and each.ended_ms >= since_ms and each.state in failed
+    ]
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,12 @@ from fastapi import APIRouter, Depends, HTTPException, Query, Request, status
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.exceptions import AcidError, ConfigurationError
 from airflow_provider_acid.health.arrow_form import key_of
-from airflow_provider_acid.health.history import HistoryRecord
+from airflow_provider_acid.health.files import now_ms
+from airflow_provider_acid.health.history import HistoryRecord, failures_since
 from airflow_provider_acid.health.metastore_view import cleaning_view, queue_view, requests_of
 from airflow_provider_acid.health.query import PartitionQuery, metastores_of, one_of, overview, page_of
 from airflow_provider_acid.health.reader import Health, HealthReader
+from airflow_provider_acid.health.store import MILLISECONDS_PER_DAY
 from airflow_provider_acid.plugins.access import COMPACT_DAG_ID
 from airflow_provider_acid.plugins.backends import DEFAULT_METASTORE, Backends
 
@@ -90,9 +92,17 @@ BackendsOfPage = Annotated[Backends, Depends(_backends)]
 
 @router.get("/overview")
 def get_overview(known: KnownHealth, metastore: str = DEFAULT_METASTORE) -> JsonObject:
-    """Sums over all partitions of a metastore."""
+    """Sums over all partitions of a metastore, and what failed in the last day."""
     sums = overview(known.partitions, metastore)
-    return {"metastore": metastore, "metastores": _metastores(known), "compact_dag_id": COMPACT_DAG_ID, **sums}
+    failures = failures_since(known.history, metastore, now_ms() - MILLISECONDS_PER_DAY)
+    return {
+        "metastore": metastore,
+        "metastores": _metastores(known),
+        "compact_dag_id": COMPACT_DAG_ID,
+        "failures_last_day": len(failures),
+        "last_failure": _failure(failures[0]) if failures else None,
+        **sums,
+    }
 
 
 @router.get("/partitions")
@@ -157,6 +167,17 @@ def get_cleaning(backends: BackendsOfPage, metastore: KnownMetastore, entity: On
 def _metastores(known: Health) -> list[str]:
     recorded = {record.metastore for record in known.history}
     return sorted({*metastores_of(known.partitions), *recorded, DEFAULT_METASTORE})
+
+
+def _failure(record: HistoryRecord) -> JsonObject:
+    entity = record.entity
+    return {
+        "database": entity.database,
+        "table": entity.table,
+        "partition": entity.partition or "",
+        "message": record.message,
+        "ended_ms": record.ended_ms,
+    }
 
 
 def _objects(records: list[HistoryRecord]) -> list[JsonObject]:

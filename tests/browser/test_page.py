@@ -12,11 +12,15 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
 from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.health.arrow_form import table_of
 from airflow_provider_acid.health.files import TableName, now_ms
-from airflow_provider_acid.health.store import HealthStore
+from airflow_provider_acid.health.history import TaskPlace
+from airflow_provider_acid.health.recording import record_history
+from airflow_provider_acid.health.store import MILLISECONDS_PER_DAY, HealthStore
 from airflow_provider_acid.health.values import HealthState, PartitionHealth
+from airflow_provider_acid.plan.plan import CompactionType
 from tests.browser.airflow_site import DATABASE, AirflowSite
 from tests.browser.conftest import PageOf
 from tests.harness.thrift_admin import ThriftAdmin
@@ -106,7 +110,7 @@ def test_after_an_evaluation_every_partition_is_listed(
     screenshot(page, "partitions-light")
     around = page_of("admin", "/plugin/hive-acid", dark=True, complains=True)
     expect(around.frame_locator("iframe").locator("tbody tr")).to_have_count(count)
-    expect(around.frame_locator("iframe").get_by_text("No compaction failed")).to_be_visible()
+    expect(around.frame_locator("iframe").get_by_text("Nothing failed")).to_be_visible()
     screenshot(around, "airflow-dark")
 
 
@@ -271,6 +275,34 @@ def test_a_hundred_thousand_partitions_are_turned_page_by_page(
     page.get_by_role("link", name="Last", exact=True).click()
     expect(page.get_by_text("99,951–100,000 of 100,000")).to_be_visible()
     expect(page.locator("tbody tr").last).to_contain_text("id=099999")
+
+
+def test_the_list_says_why_something_is_held_back_how_old_its_figures_are_and_what_failed(
+    site: AirflowSite, page_of: PageOf
+) -> None:
+    entity, reason = Entity("web", "late", "id=1"), "the last 2 compactions of it failed"
+    seen_ms = now_ms() - 3 * MILLISECONDS_PER_DAY
+    held_back = PartitionHealth("late", entity, HealthState.HELD, reason, deltas=3, evaluated_ms=seen_ms)
+    file = io.BytesIO()
+    pq.write_table(table_of([held_back]), file)
+    file.seek(0)
+    location = f"file:{site.health}"
+    HealthStore.at(location, Storages()).replace_table(TableName("late", "web", "late"), file, [])
+    due, failed = DuePartition(entity, CompactionType.MAJOR, "x"), Outcome(entity, OutcomeState.FAILED, "no disk")
+    record_history(location, "late", Storages(), TaskPlace(), lambda make: make.of_outcomes([due], [failed]))
+    page = page_of("viewer", "/hive-acid/#/partitions?metastore=late", complains=True)
+    for _ in range(10):
+        if page.get_by_text("no disk").count():
+            break
+        page.wait_for_timeout(2000)
+        page.get_by_role("button", name="Refresh").click()
+    failures = page.locator(".card", has=page.get_by_role("heading", name="Failures"))
+    expect(failures).to_contain_text(re.compile("1 in the last day.*web.late/id=1 no disk", re.DOTALL))
+    expect(page.locator("tbody tr")).to_contain_text(reason)
+    expect(page.locator("#freshness")).to_have_text("Evaluated 3 days ago")
+    expect(page.locator("#freshness")).to_have_class(re.compile(r"\bold\b"))
+    expect(page.locator("#said")).to_have_text("Partitions shown")
+    expect(page.locator("[aria-live]")).to_have_count(0)
 
 
 def test_without_a_location_the_page_says_what_to_set(page_of: PageOf) -> None:

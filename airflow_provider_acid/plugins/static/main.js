@@ -12,6 +12,7 @@ import { followTheme } from "./theme.js";
 
 const TABS = { partitions: "Partitions", queue: "Queue", history: "History" };
 const REFRESH_MILLISECONDS = 30_000;
+const OLD_MILLISECONDS = 86_400_000; // After a day without a look its figures tell of another day.
 
 const view = document.getElementById("view");
 let drawn = 0;
@@ -53,8 +54,16 @@ function head(overview) {
   show(choice, overview.metastores.map((name) => h("option", { selected: name === overview.metastore }, name)));
   const freshness = document.getElementById("freshness");
   const newest = overview.newest_evaluation_ms;
+  const isOld = newest && Date.now() - newest > OLD_MILLISECONDS;
   freshness.textContent = newest ? `Evaluated ${ago(newest)}` : "";
+  freshness.classList.toggle("old", Boolean(isOld));
   freshness.title = newest ? `Newest look at a partition: ${moment(newest)}` : "";
+  if (isOld) freshness.title += ". No sensor has looked since: is its DAG paused, or failing?";
+}
+
+// What somebody who does not see the page is told: that another view is there, not all that is in it.
+function said(title) {
+  document.getElementById("said").textContent = `${title} shown`;
 }
 
 // Draws the view of the address. What came too late, because another one is asked for by then, is not shown.
@@ -80,6 +89,7 @@ async function draw({ quietly = false, turned = false } = {}) {
     if (here.name === "queue") await queueView(body, context);
     else if (here.name === "history") await historyView(body, context);
     else await partitionsView(body, context);
+    if (!stale() && !quietly) said(TABS[here.name] ?? TABS.partitions);
   } catch (error) {
     if (stale()) return;
     show(view, error.code === "not_configured" ? notConfigured() : failure(error, () => draw()));

@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { h, show } from "./dom.js";
-import { age, bytes, count, plural } from "./format.js";
+import { age, bytes, count, entityName, moment, plural } from "./format.js";
 
 export const STATES = {
   healthy: "Healthy",
@@ -10,6 +10,8 @@ export const STATES = {
   due_major: "Major due",
   held: "Held back",
 };
+
+const FAILED = ["failed", "refused", "aborted"];
 
 export function badge(state) {
   return h("span", { class: `badge ${state}` }, STATES[state] ?? state);
@@ -28,9 +30,9 @@ export function notConfigured() {
 
 export function overviewCards(context) {
   const queue = card("Queue", h("p", { class: "quiet" }, "Asking the metastore…"));
-  const failures = card("Failures", h("p", { class: "quiet" }, "Asking the metastore…"));
-  fillFromQueue(queue, failures, context);
-  return h("section", { class: "cards" }, partitions(context), queue, failures, leftovers(context.overview));
+  const onRecord = h("dd", null, "…");
+  fillFromQueue(queue, onRecord, context);
+  return h("section", { class: "cards" }, partitions(context), queue, failures(context, onRecord), leftovers(context.overview));
 }
 
 function card(title, ...content) {
@@ -65,15 +67,16 @@ function leftovers(overview) {
   );
 }
 
-async function fillFromQueue(queueCard, failuresCard, { metastore, address }) {
-  const [queuePlace, failuresPlace] = [queueCard, failuresCard].map((each) => each.querySelector(".content"));
+async function fillFromQueue(queueCard, onRecord, { metastore, address }) {
+  const place = queueCard.querySelector(".content");
   try {
     const queue = await get("queue", { metastore });
-    show(queuePlace, queueContent(queue));
-    show(failuresPlace, failuresContent(queue, address));
+    show(place, queueContent(queue));
+    const failed = FAILED.reduce((sum, state) => sum + (queue.states[state] ?? 0), 0);
+    show(onRecord, h("a", { href: address("queue") }, count(failed)));
   } catch (error) {
-    show(queuePlace, h("p", { class: "problem", role: "alert" }, error.message));
-    show(failuresPlace, h("p", { class: "quiet" }, "Not known while the metastore does not answer"));
+    show(place, h("p", { class: "problem", role: "alert" }, error.message));
+    show(onRecord, h("span", { class: "quiet" }, "not known"));
   }
 }
 
@@ -94,14 +97,16 @@ function since(state, queue) {
   return oldest ? h("small", { class: "quiet" }, ` oldest ${age(oldest)}`) : null;
 }
 
-function failuresContent(queue, address) {
-  const failed = (queue.states.failed ?? 0) + (queue.states.refused ?? 0) + (queue.states.aborted ?? 0);
-  const last = queue.failed[0];
-  return [
-    h("p", { class: failed ? "figure bad" : "figure" }, count(failed), h("small", null, " on record")),
+// Those of any task that wrote its history here, also where it got as far as no request; and the metastore's own record.
+function failures({ overview, address, partitionAddress }, onRecord) {
+  const { failures_last_day: number, last_failure: last } = overview;
+  return card(
+    "Failures",
+    h("p", { class: number ? "figure bad" : "figure" }, count(number), h("small", null, " in the last day")),
+    h("dl", { class: "pairs" }, h("dt", { title: "Requests of anybody, as far back as it keeps them" }, "On the metastore's record"), onRecord),
     last
-      ? h("p", { class: "clamp", title: last.error_message },
-        h("a", { href: address("queue") }, `${last.database}.${last.table}`), ` ${last.error_message ?? last.state}`)
-      : h("p", { class: "quiet" }, "No compaction failed, as far as the metastore remembers."),
-  ];
+      ? h("p", { class: "clamp", title: `${moment(last.ended_ms)}: ${last.message}` },
+        h("a", { href: partitionAddress(last) }, entityName(last)), ` ${last.message}`)
+      : h("p", { class: "quiet" }, h("a", { href: address("history") }, "Nothing failed"), " in the last day."),
+  );
 }

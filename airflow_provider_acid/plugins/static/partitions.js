@@ -12,7 +12,7 @@ const TYPING_MILLISECONDS = 250;
 
 const COLUMNS = [
   { name: "table", title: "Partition", cell: nameCell },
-  { name: "state", title: "Health", cell: (row) => badge(row.state) },
+  { name: "state", title: "Health", cell: health },
   { name: "delta_count", title: "Deltas", number: true, cell: deltas, hint: "Deltas that hold rows + delete deltas" },
   { name: "delta_size_ratio", title: "Ratio", number: true, cell: ratioCell, hint: "Delta bytes per byte of base" },
   { name: "delta_bytes", title: "Delta size", number: true, cell: (row) => bytes(row.delta_bytes) },
@@ -29,6 +29,10 @@ let link = () => "#";
 function nameCell(row) {
   return h("a", { class: "name", href: link(row), title: `${entityName(row)}\n${row.reason}` },
     h("span", { class: "quiet" }, `${row.database}.`), row.table, row.partition && h("code", null, row.partition));
+}
+
+function health(row) {
+  return [badge(row.state), row.state === "held" && h("span", { class: "why", title: row.reason }, row.reason)];
 }
 
 function deltas(row) {

@@ -13,7 +13,14 @@ from airflow_provider_acid.compaction.clean.cleaning import Cleaning, CleaningSt
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
 from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.health.files import KEPT_DAYS, day_of, now_ms
-from airflow_provider_acid.health.history import HistoryRecord, RecordMaker, TaskPlace, from_lines, to_lines
+from airflow_provider_acid.health.history import (
+    HistoryRecord,
+    RecordMaker,
+    TaskPlace,
+    failures_since,
+    from_lines,
+    to_lines,
+)
 from airflow_provider_acid.health.reader import HealthReader
 from airflow_provider_acid.health.recording import record_history
 from airflow_provider_acid.health.store import MILLISECONDS_PER_DAY, HealthStore
@@ -50,6 +57,22 @@ def test_a_record_is_read_as_it_was_written() -> None:
         ("compaction", "major", "compacted", 1.5, 0),
         ("cleaning", None, "kept", None, 2),
     ]
+
+
+def test_failures_are_those_of_one_metastore_that_are_not_too_old() -> None:
+    ends = [OutcomeState.FAILED, OutcomeState.REFUSED, OutcomeState.COMPACTED, OutcomeState.SKIPPED]
+    outcomes = [Outcome(PARTITION, state, state.value) for state in ends]
+    due = [DuePartition(PARTITION, CompactionType.MINOR, "asked")] * len(outcomes)
+    cleanings = [Cleaning(PARTITION, 4, state, state.value) for state in (CleaningState.FAILED, CleaningState.KEPT)]
+    made = [*maker().of_outcomes(due, outcomes), *maker().of_cleanings(cleanings)]
+    old = maker(days_ago=2).of_outcomes(due, outcomes)
+    since_ms = NOW_MS - MILLISECONDS_PER_DAY
+    assert [(each.kind, each.state) for each in failures_since([*made, *old], "m", since_ms)] == [
+        ("compaction", "failed"),
+        ("compaction", "refused"),
+        ("cleaning", "failed"),
+    ]
+    assert failures_since(made, "another", since_ms) == []
 
 
 @pytest.mark.parametrize(

@@ -20,12 +20,14 @@ from jwt import InvalidTokenError
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.hive import HIVE_4
+from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
 from airflow_provider_acid.exceptions import MetastoreUnavailableError
 from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.health.history import TaskPlace
 from airflow_provider_acid.health.reader import HealthReader
 from airflow_provider_acid.health.recording import record_history, recording_evaluation
 from airflow_provider_acid.metastore.values import CompactionRow, CompactionState
+from airflow_provider_acid.plan.plan import CompactionType
 from airflow_provider_acid.plugins import backends as backends_module
 from airflow_provider_acid.plugins.application import make_application
 from airflow_provider_acid.plugins.backends import Backends
@@ -124,6 +126,22 @@ def test_the_overview_sums_up(client: TestClient) -> None:
     assert (found["partitions"], found["tables"], found["deltas"]) == (23, 2, 69)
     assert found["states"] == {"healthy": 0, "due_minor": 0, "due_major": 23, "held": 0}
     assert found["metastores"] == [METASTORE, "m"], "those of partitions, and those of the history"
+
+
+def test_the_overview_tells_of_the_last_days_failures_whoever_ran_into_them(
+    client: TestClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = get(client, "api/overview").json()
+    assert (found["failures_last_day"], found["last_failure"]) == (0, None)
+    part = Entity("d", "t", "p=1")
+    due, outcome = DuePartition(part, CompactionType.MAJOR, "x"), Outcome(part, OutcomeState.FAILED, "no disk")
+    location = str(tmp_path / "health")
+    record_history(location, METASTORE, Storages(), TaskPlace(), lambda make: make.of_outcomes([due], [outcome]))
+    monkeypatch.setattr("airflow_provider_acid.health.reader.REFRESH_SECONDS", 0.0)
+    found = get(client, "api/overview").json()
+    assert found["failures_last_day"] == 1
+    failure = {"database": "d", "table": "t", "partition": "p=1", "message": "no disk"}
+    assert found["last_failure"].items() >= failure.items()
 
 
 def test_partitions_come_in_pages(client: TestClient) -> None:
