@@ -73,6 +73,15 @@ def refresh_until(page: Page, row: Locator, said: dict[str, str]) -> None:
     assert cells(row) == {**cells(row), **said}
 
 
+def refresh_until_seen(page: Page, text: str) -> None:
+    """Press Refresh until new files of the health store are read, which is done every few seconds."""
+    for _ in range(10):
+        if page.get_by_text(text).count():
+            break
+        page.wait_for_timeout(2000)
+        page.get_by_role("button", name="Refresh").click()
+
+
 @pytest.mark.parametrize("path", PAGES)
 def test_who_is_not_signed_in_sees_nothing(site: AirflowSite, path: str) -> None:
     assert site.status(path, None) == 401
@@ -263,11 +272,7 @@ def test_a_hundred_thousand_partitions_are_turned_page_by_page(
     file.seek(0)
     HealthStore.at(f"file:{site.health}", Storages()).replace_table(TableName("big", "web", "clicks"), file, [])
     page = page_of("viewer", "/hive-acid/#/partitions?metastore=big&sort=partition&ascending=1", complains=True)
-    for _ in range(10):
-        if page.get_by_text("of 100,000").count():
-            break
-        page.wait_for_timeout(2000)
-        page.get_by_role("button", name="Refresh").click()
+    refresh_until_seen(page, "of 100,000")
     expect(page.get_by_text("1–50 of 100,000")).to_be_visible()
     page.get_by_role("link", name="Next").click()
     expect(page.get_by_text("51–100 of 100,000")).to_be_visible()
@@ -291,11 +296,7 @@ def test_the_list_says_why_something_is_held_back_how_old_its_figures_are_and_wh
     due, failed = DuePartition(entity, CompactionType.MAJOR, "x"), Outcome(entity, OutcomeState.FAILED, "no disk")
     record_history(location, "late", Storages(), TaskPlace(), lambda make: make.of_outcomes([due], [failed]))
     page = page_of("viewer", "/hive-acid/#/partitions?metastore=late", complains=True)
-    for _ in range(10):
-        if page.get_by_text("no disk").count():
-            break
-        page.wait_for_timeout(2000)
-        page.get_by_role("button", name="Refresh").click()
+    refresh_until_seen(page, "no disk")
     failures = page.locator(".card", has=page.get_by_role("heading", name="Failures"))
     expect(failures).to_contain_text(re.compile("1 in the last day.*web.late/id=1 no disk", re.DOTALL))
     expect(page.locator("tbody tr")).to_contain_text(reason)
