@@ -55,12 +55,13 @@ def check_refusal(state: TableState, step: Step, seconds: float) -> None:
                 chain.clean(refuse)
         state.check_rows_of(snapshot)
     assert refused
-    wait_until(lambda: _answers(state))
+    wait_until(lambda: answers(state))
     reap(state)
     finish(state)
 
 
-def _answers(state: TableState) -> bool:
+def answers(state: TableState) -> bool:
+    """Whether the metastore works with its database again."""
     try:
         state.snapshot()
         state.queue_rows()

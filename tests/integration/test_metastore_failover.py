@@ -16,7 +16,6 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy.engine import make_url
-from thrift.Thrift import TException
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.clean.cleaning import CleaningState
@@ -25,7 +24,6 @@ from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.steps import Step
 from airflow_provider_acid.compaction.work.hands import Hand, Hands
 from airflow_provider_acid.compaction.work.worker import Worker
-from airflow_provider_acid.exceptions import AcidError
 from airflow_provider_acid.hooks.endpoint import MetastoreEndpoint
 from airflow_provider_acid.metastore.access.access import MetastoreAccess
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
@@ -35,6 +33,7 @@ from airflow_provider_acid.operators.compaction import open_connected_worker
 from airflow_provider_acid.plan.plan import CompactionPlan, CompactionType
 from airflow_provider_acid.plan.result import CompactionResult
 from tests.crash.ending import finish, reap
+from tests.crash.refusal import answers
 from tests.harness import compaction_chain
 from tests.harness.compaction_chain import Chain, Compacted, compact_with, wait_until
 from tests.harness.hive_engine_program import HIVE_4, engine_program, hive_4_metastore_program, later_metastore_program
@@ -332,16 +331,6 @@ def test_a_database_that_goes_away_for_a_while_is_waited_for_or_the_next_try_end
     state.check_rows()
     reap(state)
     finish(state)
-
-
-def answers(state: TableState) -> bool:
-    """Whether the metastore works with its database again."""
-    try:
-        state.snapshot()
-        state.queue_rows()
-    except (AcidError, TException):
-        return False
-    return True
 
 
 def test_a_first_metastore_that_is_dead_from_the_start_costs_one_attempt_whoever_connects(
