@@ -70,7 +70,13 @@ def listening(hook: SparkSubmitHook, queue_refused: Callable[[str], None]) -> Sp
                 queue_refused(said[1].strip())
             yield line
 
-    hook._process_spark_submit_log = lambda itr: process(heard(itr))  # type: ignore[method-assign]
+    def listen(itr: Iterator[str]) -> None:
+        process(heard(itr))
+        # It is the pipe itself, read to its end, which Airflow leaves to the garbage collector.
+        close: Callable[[], None] = getattr(itr, "close", lambda: None)
+        close()
+
+    hook._process_spark_submit_log = listen  # type: ignore[method-assign]
     return hook
 
 

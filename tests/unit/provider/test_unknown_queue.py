@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+
 import pytest
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 
@@ -36,6 +38,13 @@ def test_a_queue_that_is_not_there_is_heard_and_nothing_else(
     listening(SparkSubmitHook(), heard.append)._process_spark_submit_log(lines)
     assert heard == reasons
     assert list(lines) == []
+
+
+def test_the_pipe_is_closed_when_it_was_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", "spark://yarn")
+    pipe = io.StringIO("begins\nends\n")
+    listening(SparkSubmitHook(), lambda _: None)._process_spark_submit_log(iter(pipe))
+    assert pipe.closed
 
 
 @pytest.mark.parametrize(("queue", "named"), [("nightly", "nightly"), (None, "default")])
