@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from tests.harness.acid_history.many import HISTORIES_PER_SEED, play_seed
+from tests.harness.acid_history.many import HISTORIES_PER_SEED, play_seeds
 
 HISTORIES = 500
 MUST_HAPPEN = (
@@ -35,8 +35,8 @@ MUST_HAPPEN = (
 
 def test_every_snapshot_reads_its_rows_after_every_step(capsys: pytest.CaptureFixture[str]) -> None:
     figures: Counter[str] = Counter()
-    for seed in range(HISTORIES // HISTORIES_PER_SEED):
-        figures.update(play_seed(seed))
+    for _, of_seed in play_seeds(range(HISTORIES // HISTORIES_PER_SEED)):
+        figures.update(of_seed)
         with capsys.disabled():
             print(f"\n{figures['histories']} of {HISTORIES} histories, {figures['readings']} readings", end="")
     assert [what for what in MUST_HAPPEN if not figures[what]] == []

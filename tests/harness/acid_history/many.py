@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import tempfile
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
@@ -37,6 +40,22 @@ def play_seed(number: int, count: int = HISTORIES_PER_SEED) -> Counter[str]:
     except HistoryError as error:
         raise HistoryError(f"seed {number}: {error}") from error
     return figures
+
+
+def play_seeds(numbers: Sequence[int]) -> Iterator[tuple[int, Counter[str]]]:
+    """Play the histories of several seeds, in two processes.
+
+    :returns: each seed with its figures, as they end.
+    :raises HistoryError: as :func:`play_seed` does; no other seed is begun then.
+    """
+    processes = min(2, os.cpu_count() or 1)
+    with ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn")) as pool:
+        playing = {pool.submit(play_seed, number): number for number in numbers}
+        try:
+            for future in as_completed(playing):
+                yield playing[future], future.result()
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 def first_failure(number: int, most: int) -> int | None:
