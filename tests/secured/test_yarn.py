@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import sys
 import time
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,8 @@ from tests.storage.remote_tables import RemotePlace, RemoteTable
 from tests.unit.test_documented_settings import json_of
 from tests.yarn.runs import Run
 from tests.yarn.sites import ARCHIVE, packed_environment, yarn_site
+
+_NUMBERS = count()
 
 
 @pytest.fixture(scope="module")
@@ -72,11 +76,15 @@ def run(
     def site(mode: str, faults: tuple[Fault, ...], **parameters: Any) -> SparkSite:
         site = yarn_site(kerberos_yarn, spark_home().folder, mode, faults, **who, **parameters)
         options = {name: f"{value} {krb5}" for name, value in site.parameters["conf"].items() if "JavaOptions" in name}
+        if mode == "client":
+            # The driver runs beside Airflow's task, without a token, and needs Kerberos' libraries.
+            options["spark.pyspark.driver.python"] = sys.executable
         parameters = {**site.parameters, "conf": {**site.parameters["conf"], **options}}
         return SparkSite(site.connection, parameters, {**site.environment, "SPARK_SUBMIT_OPTS": krb5})
 
     place = RemotePlace(Storages((reached,)), warehouse(kerberos_yarn.hdfs))
-    table = RemoteTable.of(metastore_on_kerberos_hdfs, place, tmp_path / "table", ("4.0.1", "acid_part"), "on_yarn")
+    database = f"on_yarn_{next(_NUMBERS)}"
+    table = RemoteTable.of(metastore_on_kerberos_hdfs, place, tmp_path / "table", ("4.0.1", "acid_part"), database)
     return Run(kerberos_yarn, table, tmp_path, site)
 
 
@@ -95,3 +103,12 @@ def test_an_operator_that_is_killed_and_tried_again_outlives_its_tickets(run: Ru
     assert run.wait_for_end(second.id, 60).has_ended
     said = [again.log(), task.log(), *(run.yarn.log(each.id) for each in run.new_applications())]
     assert not [text for text in said if re.search(r"delegation=[\w-]{20}", text)]
+
+
+def test_in_client_mode_the_driver_has_a_ticket_and_the_containers_have_tokens(run: Run) -> None:
+    run.known |= {each.id for each in run.yarn.applications()}
+    task = run.try_again("client")
+    assert task.wait() == 0, task.log()
+    [application] = run.new_applications()
+    assert run.wait_for_end(application.id, 60).state == "FINISHED"
+    run.check_compacted()
