@@ -8,6 +8,7 @@ import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from enum import Enum
+from itertools import takewhile
 
 from airflow_provider_acid.acid import json_fields as fields
 from airflow_provider_acid.acid.entity import Entity
@@ -71,12 +72,12 @@ class HistoryRecord:
 def failures_since(history: Iterable[HistoryRecord], metastore: str, since_ms: int) -> list[HistoryRecord]:
     """The compactions and cleanings of a metastore that failed or were refused, in the order of the history.
 
+    :param history: newest first; it is looked at no further back than is asked for.
     :param since_ms: those that ended before are left out.
     """
     failed = {state.value for state in OutcomeState if state.is_failure} | {CleaningState.FAILED.value}
-    return [
-        each for each in history if each.metastore == metastore and each.ended_ms >= since_ms and each.state in failed
-    ]
+    late = takewhile(lambda each: each.ended_ms >= since_ms, history)
+    return [each for each in late if each.metastore == metastore and each.state in failed]
 
 
 @dataclass(frozen=True)

@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import signal
-import subprocess
-import time
-import urllib.request
-from collections.abc import Callable
 from pathlib import Path
 
-from tests.harness.hdfs_server import HOST, START_SECONDS, HdfsServer, write_settings
+from tests.harness.hdfs_server import DATANODE, HOST, NAMENODE, HdfsServer
 from tests.harness.ports import free_port
-from tests.harness.process_group import ProcessGroup, start_group
 
 NAMESERVICE = "ns1"
-_NAMENODE = "org.apache.hadoop.hdfs.server.namenode.NameNode"
-_DATANODE = "org.apache.hadoop.hdfs.server.datanode.DataNode"
 _ADMIN = "org.apache.hadoop.hdfs.tools.DFSHAAdmin"
 
 
@@ -26,7 +18,6 @@ class HaHdfs(HdfsServer):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self._ports = {name: (free_port(), free_port()) for name in ("nn1", "nn2")}
-        self._namenodes: dict[str, ProcessGroup] = {}
         self.active = "nn1"
 
     @property
@@ -72,73 +63,49 @@ class HaHdfs(HdfsServer):
         """
         self._write_settings()
         try:
-            self._run(_NAMENODE, "-format", "-nonInteractive", "-force", of="nn1")
+            self._run(NAMENODE, "-format", "-nonInteractive", "-force", configuration=self._configuration("nn1"))
             self.start_one("nn1")
-            self._run(_NAMENODE, "-bootstrapStandby", "-nonInteractive", "-force", of="nn2")
+            copy = ("-bootstrapStandby", "-nonInteractive", "-force")
+            self._run(NAMENODE, *copy, configuration=self._configuration("nn2"))
             self.start_one("nn2")
-            self._start(_DATANODE)
+            self._start(DATANODE)
             self._activate("nn1")
         except BaseException:
             self.stop()
             raise
 
-    def stop(self) -> None:
-        """Ends all three."""
-        for name in list(self._namenodes):
-            self._namenodes.pop(name).end(signal.SIGKILL)
-        super().stop()
-
     def start_one(self, name: str) -> None:
         """Starts a NameNode, as standby, and waits until it answers."""
-        command = self._command(_NAMENODE, configuration=self._configuration(name))
-        with self.log_file(name).open("ab") as log:
-            self._namenodes[name] = start_group(command, self.folder, stdout=log)
-        self._wait(lambda: self._state(name) is not None)
+        self._start(NAMENODE, name, self._configuration(name))
+        self._wait_until(lambda: self._state(name) is not None)
 
     def kill_active(self) -> None:
         """The active NameNode dies; nobody is active."""
-        self._namenodes.pop(self.active).end(signal.SIGKILL)
+        self._groups.pop(self.active).end(signal.SIGKILL)
 
     def fail_over(self) -> None:
         """The standby becomes active, and waits for no word of the other's; that one, where it lives, is standby."""
-        if self.active in self._namenodes:
-            self._run(_ADMIN, "-ns", NAMESERVICE, "-transitionToStandby", self.active)
+        if self.active in self._groups:
+            self._administer("-transitionToStandby", self.active)
         self._activate(self.standby)
 
     def restore(self) -> None:
         """Starts again what was killed."""
-        if self.standby not in self._namenodes:
+        if self.standby not in self._groups:
             self.start_one(self.standby)
 
     def _activate(self, name: str) -> None:
-        self._run(_ADMIN, "-ns", NAMESERVICE, "-transitionToActive", "--forceactive", name, says=b"Y\n")
+        self._administer("-transitionToActive", "--forceactive", name)
         self.active = name
-        self._wait(lambda: self._state(name) == "active" and self._is_ready())
+        self._wait_until(lambda: self._state(name) == "active" and self._is_ready())
 
-    def _wait(self, condition: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + START_SECONDS
-        while not condition():
-            ended = [name for name, group in self._namenodes.items() if group.leader.poll() is not None]
-            if ended or time.monotonic() > deadline:
-                words = " | ".join(self.log_file(name).read_text(errors="replace")[-1000:] for name in self._ports)
-                raise RuntimeError(f"HDFS with two NameNodes is not ready: {words}")
-            time.sleep(0.1)
+    def _administer(self, *arguments: str) -> None:
+        self._run(_ADMIN, "-ns", NAMESERVICE, *arguments, configuration=self.client_configuration, says="Y\n")
 
     def _state(self, name: str) -> str | None:
         """``active`` or ``standby``; None where it does not answer."""
-        query = f"http://{HOST}:{self._ports[name][1]}/jmx?qry=Hadoop:service=NameNode,name=NameNodeStatus"
-        try:
-            with urllib.request.urlopen(query, timeout=START_SECONDS) as answer:
-                return str(json.load(answer)["beans"][0]["State"])
-        except (OSError, ValueError, KeyError, IndexError):
-            return None
-
-    def _run(self, main_class: str, *arguments: str, of: str | None = None, says: bytes = b"") -> None:
-        configuration = self._configuration(of) if of else self.client_configuration
-        command = self._command(main_class, *arguments, configuration=configuration)
-        done = subprocess.run(command, cwd=self.folder, input=says, capture_output=True, check=False)
-        if done.returncode != 0:
-            raise RuntimeError(f"{main_class} {' '.join(arguments)} fails: {done.stderr.decode()[-2000:]}")
+        status = self._bean(f"http://{HOST}:{self._ports[name][1]}", "NameNodeStatus")
+        return None if status is None else str(status["State"])
 
     def _configuration(self, name: str) -> Path:
         return self.folder / name
@@ -153,9 +120,7 @@ class HaHdfs(HdfsServer):
                 "dfs.ha.tail-edits.period": "1s",
                 "dfs.ha.log-roll.period": "1s",
             }
-            core, hdfs = self._core_settings(), {**self._hdfs_settings(), **own}
-            write_settings(self._configuration(name), {"core-site": core, "hdfs-site": hdfs}, "INFO")
-            (self._configuration(name) / "webapps" / "hdfs").mkdir(parents=True, exist_ok=True)
+            self._write_server_settings(self._configuration(name), {**self._hdfs_settings(), **own})
 
     def _hdfs_settings(self) -> dict[str, str]:
         settings = {**super()._hdfs_settings(), **self.client_settings["hdfs-site"]}

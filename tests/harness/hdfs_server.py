@@ -9,8 +9,9 @@ import signal
 import subprocess
 import time
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 from xml.sax.saxutils import escape
 
 from tests.harness.jars import JarList, distribution
@@ -24,8 +25,8 @@ START_SECONDS = 90
 HOST = "localhost"
 """As the servers name themselves: WebHDFS sends its clients on to this name."""
 
-_NAMENODE = "org.apache.hadoop.hdfs.server.namenode.NameNode"
-_DATANODE = "org.apache.hadoop.hdfs.server.datanode.DataNode"
+NAMENODE = "org.apache.hadoop.hdfs.server.namenode.NameNode"
+DATANODE = "org.apache.hadoop.hdfs.server.datanode.DataNode"
 _JVM_OPTIONS = (
     *("-Xmx256m", *SHORT_LIVED, "-Djava.net.preferIPv4Stack=true"),
     # Without it WebHDFS answers 500.
@@ -95,6 +96,11 @@ class HdfsServer(Startable):
         return self.folder / "client"
 
     @property
+    def metastore_settings(self) -> dict[str, str]:
+        """The same settings for a metastore, which has one file for them."""
+        return {name: value for file in self.client_settings.values() for name, value in file.items()}
+
+    @property
     def jars(self) -> list[Path]:
         """What clients in Java need, downloaded where it is not cached."""
         return sorted((distribution(_jar_list()) / "jars").glob("*.jar"))
@@ -111,27 +117,27 @@ class HdfsServer(Startable):
         """
         self._write_settings()
         if not self._name_folder.exists():
-            self._format()
+            self._run(NAMENODE, "-format", "-nonInteractive", "-force")
         try:
-            self._start(_NAMENODE)
-            self._start(_DATANODE)
+            self._start(NAMENODE)
+            self._start(DATANODE)
             self.wait_until_ready()
         except BaseException:
             self.stop()
             raise
 
     def stop(self) -> None:
-        """Ends both servers, also suspended ones; nothing happens where none runs."""
-        for main_class in list(self._groups):
-            self._groups.pop(main_class).end(signal.SIGKILL)
+        """Ends all servers, also suspended ones; nothing happens where none runs."""
+        for name in list(self._groups):
+            self._groups.pop(name).end(signal.SIGKILL)
 
     def stop_namenode(self) -> None:
         """Ends the NameNode: connections to it are refused from now on."""
-        self._groups.pop(_NAMENODE).end(signal.SIGTERM)
+        self._groups.pop(_name(NAMENODE)).end(signal.SIGTERM)
 
     def start_namenode(self) -> None:
         """Starts it again with what it knew, and waits until the DataNode has found it."""
-        self._start(_NAMENODE)
+        self._start(NAMENODE)
         self.wait_until_ready()
 
     def restart_namenode(self) -> None:
@@ -155,20 +161,19 @@ class HdfsServer(Startable):
 
     def pids(self) -> dict[str, int]:
         """The process ids of the servers that run, by name."""
-        return {
-            _name(main_class): group.leader.pid
-            for main_class, group in self._groups.items()
-            if group.leader.poll() is None
-        }
+        return {name: group.leader.pid for name, group in self._groups.items() if group.leader.poll() is None}
 
     def wait_until_ready(self) -> None:
         """Until a file can be written.
 
         :raises RuntimeError: a server ended, or ``START_SECONDS`` were not enough.
         """
+        self._wait_until(self._is_ready)
+
+    def _wait_until(self, condition: Callable[[], bool]) -> None:
         deadline = time.monotonic() + START_SECONDS
-        while not self._is_ready():
-            ended = {_name(main_class) for main_class in self._groups} - set(self.pids())
+        while not condition():
+            ended = set(self._groups) - set(self.pids())
             if ended or time.monotonic() > deadline:
                 raise RuntimeError(f"HDFS at {self.uri} is not ready: {self._last_words()}")
             time.sleep(0.1)
@@ -183,11 +188,13 @@ class HdfsServer(Startable):
 
     def _write_settings(self) -> None:
         write_settings(self.client_configuration, self.client_settings, "ERROR")
-        server = {"core-site": self._core_settings(), "hdfs-site": self._hdfs_settings()}
-        write_settings(self._server_configuration, server, "INFO")
+        self._write_server_settings(self._server_configuration, self._hdfs_settings())
+
+    def _write_server_settings(self, folder: Path, hdfs: Mapping[str, str]) -> None:
+        write_settings(folder, {"core-site": self._core_settings(), "hdfs-site": hdfs}, "INFO")
         # The jars have no web pages, and the servers refuse to start without these folders.
         for name in ("hdfs", "datanode"):
-            (self._server_configuration / "webapps" / name).mkdir(parents=True, exist_ok=True)
+            (folder / "webapps" / name).mkdir(parents=True, exist_ok=True)
 
     def _core_settings(self) -> dict[str, str]:
         return {
@@ -214,15 +221,17 @@ class HdfsServer(Startable):
             "dfs.namenode.edits.noeditlogchannelflush": "true",
         }
 
-    def _format(self) -> None:
-        command = self._command(_NAMENODE, "-format", "-nonInteractive", "-force")
-        done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=False)
+    def _run(self, main_class: str, *arguments: str, configuration: Path | None = None, says: str = "") -> None:
+        command = self._command(main_class, *arguments, configuration=configuration)
+        done = subprocess.run(command, cwd=self.folder, input=says, capture_output=True, text=True, check=False)
         if done.returncode != 0:
-            raise RuntimeError(f"formatting HDFS fails: {done.stderr[-1000:]}")
+            raise RuntimeError(f"{_name(main_class)} {' '.join(arguments)} fails: {done.stderr[-1000:]}")
 
-    def _start(self, main_class: str) -> None:
-        with self.log_file(_name(main_class)).open("ab") as log:
-            self._groups[main_class] = start_group(self._command(main_class), self.folder, stdout=log)
+    def _start(self, main_class: str, name: str | None = None, configuration: Path | None = None) -> None:
+        name = name or _name(main_class)
+        with self.log_file(name).open("ab") as log:
+            command = self._command(main_class, configuration=configuration)
+            self._groups[name] = start_group(command, self.folder, stdout=log)
 
     def _command(self, main_class: str, *arguments: str, configuration: Path | None = None) -> list[str]:
         class_path = os.pathsep.join(map(str, (configuration or self._server_configuration, *self.jars)))
@@ -234,20 +243,25 @@ class HdfsServer(Startable):
         return []
 
     def _is_ready(self) -> bool:
-        try:
-            beans = json.loads(self._get("/jmx?qry=Hadoop:service=NameNode,name=FSNamesystemState"))["beans"]
-        except (OSError, ValueError):
-            return False
-        return bool(beans) and beans[0]["NumLiveDataNodes"] == 1 and beans[0]["FSState"] == "Operational"
+        state = self._bean(self.web_address, "FSNamesystemState")
+        return state is not None and state["NumLiveDataNodes"] == 1 and state["FSState"] == "Operational"
 
-    def _get(self, path: str) -> bytes:
-        """What the NameNode's web server answers."""
-        with urllib.request.urlopen(f"{self.web_address}{path}", timeout=START_SECONDS) as answer:
+    def _bean(self, web_address: str, name: str) -> dict[str, Any] | None:
+        """What a NameNode says of itself; None where it does not answer, or has not begun to know."""
+        try:
+            beans = json.loads(self._get(f"{web_address}/jmx?qry=Hadoop:service=NameNode,name={name}"))["beans"]
+        except (OSError, ValueError):
+            return None
+        return beans[0] if beans else None
+
+    def _get(self, url: str) -> bytes:
+        """What a NameNode's web server answers."""
+        with urllib.request.urlopen(url, timeout=START_SECONDS) as answer:
             content: bytes = answer.read()
             return content
 
     def _last_words(self) -> str:
-        logs = [self.log_file(_name(main_class)) for main_class in self._groups]
+        logs = [self.log_file(name) for name in self._groups]
         return " | ".join(line for log in logs for line in log.read_text(errors="replace").splitlines()[-5:])
 
 

@@ -104,18 +104,18 @@ class KerberosHdfs(HdfsServer):
 
     def make_directory(self, uri: str, owner: str) -> None:
         """Makes a directory of a user's, its parents too."""
-        place = f"/webhdfs/v1{uri.removeprefix(self.uri)}"
+        place = f"{self.web_address}/webhdfs/v1{uri.removeprefix(self.uri)}"
         self._ask("PUT", f"{place}?op=MKDIRS")
         self._ask("PUT", f"{place}?op=SETOWNER&owner={owner}")
 
-    def _get(self, path: str) -> bytes:
-        return self._ask("GET", path)
+    def _get(self, url: str) -> bytes:
+        return self._ask("GET", url)
 
-    def _ask(self, method: str, path: str) -> bytes:
+    def _ask(self, method: str, url: str) -> bytes:
         tickets = TicketSource(str(self._kdc.keytab(SUPERUSER)), f"{SUPERUSER}@{REALM}")
         answer = requests.request(
             method,
-            f"{self.web_address}{path}",
+            url,
             auth=spnego(tickets),
             timeout=START_SECONDS,
             allow_redirects=False,

@@ -96,13 +96,12 @@ def metastore_on_kerberos_hdfs(
 ) -> Iterator[MetastoreServer]:
     """Hive 4.0.1 with Kerberos inside TLS, its tables on HDFS with both, its database on PostgreSQL."""
     kerberos = _kerberos(kdc, "hive", "authentication")
-    hadoop = {name: value for file in kerberos_hdfs.client_settings.values() for name, value in file.items()}
     tls = Tls(str(authority.file))
     protection = replace(
         kerberos,
         settings={**kerberos.settings, **_tls(authority).settings},
         access=MetastoreAccess(tls, _kerberos_of(kdc, "hive")),
-        hadoop_settings={**hadoop, **kerberos.hadoop_settings},
+        hadoop_settings={**kerberos_hdfs.metastore_settings, **kerberos.hadoop_settings},
         extra={**kerberos.extra, "tls": True, "tls_ca_file": tls.ca_file},
     )
     folder = tmp_path_factory.mktemp("metastore")

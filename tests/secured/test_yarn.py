@@ -27,7 +27,7 @@ from tests.secured.conftest import TICKET_SECONDS
 from tests.storage.remote_tables import RemotePlace, RemoteTable
 from tests.unit.test_documented_settings import json_of
 from tests.yarn.runs import Run
-from tests.yarn.sites import ARCHIVE, packed_environment, yarn_site
+from tests.yarn.sites import ARCHIVE, upload_environment, yarn_site
 
 _NUMBERS = count()
 
@@ -52,10 +52,8 @@ def kerberos_yarn(
 ) -> Iterator[YarnCluster]:
     """YARN with Kerberos, and the archive that docs/deploy.md names on HDFS."""
     folder = tmp_path_factory.mktemp("yarn")
-    parent, _, name = ARCHIVE.rpartition("/")
-    kerberos_hdfs.make_directory(f"{kerberos_hdfs.uri}{parent}", "hive")
-    with Storages((reached,)).open(f"{kerberos_hdfs.uri}{parent}").create(name) as file:
-        file.write(packed_environment(folder))
+    kerberos_hdfs.make_directory(f"{kerberos_hdfs.uri}{ARCHIVE.rpartition('/')[0]}", "hive")
+    upload_environment(Storages((reached,)), kerberos_hdfs, folder)
     with YarnCluster(folder, kerberos_hdfs, kerberos_hdfs.yarn_settings()) as cluster:
         yield cluster
 

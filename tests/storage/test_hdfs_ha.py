@@ -61,8 +61,7 @@ def server(
     tmp_path_factory: pytest.TempPathFactory, shared_hdfs: HaHdfs, postgres: PostgresServer
 ) -> Iterator[MetastoreServer]:
     """Hive 4.0.1, its tables below the nameservice."""
-    settings = {name: value for file in shared_hdfs.client_settings.values() for name, value in file.items()}
-    protection = Protection({}, PlainTransportFactory(), hadoop_settings=settings)
+    protection = Protection({}, PlainTransportFactory(), hadoop_settings=shared_hdfs.metastore_settings)
     program, database = hive_4_metastore_program(), ServerDatabase(postgres, "ha_hdfs")
     with metastore_on_hdfs(
         *(shared_hdfs, tmp_path_factory.mktemp("metastore"), program, database), reaper=False, protection=protection

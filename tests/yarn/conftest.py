@@ -20,7 +20,7 @@ from tests.harness.postgres_server import PostgresServer
 from tests.harness.yarn_cluster import YarnCluster
 from tests.storage.hdfs_stores import Administrator
 from tests.storage.remote_tables import RemotePlace, RemoteTable
-from tests.yarn.sites import ARCHIVE, packed_environment
+from tests.yarn.sites import ARCHIVE, upload_environment
 
 LEAVE_SECONDS = 30
 """How long what a test started may take to end after it."""
@@ -49,10 +49,8 @@ def place(hdfs: HdfsServer) -> RemotePlace:
 def yarn(tmp_path_factory: pytest.TempPathFactory, hdfs: HdfsServer, place: RemotePlace) -> Iterator[YarnCluster]:
     """YARN, with the archive that docs/deploy.md names on HDFS."""
     folder = tmp_path_factory.mktemp("yarn")
-    parent, _, name = ARCHIVE.rpartition("/")
-    Administrator(hdfs, parent).call("PUT", "", "MKDIRS")
-    with place.storages.open(f"{hdfs.uri}{parent}").create(name) as file:
-        file.write(packed_environment(folder))
+    Administrator(hdfs, ARCHIVE.rpartition("/")[0]).call("PUT", "", "MKDIRS")
+    upload_environment(place.storages, hdfs, folder)
     with YarnCluster(folder, hdfs) as cluster:
         yield cluster
 

@@ -9,7 +9,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from airflow_provider_acid.filesystem import Storages
 from tests.harness.executor_faults import Fault, settings_of
+from tests.harness.hdfs_server import HdfsServer
 from tests.harness.java import SHORT_LIVED, find_java
 from tests.harness.spark_homes import ON_HDFS, executor_python
 from tests.harness.spark_sites import LOCAL_SPARK, SparkSite
@@ -65,15 +67,17 @@ def yarn_site(
     )
 
 
-def packed_environment(folder: Path) -> bytes:
-    """What lies at :data:`ARCHIVE`.
+def upload_environment(storages: Storages, hdfs: HdfsServer, folder: Path) -> None:
+    """Puts the executors' Python at :data:`ARCHIVE`, whose directory exists.
 
-    :param folder: for it, while it is made.
+    :param folder: for the archive, while it is made.
     """
     path = folder / "environment.tar.gz"
     with tarfile.open(path, "w:gz", compresslevel=1) as archive:
         archive.add(executor_python(ON_HDFS).parents[1], ".", filter=_without_ballast)
-    return path.read_bytes()
+    parent, _, name = ARCHIVE.rpartition("/")
+    with storages.open(f"{hdfs.uri}{parent}").create(name) as file:
+        file.write(path.read_bytes())
 
 
 def _without_ballast(file: tarfile.TarInfo) -> tarfile.TarInfo | None:

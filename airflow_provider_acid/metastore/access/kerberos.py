@@ -50,6 +50,10 @@ class Kerberos:
 
         :raises UnusableConnectionError: there is no ticket to be had.
         """
+        try:
+            import thrift_sasl  # noqa: F401
+        except ImportError as error:
+            raise UnusableConnectionError(f"Kerberos needs packages that are missing ({error})", INSTALL) from error
         server = self.server(host)
         with _told(server, self.remedy), TICKET_LOCK:
             gssapi = gssapi_library()
@@ -147,10 +151,6 @@ class KerberosConversation:
 @contextmanager
 def _told(server: str, remedy: str) -> Iterator[None]:
     """Errors of Kerberos in the words of connections."""
-    try:
-        import thrift_sasl  # noqa: F401
-    except ImportError as error:
-        raise UnusableConnectionError(f"Kerberos needs packages that are missing ({error})", INSTALL) from error
     try:
         with kerberos_errors(server):
             yield

@@ -45,10 +45,13 @@ class DelegationToken:
         return self.owner.partition("@")[0].partition("/")[0]
 
     def is_for(self, hosts: Collection[str], nameservices: Collection[str]) -> bool:
-        """Whether it is for one of these NameNodes."""
+        """Whether it is for one of these NameNodes.
+
+        :param hosts: their names and their numbers.
+        """
         if self.service.startswith(_NAMESERVICE):
             return self.service.removeprefix(_NAMESERVICE) in nameservices
-        return self.service.rpartition(":")[0] in _with_addresses(hosts)
+        return self.service.rpartition(":")[0] in hosts
 
 
 def given_token(hosts: Collection[str], nameservices: Collection[str]) -> DelegationToken | None:
@@ -64,7 +67,8 @@ def given_token(hosts: Collection[str], nameservices: Collection[str]) -> Delega
     if not path:
         return None
     tokens = read_tokens(Path(path))
-    found = next((token for token in tokens if token.is_for(hosts, nameservices)), None)
+    names_and_numbers = _with_addresses(hosts)
+    found = next((token for token in tokens if token.is_for(names_and_numbers, nameservices)), None)
     if found is None:
         known = ", ".join(token.service for token in tokens) or "no HDFS at all"
         raise ConfigurationError(
