@@ -17,7 +17,6 @@ from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.plan.plan import CompactionType
 from airflow_provider_acid.storages.hdfs.options import HdfsOptions
 from tests.harness.compaction_chain import MERGED, Chain, run_until_killed
-from tests.harness.every_case import some_of
 from tests.harness.hdfs_metastore import metastore_on_hdfs, warehouse
 from tests.harness.hdfs_server import HdfsServer
 from tests.harness.hive_engine import HiveEngine
@@ -93,18 +92,7 @@ def chain_of(table: RemoteTable, entity: Entity, type: CompactionType = Compacti
     return Chain.on(table.server, entity, settings=settings, type=type)
 
 
-@pytest.mark.parametrize(
-    ("server", "fixture", "type"),
-    some_of(
-        [
-            pytest.param(server, fixture, type, id=f"{server}-{fixture[1]}-{type.value}")
-            for server in ("hive_4", "hive_3")
-            for fixture, type in CASES
-        ],
-        *(*range(len(CASES)), *(len(CASES) + place for place in (1, 2, 4, 6))),
-    ),
-    indirect=["server"],
-)
+@pytest.mark.parametrize(("fixture", "type"), CASES, ids=[f"{fixture[1]}-{type.value}" for fixture, type in CASES])
 def test_readers_see_hives_rows_at_every_step(
     server: MetastoreServer, place: RemotePlace, tmp_path: Path, fixture: tuple[str, str], type: CompactionType
 ) -> None:

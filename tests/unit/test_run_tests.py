@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -69,3 +70,23 @@ def test_a_failing_group_does_not_stop_the_next(repository: Path) -> None:
     assert (returned, output.splitlines()[-1]) == (1, "5 passed, 3 failed")
     assert re.search(r"^lint +1 min +\d+ s +0 +3$", output, re.MULTILINE)
     assert re.search(r"^integration +30 min +\d+ s +5 +0$", output, re.MULTILINE)
+
+
+def test_tests_that_need_the_same_servers_run_in_one_process(tmp_path: Path) -> None:
+    """What run-tests relies on with --dist loadgroup; a pytest that pytest-xdist does not know ignored the groups."""
+    (tmp_path / "test_groups.py").write_text(
+        """import os
+import pytest
+
+
+@pytest.mark.parametrize("number", range(4))
+@pytest.mark.parametrize("group", [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in ("a", "b")])
+def test_it(group, number, tmp_path_factory):
+    place = tmp_path_factory.getbasetemp().parent / group
+    place.write_text(place.read_text() if place.exists() else os.environ["PYTEST_XDIST_WORKER"])
+    assert place.read_text() == os.environ["PYTEST_XDIST_WORKER"]
+"""
+    )
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "loadgroup", "--basetemp", "made", "."]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert "8 passed" in answer.stdout, answer.stdout
