@@ -66,6 +66,16 @@ class CertificateAuthority:
         )
         return file
 
+    @property
+    def truststore(self) -> Path:
+        """A keystore for Java, of type PKCS12 with :data:`KEYSTORE_PASSWORD`, by which it is trusted."""
+        file = self._folder / "truststore.p12"
+        trusted = pkcs12.PKCS12Certificate(self._certificate, b"authority")
+        file.write_bytes(
+            pkcs12.serialize_java_truststore([trusted], BestAvailableEncryption(KEYSTORE_PASSWORD.encode()))
+        )
+        return file
+
     def _issued(self, host: str) -> tuple[ec.EllipticCurvePrivateKey, Certificate]:
         key = ec.generate_private_key(ec.SECP256R1())
         return key, self._signed(host, key.public_key(), is_authority=False)

@@ -150,10 +150,11 @@ class HiveEngine(Startable):
         return MetastoreServer(self.work_dir / "metastore", reaper=False, program=program)
 
     def _start_engine(self) -> None:
-        settings = self.work_dir / "conf"
+        settings, protection = self.work_dir / "conf", self.metastore.protection
         write_engine_settings(self.version, settings, self.work_dir, self.metastore)
         command = [
             *(str(self._program.java), *self._jvm_options, f"-Djava.io.tmpdir={self.work_dir / 'tmp'}"),
+            *protection.java_options,
             *(f"-Dlog4j.configurationFile={settings / 'hive-log4j2.properties'}",),
             *(*self._program.arguments(settings, self.metastore.database_drivers), "HiveEngine"),
         ]
@@ -164,7 +165,10 @@ class HiveEngine(Startable):
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=output,
-                environment={"HADOOP_HOME": "", "HIVE_CONF_DIR": str(settings), "TZ": "UTC", "LC_ALL": "C.UTF-8"},
+                environment={
+                    **{"HADOOP_HOME": "", "HIVE_CONF_DIR": str(settings), "TZ": "UTC", "LC_ALL": "C.UTF-8"},
+                    **protection.client_environment,
+                },
             )
         self._answer("start")
         # Tests that name a version are on that one: "4.0.1 r3af4517eb8cfd9407ad34ed78a0b48b57dfaa264".

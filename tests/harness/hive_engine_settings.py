@@ -33,10 +33,12 @@ def write_engine_settings(version: str, folder: Path, work_dir: Path, metastore:
     (work_dir / "scratch").chmod(0o733)  # Hive refuses another mode
     folder.mkdir(parents=True, exist_ok=True)
     of_version = _hive_3() if version == HIVE_3 else {**_hive_4(work_dir), **metastore.database.settings()}
-    _write(folder / "hive-site.xml", {**_shared(work_dir, metastore), **of_version})
+    protection = metastore.protection
+    _write(folder / "hive-site.xml", {**_shared(work_dir, metastore), **of_version, **protection.client_settings})
     _write(
         folder / "core-site.xml",
         {
+            **protection.hadoop_settings,
             "fs.defaultFS": "file:///",
             "fs.file.impl": "FilesAsOnHdfs",
             "hadoop.tmp.dir": str(work_dir / "tmp" / "hadoop"),

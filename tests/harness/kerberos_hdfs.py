@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,9 +13,12 @@ from airflow_provider_acid.storages.hdfs.spnego import spnego
 from airflow_provider_acid.tickets import TicketSource
 from tests.harness.certificates import KEYSTORE_PASSWORD, CertificateAuthority
 from tests.harness.hdfs_server import HOST, START_SECONDS, HdfsServer, write_settings
+from tests.harness.java import find_java
 from tests.harness.kerberos_kdc import REALM, KerberosKdc
 
 SUPERUSER = "hdfs"
+
+_FETCHER = "org.apache.hadoop.hdfs.tools.DelegationTokenFetcher"
 
 
 class KerberosHdfs(HdfsServer):
@@ -22,15 +27,23 @@ class KerberosHdfs(HdfsServer):
     :param kdc: whose tickets are believed.
     :param authority: signed the certificate of the web servers.
     :param actors: others who may act for any other.
+    :param renewal_seconds: so long a delegation token is good, until its renewer renews it.
     """
 
     def __init__(
-        self, folder: Path, kdc: KerberosKdc, authority: CertificateAuthority, *, actors: Sequence[str]
+        self,
+        folder: Path,
+        kdc: KerberosKdc,
+        authority: CertificateAuthority,
+        *,
+        actors: Sequence[str],
+        renewal_seconds: int,
     ) -> None:
         super().__init__(folder)
         self._kdc = kdc
         self._authority = authority
         self._actors = actors
+        self._renewal_seconds = renewal_seconds
         self.superuser = SUPERUSER
 
     @property
@@ -57,7 +70,7 @@ class KerberosHdfs(HdfsServer):
     def _core_settings(self) -> dict[str, str]:
         return {
             **super()._core_settings(),
-            **{f"hadoop.proxyuser.{actor}.{what}": "*" for actor in self._actors for what in ("hosts", "users")},
+            **self._acting,
             "hadoop.http.filter.initializers": "org.apache.hadoop.hdfs.web.AuthFilterInitializer",
             "hadoop.http.authentication.type": "kerberos",
             "hadoop.http.authentication.kerberos.principal": _principal("HTTP"),
@@ -73,6 +86,7 @@ class KerberosHdfs(HdfsServer):
             "dfs.datanode.keytab.file": self._keytab(SUPERUSER),
             "dfs.web.authentication.kerberos.principal": _principal("HTTP"),
             "dfs.web.authentication.kerberos.keytab": self._keytab("HTTP"),
+            "dfs.namenode.delegation.token.renew-interval": str(self._renewal_seconds * 1000),
             "dfs.http.policy": "HTTPS_ONLY",
             "dfs.namenode.https-address": f"{HOST}:{self.web_port}",
             "dfs.datanode.https.address": self.datanode_web_address.removeprefix("http://"),
@@ -83,7 +97,12 @@ class KerberosHdfs(HdfsServer):
     def yarn_settings(self) -> dict[str, str]:
         """Of a YARN beside it, whose servers have tickets, too."""
         own = {"principal": _principal("yarn"), "keytab": self._keytab("yarn")}
-        return {f"yarn.{server}.{name}": own[name] for server in ("resourcemanager", "nodemanager") for name in own}
+        servers = {f"yarn.{server}.{name}": own[name] for server in ("resourcemanager", "nodemanager") for name in own}
+        return {**servers, **self._acting}
+
+    @property
+    def _acting(self) -> dict[str, str]:
+        return {f"hadoop.proxyuser.{actor}.{what}": "*" for actor in self._actors for what in ("hosts", "users")}
 
     def _write_settings(self) -> None:
         super()._write_settings()
@@ -101,6 +120,19 @@ class KerberosHdfs(HdfsServer):
     def java_options(self) -> list[str]:
         """Of each program of Hadoop that is to work with this HDFS."""
         return [f"-Djava.security.krb5.conf={self._kdc.config_file}"]
+
+    def fetch_token(self, user: str, file: Path) -> None:
+        """Writes the file of tokens that a container of the user's application would have."""
+        self._run_fetcher(user, "--renewer", f"{user}@{REALM}", str(file))
+
+    def cancel_tokens(self, user: str, file: Path) -> None:
+        """Ends the tokens in a file, which are the user's or renewed by him, as their last day would."""
+        self._run_fetcher(user, "--cancel", str(file))
+
+    def _run_fetcher(self, user: str, *arguments: str) -> None:
+        environment = {**os.environ, **self._kdc.environment, "KRB5CCNAME": str(self._kdc.ticket_cache(user))}
+        command = [str(find_java()), *self.java_options, "-cp", self.class_path, _FETCHER, *arguments]
+        subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
 
     def make_directory(self, uri: str, owner: str) -> None:
         """Makes a directory of a user's, its parents too."""

@@ -8,8 +8,11 @@ import shutil
 import signal
 import socket
 import subprocess
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 from airflow_provider_acid.exceptions import ConfigurationError
@@ -81,6 +84,24 @@ class KerberosKdc(Startable):
         file = self._folder / f"{principal.replace('/', '_')}.cache"
         self._run("kinit", "-k", "-t", str(self.keytab(principal)), "-c", str(file), f"{principal}@{REALM}")
         return file
+
+    @contextmanager
+    def renewed_ticket_cache(self, principal: str) -> Iterator[Path]:
+        """The same file, with a new ticket three times in a ticket's life, as long as the block runs."""
+        done = threading.Event()
+
+        def renew() -> None:
+            while not done.wait(self._ticket_seconds / 3):
+                self.ticket_cache(principal)
+
+        file = self.ticket_cache(principal)
+        with ThreadPoolExecutor(1) as pool:
+            renewing = pool.submit(renew)
+            try:
+                yield file
+            finally:
+                done.set()
+                renewing.result()
 
     def _write_settings(self) -> None:
         (self._folder / "kdc.conf").write_text(

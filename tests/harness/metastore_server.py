@@ -40,6 +40,8 @@ class Protection:
     :param hadoop_settings: of ``core-site.xml``.
     :param java_options: of its JVM.
     :param extra: of an Airflow connection to it.
+    :param client_settings: of ``hive-site.xml`` of an SQL engine that works with it.
+    :param client_environment: of that engine's process.
     """
 
     settings: Mapping[str, str]
@@ -47,6 +49,8 @@ class Protection:
     hadoop_settings: Mapping[str, str] = field(default_factory=dict)
     java_options: Sequence[str] = ()
     extra: Mapping[str, object] = field(default_factory=dict)
+    client_settings: Mapping[str, str] = field(default_factory=dict)
+    client_environment: Mapping[str, str] = field(default_factory=dict)
 
 
 UNPROTECTED = Protection({}, PlainTransportFactory())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -18,7 +19,8 @@ from airflow_provider_acid.metastore.access.tls import Tls
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from tests.harness.certificates import KEYSTORE_PASSWORD, CertificateAuthority
 from tests.harness.hdfs_metastore import metastore_on_hdfs, warehouse
-from tests.harness.hive_engine_program import hive_4_metastore_program
+from tests.harness.hive_engine import HiveEngine
+from tests.harness.hive_engine_program import HIVE_4, hive_4_metastore_program
 from tests.harness.kerberos_hdfs import KerberosHdfs
 from tests.harness.kerberos_kdc import REALM, KerberosKdc
 from tests.harness.metastore_database import ServerDatabase
@@ -32,6 +34,10 @@ LOGIN = Password("airflow", "open sesame")
 """Of :func:`password_metastore`."""
 
 TICKET_SECONDS = 12
+ONE_DAY_SECONDS = 24 * 60 * 60
+TOKEN_SECONDS = int(os.environ.get("TEST_TOKEN_SECONDS", ONE_DAY_SECONDS))
+"""So long delegation tokens of HDFS are good, until they are renewed: a day, as by default. Hive's own session does not
+survive their end, so the variable is for tests without it."""
 
 ClientOf = Callable[..., AcidMetastoreClient]
 
@@ -80,7 +86,8 @@ def kerberos_hdfs(
     A metastore works there as its clients, so ``hive`` may act for anybody; and so may ``airflow``.
     """
     folder = tmp_path_factory.mktemp("kerberos-hdfs")
-    with KerberosHdfs(folder, kdc, authority, actors=("airflow", "hive")) as hdfs:
+    actors = ("airflow", "hive")
+    with KerberosHdfs(folder, kdc, authority, actors=actors, renewal_seconds=TOKEN_SECONDS) as hdfs:
         for path in (warehouse(hdfs), f"{hdfs.uri}/user/hive"):
             hdfs.make_directory(path, "hive")
         yield hdfs
@@ -103,11 +110,36 @@ def metastore_on_kerberos_hdfs(
         access=MetastoreAccess(tls, _kerberos_of(kdc, "hive")),
         hadoop_settings={**kerberos_hdfs.metastore_settings, **kerberos.hadoop_settings},
         extra={**kerberos.extra, "tls": True, "tls_ca_file": tls.ca_file},
+        client_settings={
+            "hive.metastore.sasl.enabled": "true",
+            "hive.metastore.kerberos.principal": f"hive/_HOST@{REALM}",
+            "hive.metastore.use.SSL": "true",
+            "hive.metastore.truststore.path": str(authority.truststore),
+            "hive.metastore.truststore.type": "PKCS12",
+            "hive.metastore.truststore.password": KEYSTORE_PASSWORD,
+            # Tez wants a directory of its own user's, and to know who would renew its delegation tokens.
+            "hive.exec.scratchdir": f"{kerberos_hdfs.uri}/user/hive/scratch",
+            "yarn.resourcemanager.principal": f"hive@{REALM}",
+        },
+        client_environment={
+            **kdc.environment,
+            "KRB5PRINCIPAL": f"hive@{REALM}",
+            "KRB5KEYTAB": str(kdc.keytab("hive")),
+        },
     )
     folder = tmp_path_factory.mktemp("metastore")
     database, program = ServerDatabase(postgres, "secured"), hive_4_metastore_program()
     with metastore_on_hdfs(kerberos_hdfs, folder, program, database, reaper=False, protection=protection) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def hive_on_kerberos_hdfs(
+    tmp_path_factory: pytest.TempPathFactory, metastore_on_kerberos_hdfs: MetastoreServer
+) -> Iterator[HiveEngine]:
+    """Hive itself, as the user ``hive``."""
+    with HiveEngine(HIVE_4, tmp_path_factory.mktemp("hive"), metastore_on_kerberos_hdfs) as engine:
+        yield engine
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import time
 from collections.abc import Callable
 from itertools import count
@@ -18,10 +17,10 @@ from airflow_provider_acid.storages.hdfs.options import HdfsOptions
 from airflow_provider_acid.storages.hdfs.webhdfs import WebHdfsStorage
 from tests.harness.certificates import CertificateAuthority
 from tests.harness.hdfs_metastore import warehouse
-from tests.harness.java import find_java
+from tests.harness.hive_engine import HiveEngine
 from tests.harness.kerberos_hdfs import KerberosHdfs
 from tests.harness.kerberos_kdc import REALM, KerberosKdc
-from tests.harness.metastore_server import MetastoreServer
+from tests.judge.readings import check_every_way, read
 from tests.secured.conftest import TICKET_SECONDS
 from tests.storage.airflow_tasks import run_tasks
 from tests.storage.remote_tables import RemotePlace, RemoteTable
@@ -56,17 +55,6 @@ def new_location(hdfs: KerberosHdfs, owner: str) -> str:
     location = f"{hdfs.uri}/tests/{next(_NUMBERS)}"
     hdfs.make_directory(location, owner)
     return location
-
-
-def delegation_token(hdfs: KerberosHdfs, kdc: KerberosKdc, user: str, file: Path) -> None:
-    """Writes the file of tokens that a container of the user's application would have."""
-    principal = f"{user}@{REALM}"
-    environment = {**kdc.environment, "KRB5CCNAME": str(kdc.ticket_cache(user))}
-    command = [
-        *(str(find_java()), f"-Djava.security.krb5.conf={kdc.config_file}", "-cp", hdfs.class_path),
-        *("org.apache.hadoop.hdfs.tools.DelegationTokenFetcher", "--renewer", principal, str(file)),
-    ]
-    subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
 
 
 def check_every_call(location: str, options: HdfsOptions) -> None:
@@ -110,14 +98,10 @@ def test_new_connections_get_new_tickets_where_there_is_a_keytab(
 
 
 def test_a_delegation_token_is_all_that_a_container_has(
-    kerberos_hdfs: KerberosHdfs,
-    kdc: KerberosKdc,
-    options: Options,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    kerberos_hdfs: KerberosHdfs, options: Options, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     location = new_location(kerberos_hdfs, "hive")
-    delegation_token(kerberos_hdfs, kdc, "hive", tmp_path / "tokens")
+    kerberos_hdfs.fetch_token("hive", tmp_path / "tokens")
     monkeypatch.setenv(TOKEN_FILE_VARIABLE, str(tmp_path / "tokens"))
     check_every_call(location, options())
     check_every_call(location, options(proxy_user="hive"))
@@ -146,20 +130,20 @@ def test_who_has_nothing_is_told_what_is_missing(
 def test_sensor_operator_and_cleaner_work_on_it(
     kerberos_hdfs: KerberosHdfs,
     kdc: KerberosKdc,
-    metastore_on_kerberos_hdfs: MetastoreServer,
+    hive_on_kerberos_hdfs: HiveEngine,
     options: Options,
     tmp_path: Path,
 ) -> None:
     reached = options(**keytab_of(kdc, "airflow"), proxy_user="hive")
     place = RemotePlace(Storages((reached,)), warehouse(kerberos_hdfs))
-    table = RemoteTable.of(metastore_on_kerberos_hdfs, place, tmp_path / "table", ("4.0.1", "acid_part"), "secured")
+    server = hive_on_kerberos_hdfs.metastore
+    table = RemoteTable.of(server, place, tmp_path / "table", ("4.0.1", "acid_part"), "secured")
     assert table.read() == table.expected
-    name = f"{table.table.database}.{table.table.name}"
-    compacted, cleaned = run_tasks(
-        metastore_on_kerberos_hdfs, name, {"hdfs": reached.to_json()}, {}, tmp_path / "airflow"
-    )
+    before = read(hive_on_kerberos_hdfs, table.name, table.columns)
+    compacted, cleaned = run_tasks(server, table.name, {"hdfs": reached.to_json()}, {}, tmp_path / "airflow")
     assert [item["state"] for item in compacted] == ["compacted"] * 3
     assert [item["state"] for item in cleaned] == ["cleaned"] * 3
     assert table.read() == table.expected
+    check_every_way(hive_on_kerberos_hdfs, table.name, table.columns, before, "cleaned")
     for entity in table.entities:
         assert [found[:5] for found in table.names(entity)] == ["base_"]

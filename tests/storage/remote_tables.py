@@ -15,6 +15,8 @@ from tests.harness.insert_only_reader import read_table as read_files
 from tests.harness.metastore_server import MetastoreServer
 from tests.harness.server_admin import admin_of
 
+ROW_ID = ("row__id.writeid", "row__id.bucketid", "row__id.rowid")
+
 
 @dataclass(frozen=True)
 class RemotePlace:
@@ -79,6 +81,16 @@ class RemoteTable:
         """Its partitions, or itself."""
         table = self.table
         return [Entity(table.database, table.name, partition) for partition in table.partitions or (None,)]
+
+    @property
+    def name(self) -> str:
+        """As SQL has it, with its database."""
+        return f"{self.table.database}.{self.table.name}"
+
+    @property
+    def columns(self) -> str:
+        """What a query selects to see each row's id, too."""
+        return ", ".join((*ROW_ID, *self.table.fixture.definition.columns))
 
     @property
     def expected(self) -> list[str]:

@@ -42,7 +42,6 @@ CASES = [
     (("4.0.1", "mm_plain"), MINOR),
 ]
 STEPS = [Step.STAGED.value, MERGED, *(step.value for step in (Step.FENCED, Step.PUBLISHED, Step.CLEANING_DECIDED))]
-ROW_ID = ("row__id.writeid", "row__id.bucketid", "row__id.rowid")
 _NUMBERS = count()
 
 
@@ -137,18 +136,14 @@ def test_hive_itself_reads_the_same_rows_from_hdfs(
 ) -> None:
     fixture = ("3.1.3", "a_merge") if hive.version == HIVE_3 else ("4.0.1", "acid_merge")
     table = table_on(hive.metastore, place, tmp_path, fixture)
-    name = f"{table.table.database}.{table.table.name}"
-    columns = ", ".join(
-        ("row__id.writeid", "row__id.bucketid", "row__id.rowid", *table.table.fixture.definition.columns)
-    )
-    before = read(hive, name, columns)
+    before = read(hive, table.name, table.columns)
     assert len(before) == len(table.expected)
     for entity in table.entities:
         chain = chain_of(table, entity, type)
         assert chain.compact().outcome.state is OutcomeState.COMPACTED
-        check_every_way(hive, name, columns, before, "compacted")
+        check_every_way(hive, table.name, table.columns, before, "compacted")
         assert {cleaning.state for cleaning in chain.clean()} == {CleaningState.CLEANED}
-        check_every_way(hive, name, columns, before, "cleaned")
+        check_every_way(hive, table.name, table.columns, before, "cleaned")
 
 
 @pytest.mark.parametrize("client", ["webhdfs", "libhdfs"])

@@ -29,6 +29,7 @@ class Run:
     """Tries of one task, whose first application waits in the middle of a file.
 
     :param site: that of a deploy mode, with faults and parameters of the operator.
+    :param fault: where the first application waits.
     """
 
     yarn: YarnCluster
@@ -36,13 +37,14 @@ class Run:
     folder: Path
     site: Callable[..., SparkSite]
     known: set[str] = field(default_factory=set)
+    fault: Fault = field(init=False)
 
     def begin(self, mode: str, **parameters: Any) -> tuple[TaskProcess, Application]:
         """A try in mid-run, with its application."""
         self.known |= {each.id for each in self.yarn.applications()}
-        fault = Fault.at(self.folder / "fault", "/attempts/", "writing")
-        task = self._start(mode, parameters, fault)
-        wait_until(lambda: fault.has_struck or not task.is_running)
+        self.fault = Fault.at(self.folder / "fault", "/attempts/", "writing")
+        task = self._start(mode, parameters, self.fault)
+        wait_until(lambda: self.fault.has_struck or not task.is_running)
         assert task.is_running, task.log()
         [application] = self.new_applications()
         # Its master and an executor; after the test there is none (conftest.py).

@@ -25,8 +25,7 @@ def test_sensor_operator_and_cleaner_work_in_containers(
     name_queue(table, "compaction")
     site = yarn_site(yarn, spark_home().folder, mode, run_directory=odd_directory(table))
     options = {"hdfs": table.place.storages.of(HdfsOptions).to_json()}
-    name = f"{table.table.database}.{table.table.name}"
-    compacted, cleaned = run_tasks(table.server, name, options, {}, tmp_path / "airflow", site)
+    compacted, cleaned = run_tasks(table.server, table.name, options, {}, tmp_path / "airflow", site)
     assert [item["state"] for item in compacted] == ["compacted"] * 3
     assert [item["state"] for item in cleaned] == ["cleaned"] * 3
     assert table.read() == table.expected

@@ -16,7 +16,8 @@ _REMEDIES = {
     "DSQuotaExceededException": "raise the directory's space quota, or free space below it",
     "FileAlreadyExistsException": "find out who made it before removing it",
     "FileNotFoundException": "check the location in the metastore; somebody may have dropped the table meanwhile",
-    "InvalidToken": "get a new delegation token or ticket",
+    "InvalidToken": "let the task try again, which gets new delegation tokens; for jobs that last longer give Spark a "
+    "ticket in place of keytab and principal (docs/deploy.md)",
     "NSQuotaExceededException": "raise the directory's name quota, or remove files below it",
     "ParentNotDirectoryException": "check the location in the metastore; a file stands where a directory should",
     "PathIsNotDirectoryException": "check the location in the metastore; a file stands where a directory should",

@@ -328,6 +328,8 @@ def _checked(url: str, answer: Answer) -> Answer:
     if not isinstance(error, dict):
         raise _no_webhdfs(url, f"HTTP {answer.status}")
     kind, message = str(error.get("exception")), str(error.get("message"))
+    if "SecretManager$InvalidToken:" in message:
+        kind = "InvalidToken"  # The servlet says SecurityException, as of one who may not act for another.
     raise RemoteError(kind, message.partition("\n")[0])
 
 

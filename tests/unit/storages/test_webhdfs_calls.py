@@ -24,6 +24,9 @@ POINTS_TO_DATA = Answer(307, {"Location": f"{DATA}/webhdfs/v1/t?op=X"}, b"")
 Reply = Answer | Exception
 
 
+TOKEN_ENDED = "org.apache.hadoop.security.token.SecretManager$InvalidToken: Token has expired"
+
+
 def refusal(kind: str, message: str = "no", status: int = 403) -> Answer:
     return Answer(status, {}, json.dumps({"RemoteException": {"exception": kind, "message": message}}).encode())
 
@@ -318,6 +321,7 @@ def test_a_new_file_gets_no_parents_and_what_the_umask_leaves(network: Network) 
     [
         (refusal("AccessControlException"), "proxy_user"),
         (refusal("SecurityException"), "hadoop.proxyuser"),
+        (refusal("SecurityException", f"Failed to obtain user group information: {TOKEN_ENDED}"), "delegation tokens"),
         (refusal("SafeModeException"), "safe mode"),
         (refusal("DSQuotaExceededException"), "space quota"),
         (refusal("NSQuotaExceededException"), "name quota"),
