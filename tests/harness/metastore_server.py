@@ -40,6 +40,7 @@ class Protection:
     :param hadoop_settings: of ``core-site.xml``.
     :param java_options: of its JVM.
     :param extra: of an Airflow connection to it.
+    :param jars: that its program needs for it.
     """
 
     settings: Mapping[str, str]
@@ -47,6 +48,7 @@ class Protection:
     hadoop_settings: Mapping[str, str] = field(default_factory=dict)
     java_options: Sequence[str] = ()
     extra: Mapping[str, object] = field(default_factory=dict)
+    jars: Sequence[Path] = ()
 
 
 UNPROTECTED = Protection({}, PlainTransportFactory())
@@ -173,7 +175,7 @@ class MetastoreServer(Startable):
         write_site(self._settings_folder / "core-site.xml", self.protection.hadoop_settings)
         command = self._program.command(
             *(self._settings_folder, self._program.main_class, "-p", str(self.port)),
-            jars=self.database_drivers,
+            jars=[*self.database_drivers, *self.protection.jars],
             options=self.protection.java_options,
         )
         with self.log_file.open("ab") as log:

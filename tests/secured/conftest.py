@@ -12,6 +12,8 @@ import pytest
 
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
 from airflow_provider_acid.metastore.access.access import MetastoreAccess
+from airflow_provider_acid.metastore.access.http import Http
+from airflow_provider_acid.metastore.access.jwt import Jwt
 from airflow_provider_acid.metastore.access.kerberos import Kerberos
 from airflow_provider_acid.metastore.access.password import Password
 from airflow_provider_acid.metastore.access.tls import Tls
@@ -24,6 +26,7 @@ from tests.harness.kerberos_kdc import REALM, KerberosKdc
 from tests.harness.metastore_database import ServerDatabase
 from tests.harness.metastore_server import MetastoreServer, Protection
 from tests.harness.postgres_server import PostgresServer
+from tests.harness.token_issuer import TokenIssuer, http_jars
 
 HOST = "localhost"
 """What certificates and principals call the metastores."""
@@ -171,6 +174,48 @@ def password_metastore(
     }
     protection = Protection(settings, MetastoreAccess(Tls(str(authority.file)), password=LOGIN))
     folder = tmp_path_factory.mktemp("password-metastore")
+    with MetastoreServer(folder, reaper=False, protection=protection, host=HOST) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def issuer() -> Iterator[TokenIssuer]:
+    """Signs the tokens that :func:`http_metastore` and :func:`https_metastore` take."""
+    with TokenIssuer() as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def http_metastore(tmp_path_factory: pytest.TempPathFactory, issuer: TokenIssuer) -> Iterator[MetastoreServer]:
+    """Hive 4.0.1 on Derby that speaks HTTP and asks for a JWT."""
+    protection = Protection(
+        issuer.settings, MetastoreAccess(http=Http(jwt=Jwt(issuer.token("admin")))), jars=http_jars()
+    )
+    folder = tmp_path_factory.mktemp("http-metastore")
+    with MetastoreServer(folder, reaper=False, protection=protection, host=HOST) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def https_metastore(
+    tmp_path_factory: pytest.TempPathFactory, issuer: TokenIssuer, authority: CertificateAuthority
+) -> Iterator[MetastoreServer]:
+    """The same inside TLS, and at a path of its own."""
+    path = "hive/meta"
+    protection = Protection(
+        {
+            **issuer.settings,
+            **_tls(authority).settings,
+            # The server reads this, and not metastore.server.thrift.http.path.
+            "metastore.client.thrift.http.path": path,
+            # Without, the server does not start: it looks for an algorithm with no name.
+            "metastore.keymanagerfactory.algorithm": "PKIX",
+        },
+        MetastoreAccess(Tls(str(authority.file)), http=Http(path, Jwt(issuer.token("admin")))),
+        extra={"http": True, "http_path": path, "tls": True, "tls_ca_file": str(authority.file)},
+        jars=http_jars(),
+    )
+    folder = tmp_path_factory.mktemp("https-metastore")
     with MetastoreServer(folder, reaper=False, protection=protection, host=HOST) as server:
         yield server
 
