@@ -52,10 +52,6 @@ class HttpCalls(TTransportBase):  # type: ignore[misc]
         self._answer = io.BytesIO()
         self._was_answered = False
 
-    def isOpen(self) -> bool:  # noqa: N802 - Thrift's name
-        """Whether the connection still stands."""
-        return bool(self._calls.isOpen())
-
     def open(self) -> None:
         """Connect.
 

@@ -33,7 +33,7 @@ class Jwt:
         :raises UnusableConnectionError: the file cannot be read, or what is there is no JWT.
         """
         text = self.text or self._read()
-        if not _TOKEN.fullmatch(text):
+        if len(text) > MAX_TOKEN_BYTES or not _TOKEN.fullmatch(text):
             reason, remedy = f"{self._place} is no JWT", "give one, as HEADER.PAYLOAD.SIGNATURE"
             raise UnusableConnectionError(reason, remedy, is_final=self.file is None, was_sent=False)
         return text
@@ -60,7 +60,7 @@ class Jwt:
     def _read(self) -> str:
         try:
             with open(str(self.file), "rb") as file:
-                return file.read(MAX_TOKEN_BYTES).decode("ascii", "replace").strip()
+                return file.read(MAX_TOKEN_BYTES + 1).decode("ascii", "replace").strip()
         except OSError as error:
             reason = f"{self._place} cannot be read ({error.strerror})"
             remedy = "give a file with a JWT, which Airflow's user may read"
