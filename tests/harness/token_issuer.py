@@ -24,9 +24,10 @@ OVER_HTTP = {"metastore.server.thrift.transport.mode": "http"}
 _ALGORITHM = "ES256"
 
 
-def http_jars() -> Sequence[Path]:
-    """What Hive 4.0.1 and later need beside the harness's jars to speak HTTP."""
-    wanted = JarList("hive-metastore-http-4.0.1", Path(__file__).with_name("metastore-http.sha256"))
+def http_jars(version: str) -> Sequence[Path]:
+    """What a metastore, 4.0.1 or 4.2.1, needs beside its other jars to speak HTTP."""
+    name = f"metastore-http-{version}"
+    wanted = JarList(f"hive-{name}", Path(__file__).with_name(f"{name}.sha256"))
     return sorted((distribution(wanted) / "jars").glob("*.jar"))
 
 

@@ -20,7 +20,13 @@ from airflow_provider_acid.metastore.access.tls import Tls
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from tests.harness.certificates import KEYSTORE_PASSWORD, CertificateAuthority
 from tests.harness.hdfs_metastore import metastore_on_hdfs, warehouse
-from tests.harness.hive_engine_program import hive_4_metastore_program
+from tests.harness.hive_engine_program import (
+    HIVE_4,
+    HIVE_4_2,
+    engine_program,
+    hive_4_metastore_program,
+    later_metastore_program,
+)
 from tests.harness.kerberos_hdfs import KerberosHdfs
 from tests.harness.kerberos_kdc import REALM, KerberosKdc
 from tests.harness.metastore_database import ServerDatabase
@@ -189,7 +195,7 @@ def issuer() -> Iterator[TokenIssuer]:
 def http_metastore(tmp_path_factory: pytest.TempPathFactory, issuer: TokenIssuer) -> Iterator[MetastoreServer]:
     """Hive 4.0.1 on Derby that speaks HTTP and asks for a JWT."""
     protection = Protection(
-        issuer.settings, MetastoreAccess(http=Http(jwt=Jwt(issuer.token("admin")))), jars=http_jars()
+        issuer.settings, MetastoreAccess(http=Http(jwt=Jwt(issuer.token("admin")))), jars=http_jars(HIVE_4)
     )
     folder = tmp_path_factory.mktemp("http-metastore")
     with MetastoreServer(folder, reaper=False, protection=protection, host=HOST) as server:
@@ -198,9 +204,12 @@ def http_metastore(tmp_path_factory: pytest.TempPathFactory, issuer: TokenIssuer
 
 @pytest.fixture(scope="session")
 def https_metastore(
-    tmp_path_factory: pytest.TempPathFactory, issuer: TokenIssuer, authority: CertificateAuthority
+    tmp_path_factory: pytest.TempPathFactory,
+    issuer: TokenIssuer,
+    authority: CertificateAuthority,
+    postgres: PostgresServer,
 ) -> Iterator[MetastoreServer]:
-    """The same inside TLS, and at a path of its own."""
+    """Hive 4.2.1 on PostgreSQL that speaks HTTP inside TLS, at a path of its own, and asks for a JWT."""
     path = "hive/meta"
     protection = Protection(
         {
@@ -213,10 +222,13 @@ def https_metastore(
         },
         MetastoreAccess(Tls(str(authority.file)), http=Http(path, Jwt(issuer.token("admin")))),
         extra={"http": True, "http_path": path, "tls": True, "tls_ca_file": str(authority.file)},
-        jars=http_jars(),
+        jars=http_jars(HIVE_4_2),
     )
-    folder = tmp_path_factory.mktemp("https-metastore")
-    with MetastoreServer(folder, reaper=False, protection=protection, host=HOST) as server:
+    program = later_metastore_program(engine_program(HIVE_4_2, tmp_path_factory.mktemp("hive-program")))
+    folder, database = tmp_path_factory.mktemp("https-metastore"), ServerDatabase(postgres, "https")
+    with MetastoreServer(
+        folder, reaper=False, program=program, database=database, protection=protection, host=HOST
+    ) as server:
         yield server
 
 

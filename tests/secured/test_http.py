@@ -1,4 +1,4 @@
-"""Metastores that speak HTTP and ask for a JWT: the whole chain over it, and what is said where a token does not do."""
+"""Metastores, 4.0.1 and with TLS 4.2.1, that speak HTTP and ask for a JWT: the chain, and tokens that do not do."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from airflow_provider_acid.metastore.access.access import MetastoreAccess
 from airflow_provider_acid.metastore.access.http import Http
 from tests.harness.airflow_connections import connections_to
 from tests.harness.certificates import CertificateAuthority
+from tests.harness.hive_engine_program import HIVE_4
 from tests.harness.metastore_server import MetastoreServer, Protection
 from tests.harness.plain_job import run_plainly
 from tests.harness.token_issuer import OVER_HTTP, TokenIssuer, http_jars
@@ -164,7 +165,7 @@ def test_who_speaks_in_another_way_than_the_server_is_told_so(
 
 
 def test_a_metastore_that_asks_for_no_token_is_told_the_user(client_of: ClientOf, tmp_path: Path) -> None:
-    protection = Protection(OVER_HTTP, MetastoreAccess(http=Http(user="admin")), jars=http_jars())
+    protection = Protection(OVER_HTTP, MetastoreAccess(http=Http(user="admin")), jars=http_jars(HIVE_4))
     with (
         MetastoreServer(tmp_path, reaper=False, protection=protection, host=HOST) as server,
         client_of(server, http=True, user="somebody") as client,

@@ -1,4 +1,4 @@
-"""How a connection to the metastore comes about; ``metastore/access/`` puts TLS and SASL in."""
+"""How a connection to the metastore comes about; ``metastore/access/`` puts TLS, SASL and HTTP in."""
 
 from __future__ import annotations
 
