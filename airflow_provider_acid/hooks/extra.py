@@ -49,7 +49,7 @@ class ConnectionExtra:
         login, password = connection.login, connection.password
         known = Password(login, password) if login and password else None
         extra = cls.checked(f"connection {connection.conn_id}", connection.extra_dejson, known)
-        if password and not login and extra.flag("http"):
+        if password and extra.flag("http"):
             return replace(extra, jwt=Jwt(password))
         if known is None and (login or password):
             present, missing = ("login", "password") if login else ("password", "login")

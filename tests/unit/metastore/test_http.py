@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import socket
 import struct
 import time
@@ -303,7 +304,7 @@ def test_a_refused_token_says_when_it_ends(
     assert caught.value.is_permanent == is_final
 
 
-@pytest.mark.parametrize("payload", ["x", "W10", "e30", "bnVsbA", "[" * 50_000])
+@pytest.mark.parametrize("payload", ["x", "W10", "e30", "bnVsbA", base64.b64encode(b"[" * 60_000).decode()])
 def test_a_token_of_another_kind_names_no_end(payload: str) -> None:
     told = Jwt(f"a.{payload}.c").refusal(f"a.{payload}.c")
     assert "which names no end" in str(told)
@@ -336,6 +337,16 @@ def test_a_file_without_a_token_is_named_and_nothing_is_sent(
     assert caught.value.is_permanent == is_final
     assert UNKNOWN not in str(caught.value)
     assert "sesame" not in str(caught.value)
+
+
+@pytest.mark.parametrize("jwt", [Jwt(file="/dev/zero"), Jwt("\xe4.b.c")])
+def test_what_can_be_no_token_is_not_sent(jwt: Jwt) -> None:
+    with (
+        serving(metastore, Http(jwt=jwt)) as (client, server),
+        pytest.raises(MetastoreUnavailableError, match="is no JWT"),
+    ):
+        client.databases()
+    assert server.requests == []
 
 
 def test_without_a_token_the_server_that_wants_one_is_told_of() -> None:
