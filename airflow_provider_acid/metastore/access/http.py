@@ -39,6 +39,11 @@ class Http:
     jwt: Jwt | None = None
     user: str | None = None
 
+    @property
+    def target(self) -> str:
+        """The path as a request has it."""
+        return f"/{self.path.strip('/')}"
+
 
 class HttpCalls(TTransportBase):  # type: ignore[misc]
     """What is written is sent as one request, what is read is the answer's body.
@@ -104,7 +109,7 @@ class HttpCalls(TTransportBase):  # type: ignore[misc]
     def _exchange(self, data: bytes, headers: dict[str, str]) -> tuple[int, bytes]:
         connection = HTTPConnection(self._calls.host, self._calls.port)
         connection.sock = cast(socket.socket, _Wire(self._calls))
-        connection.request("POST", f"/{self._http.path.strip('/')}", data, headers)
+        connection.request("POST", self._http.target, data, headers)
         response = connection.getresponse()
         body = _body(response)
         if response.will_close:
@@ -131,7 +136,6 @@ class HttpCalls(TTransportBase):  # type: ignore[misc]
 
     def _refusal(self, status: int, token: str | None) -> UnusableConnectionError:
         """An answer without Thrift in it."""
-        path = f"/{self._http.path.strip('/')}"
         if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
             if self._http.jwt is not None and token is not None:
                 return self._http.jwt.refusal(token)
@@ -142,12 +146,12 @@ class HttpCalls(TTransportBase):  # type: ignore[misc]
             )
         if status in (HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED):
             return UnusableConnectionError(
-                f"there is no metastore at {path} (HTTP status {status})",
+                f"there is no metastore at {self._http.target} (HTTP status {status})",
                 "set http_path to the metastore's own metastore.client.thrift.http.path",
                 was_sent=False,
             )
         return UnusableConnectionError(
-            f"{path} was answered by HTTP status {status} in place of Thrift",
+            f"{self._http.target} was answered by HTTP status {status} in place of Thrift",
             "look at the metastore's log, and at that of a proxy before it",
             is_final=False,
         )
