@@ -89,7 +89,7 @@ def _parser() -> argparse.ArgumentParser:
     doctor.add_argument(
         "--extra",
         type=Path,
-        help="JSON file with what the Airflow connection's extra would have: storage, TLS, Kerberos",
+        help="JSON file with what the Airflow connection's extra would have: storage, TLS, Kerberos, HTTP",
     )
     doctor.add_argument("--json", action="store_true", help="print one JSON object, for programs")
     return parser

@@ -69,6 +69,21 @@ FIELDS: Mapping[str, Field] = {
         "description": "PEM file with the key of that certificate, without a password",
         "schema": {"type": ["string", "null"]},
     },
+    "http": {
+        "label": "HTTP",
+        "description": "The metastore speaks HTTP (metastore.server.thrift.transport.mode=http); with TLS: HTTPS",
+        "schema": {"type": ["boolean", "null"], "default": False},
+    },
+    "http_path": {
+        "label": "HTTP: path",
+        "description": "As the server's own metastore.client.thrift.http.path; default: metastore",
+        "schema": {"type": ["string", "null"]},
+    },
+    "jwt_file": {
+        "label": "HTTP: file with a JWT",
+        "description": "Read for each call, for tokens that are renewed; a token that stays goes into the password",
+        "schema": {"type": ["string", "null"]},
+    },
     "kerberos_principal": {
         "label": "Kerberos: metastore's principal",
         "description": "As hive.metastore.kerberos.principal, e.g. hive/_HOST@EXAMPLE.ORG; empty: no Kerberos",
@@ -88,7 +103,10 @@ FIELDS: Mapping[str, Field] = {
 """Fields of the form, in its order."""
 
 HIDDEN_FIELDS = ("schema", "extra")
-RELABELING = {"host": "Metastore hosts", "port": "Thrift port", "login": "User (LDAP)", "password": "Password (LDAP)"}
+RELABELING = {
+    **{"host": "Metastore hosts", "port": "Thrift port"},
+    **{"login": "User (LDAP)", "password": "Password (LDAP), or JWT (HTTP)"},
+}
 PLACEHOLDERS = {"host": "metastore-1.example.org,metastore-2.example.org:9084", "port": "9083"}
 
 

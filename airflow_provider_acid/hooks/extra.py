@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from airflow_provider_acid.exceptions import ConfigurationError
 from airflow_provider_acid.hooks.connection_form import FIELDS
 from airflow_provider_acid.metastore.access.access import MetastoreAccess
+from airflow_provider_acid.metastore.access.http import DEFAULT_PATH, Http
+from airflow_provider_acid.metastore.access.jwt import Jwt
 from airflow_provider_acid.metastore.access.kerberos import Kerberos
 from airflow_provider_acid.metastore.access.password import Password
 from airflow_provider_acid.metastore.access.tls import Tls
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Connection
 
 _PRINCIPAL = re.compile(r"[^/@\s]+/[^/@\s]+(@[^/@\s]+)?")
+_VISIBLE = re.compile(r"[!-~]+")
+"""What may stand in the lines of HTTP."""
 
 
 @dataclass(frozen=True)
@@ -28,11 +32,13 @@ class ConnectionExtra:
     :param subject: the connection, for errors.
     :param values: by name.
     :param password: with its user, from the connection's own fields.
+    :param jwt: from the connection's password, where the metastore speaks HTTP.
     """
 
     subject: str
     values: Mapping[str, object]
     password: Password | None = None
+    jwt: Jwt | None = None
 
     @classmethod
     def of(cls, connection: Connection) -> ConnectionExtra:
@@ -43,6 +49,8 @@ class ConnectionExtra:
         login, password = connection.login, connection.password
         known = Password(login, password) if login and password else None
         extra = cls.checked(f"connection {connection.conn_id}", connection.extra_dejson, known)
+        if password and extra.flag("http"):
+            return replace(extra, jwt=Jwt(password))
         if known is None and (login or password):
             present, missing = ("login", "password") if login else ("password", "login")
             raise extra.wrong(f"has a {present}, but no {missing}", "enter both, or neither")
@@ -94,7 +102,26 @@ class ConnectionExtra:
             raise self.wrong(
                 "has both kerberos_principal and a password", "leave out what the metastore does not ask for"
             )
-        return MetastoreAccess(self._tls(), kerberos, self.password)
+        http = self._http()
+        if http is not None and kerberos is not None:
+            raise self.wrong("has both http and kerberos_principal", "leave out what the metastore does not ask for")
+        if http is not None and self.password is not None:
+            raise self.wrong("has http and a login", "leave the login empty: it is in the JWT, the password")
+        return MetastoreAccess(self._tls(), kerberos, self.password, http)
+
+    def _http(self) -> Http | None:
+        file, path, user = self.text("jwt_file"), self.text("http_path"), self.text("user")
+        if not self.flag("http"):
+            if file is not None or path is not None:
+                unused = "http_path" if file is None else "jwt_file"
+                raise self.wrong(f"has {unused}, but not http", "set http to true, or take it out")
+            return None
+        if file is not None and self.jwt is not None:
+            raise self.wrong("has both jwt_file and a password", "leave one of them out")
+        for name, value in (("http_path", path), ("user", user)):
+            if value is not None and not _VISIBLE.fullmatch(value):
+                raise self.wrong(f"{name} is {value!r}", "HTTP takes visible characters of ASCII only")
+        return Http(path or DEFAULT_PATH, self.jwt if file is None else Jwt(file=file), user)
 
     def _tls(self) -> Tls | None:
         files = {name: self.text(f"tls_{name}") for name in ("ca_file", "certificate_file", "key_file")}

@@ -33,7 +33,7 @@ class AcidMetastoreHook(BaseHook):
     :param hive_acid_conn_id: a connection of type ``hive_acid``: host (several, separated by commas, each with an
         optional ``:port``, for failover), port, and in extra ``timeout_seconds``, ``user``, ``metastore_db_conn_id``
         (the id of a connection to the metastore's own database), ``housekeeping_elsewhere``, ``storage`` (see
-        ``docs/storage.md``), and what ``docs/security.md`` says of TLS and Kerberos. Login and password are for a
+        ``docs/storage.md``), and what ``docs/security.md`` says of TLS, Kerberos and HTTP. Login and password are for a
         metastore that asks for them.
     """
 

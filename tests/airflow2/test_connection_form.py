@@ -41,7 +41,7 @@ def test_every_field_is_shown_in_order_with_label_and_description(shown: dict[st
 
 def test_truths_are_boxes_and_the_rest_are_texts(shown: dict[str, Any]) -> None:
     boxes = {name for name, field in shown.items() if field.field_class.__name__ == "BooleanField"}
-    assert boxes == {"housekeeping_elsewhere", "tls"}
+    assert boxes == {"housekeeping_elsewhere", "tls", "http"}
     assert shown["timeout_seconds"].kwargs["default"] == "60"
 
 

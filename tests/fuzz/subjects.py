@@ -9,6 +9,7 @@ CORPUS = Path(__file__).parent / "corpus"
 SUBJECTS = (
     "tests.fuzz.health_files.FIGURES",
     "tests.fuzz.health_files.HISTORY",
+    "tests.fuzz.http_answers.SUBJECT",
     "tests.fuzz.names.SUBJECT",
     "tests.fuzz.orc_tails.STRIPE_FOOTERS",
     "tests.fuzz.orc_tails.TAILS",

@@ -42,6 +42,7 @@ class Protection:
     :param extra: of an Airflow connection to it.
     :param client_settings: of ``hive-site.xml`` of an SQL engine that works with it.
     :param client_environment: of that engine's process.
+    :param jars: that its program needs for it.
     """
 
     settings: Mapping[str, str]
@@ -51,6 +52,7 @@ class Protection:
     extra: Mapping[str, object] = field(default_factory=dict)
     client_settings: Mapping[str, str] = field(default_factory=dict)
     client_environment: Mapping[str, str] = field(default_factory=dict)
+    jars: Sequence[Path] = ()
 
 
 UNPROTECTED = Protection({}, PlainTransportFactory())
@@ -177,7 +179,7 @@ class MetastoreServer(Startable):
         write_site(self._settings_folder / "core-site.xml", self.protection.hadoop_settings)
         command = self._program.command(
             *(self._settings_folder, self._program.main_class, "-p", str(self.port)),
-            jars=self.database_drivers,
+            jars=[*self.database_drivers, *self.protection.jars],
             options=self.protection.java_options,
         )
         with self.log_file.open("ab") as log:

@@ -13,6 +13,8 @@ import pytest
 
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
 from airflow_provider_acid.metastore.access.access import MetastoreAccess
+from airflow_provider_acid.metastore.access.http import Http
+from airflow_provider_acid.metastore.access.jwt import Jwt
 from airflow_provider_acid.metastore.access.kerberos import Kerberos
 from airflow_provider_acid.metastore.access.password import Password
 from airflow_provider_acid.metastore.access.tls import Tls
@@ -20,12 +22,19 @@ from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from tests.harness.certificates import KEYSTORE_PASSWORD, CertificateAuthority
 from tests.harness.hdfs_metastore import metastore_on_hdfs, warehouse
 from tests.harness.hive_engine import HiveEngine
-from tests.harness.hive_engine_program import HIVE_4, hive_4_metastore_program
+from tests.harness.hive_engine_program import (
+    HIVE_4,
+    HIVE_4_2,
+    engine_program,
+    hive_4_metastore_program,
+    later_metastore_program,
+)
 from tests.harness.kerberos_hdfs import KerberosHdfs
 from tests.harness.kerberos_kdc import REALM, KerberosKdc
 from tests.harness.metastore_database import ServerDatabase
 from tests.harness.metastore_server import MetastoreServer, Protection
 from tests.harness.postgres_server import PostgresServer
+from tests.harness.token_issuer import TokenIssuer, http_jars
 
 HOST = "localhost"
 """What certificates and principals call the metastores."""
@@ -204,6 +213,54 @@ def password_metastore(
     protection = Protection(settings, MetastoreAccess(Tls(str(authority.file)), password=LOGIN))
     folder = tmp_path_factory.mktemp("password-metastore")
     with MetastoreServer(folder, reaper=False, protection=protection, host=HOST) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def issuer() -> Iterator[TokenIssuer]:
+    """Signs the tokens that :func:`http_metastore` and :func:`https_metastore` take."""
+    with TokenIssuer() as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def http_metastore(tmp_path_factory: pytest.TempPathFactory, issuer: TokenIssuer) -> Iterator[MetastoreServer]:
+    """Hive 4.0.1 on Derby that speaks HTTP and asks for a JWT."""
+    protection = Protection(
+        issuer.settings, MetastoreAccess(http=Http(jwt=Jwt(issuer.token("admin")))), jars=http_jars(HIVE_4)
+    )
+    folder = tmp_path_factory.mktemp("http-metastore")
+    with MetastoreServer(folder, reaper=False, protection=protection, host=HOST) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def https_metastore(
+    tmp_path_factory: pytest.TempPathFactory,
+    issuer: TokenIssuer,
+    authority: CertificateAuthority,
+    postgres: PostgresServer,
+) -> Iterator[MetastoreServer]:
+    """Hive 4.2.1 on PostgreSQL that speaks HTTP inside TLS, at a path of its own, and asks for a JWT."""
+    path = "hive/meta"
+    protection = Protection(
+        {
+            **issuer.settings,
+            **_tls(authority).settings,
+            # The server reads this, and not metastore.server.thrift.http.path.
+            "metastore.client.thrift.http.path": path,
+            # Without, the server does not start: it looks for an algorithm with no name.
+            "metastore.keymanagerfactory.algorithm": "PKIX",
+        },
+        MetastoreAccess(Tls(str(authority.file)), http=Http(path, Jwt(issuer.token("admin")))),
+        extra={"http": True, "http_path": path, "tls": True, "tls_ca_file": str(authority.file)},
+        jars=http_jars(HIVE_4_2),
+    )
+    program = later_metastore_program(engine_program(HIVE_4_2, tmp_path_factory.mktemp("hive-program")))
+    folder, database = tmp_path_factory.mktemp("https-metastore"), ServerDatabase(postgres, "https")
+    with MetastoreServer(
+        folder, reaper=False, program=program, database=database, protection=protection, host=HOST
+    ) as server:
         yield server
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from thrift.transport.TTransport import TTransportBase
 
 from airflow_provider_acid.metastore.access import kerberos, password
+from airflow_provider_acid.metastore.access.http import Http, HttpCalls
 from airflow_provider_acid.metastore.access.kerberos import Kerberos
 from airflow_provider_acid.metastore.access.password import Password
 from airflow_provider_acid.metastore.access.tls import Tls, TlsSocket
@@ -30,11 +31,13 @@ class MetastoreAccess:
     :param tls: None for connections without TLS.
     :param kerberos: None for a client without a ticket.
     :param password: None for a client without one.
+    :param http: None for Thrift without HTTP around it; else there is neither of the two before.
     """
 
     tls: Tls | None = None
     kerberos: Kerberos | None = None
     password: Password | None = None
+    http: Http | None = None
 
     def connect(self, address: MetastoreAddress, timeout_seconds: float) -> SocketTransport:
         """See :meth:`~..thrift.transport.TransportFactory.connect`."""
@@ -55,7 +58,7 @@ class MetastoreAccess:
             return _inside_sasl(stream, kerberos.MECHANISM, conversation, "kerberos_principal", self.kerberos.remedy)
         if self.password is not None:
             return _inside_sasl(stream, password.MECHANISM, self.password, "login and password", password.REMEDY)
-        return BufferedCalls(stream)
+        return BufferedCalls(stream if self.http is None else HttpCalls(stream, self.http))
 
 
 def _inside_sasl(stream: CallSocket, name: str, mechanism: SaslMechanism, setting: str, remedy: str) -> TTransportBase:

@@ -22,22 +22,25 @@ class UnusableConnectionError(TTransportException):  # type: ignore[misc]
 
     :param remedy: what to change.
     :param is_final: whether another try ends the same way unless somebody changes something.
+    :param was_sent: whether a call may have reached whoever carries it out.
     """
 
-    def __init__(self, reason: str, remedy: str, *, is_final: bool = True) -> None:
+    def __init__(self, reason: str, remedy: str, *, is_final: bool = True, was_sent: bool = True) -> None:
         super().__init__(TTransportException.INVALID_CLIENT_TYPE, reason)
         self.remedy = remedy
         self.is_final = is_final
+        self.was_sent = was_sent
 
 
 _PLAIN_PORT = "name the port of a metastore that speaks plain Thrift"
-_TLS: Final = (
+SPEAKS_TLS: Final = (
     "this port speaks TLS",
     f"set tls in the connection's extra, or {_PLAIN_PORT} (metastore.use.SSL=false)",
 )
 _HTTP: Final = (
     "this port speaks HTTP",
-    f"{_PLAIN_PORT} (9083 by default; metastore.server.thrift.transport.mode=binary)",
+    "where it is a metastore's (metastore.server.thrift.transport.mode=http), set http in the connection's extra, else "
+    f"{_PLAIN_PORT} (9083 by default)",
 )
 _SASL: Final = (
     "this port asks for SASL (Kerberos, LDAP or a password)",
@@ -82,7 +85,7 @@ class AnswerProtocol(TBinaryProtocolAccelerated):  # type: ignore[misc]
 def _speaker(first: bytes) -> UnusableConnectionError:
     """Who answers with these four bytes, and what to do then."""
     if first.startswith(b"\x15\x03"):
-        return UnusableConnectionError(*_TLS)
+        return UnusableConnectionError(*SPEAKS_TLS)
     if first == b"HTTP":
         return UnusableConnectionError(*_HTTP)
     # A status from 1 to 5, and the length of a message that has none or a few hundred bytes.

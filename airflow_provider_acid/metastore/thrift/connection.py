@@ -215,8 +215,9 @@ class MetastoreConnection:
 
     def _lost_answer(self, subject: str, errors: Sequence[Exception], repeatable: bool) -> MetastoreUnavailableError:
         names = ", ".join(str(address) for address in self.addresses)
-        fate = "" if repeatable else _UNKNOWN_FATE
         error = errors[-1]
+        was_sent = not isinstance(error, UnusableConnectionError) or error.was_sent
+        fate = _UNKNOWN_FATE if was_sent and not repeatable else ""
         return _kind_of(errors)(
             subject,
             f"the connection broke ({type(error).__name__}: {error}) and {names} gave no answer{fate}",

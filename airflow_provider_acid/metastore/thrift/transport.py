@@ -1,4 +1,4 @@
-"""How a connection to the metastore comes about; ``metastore/access/`` puts TLS and SASL in."""
+"""How a connection to the metastore comes about; ``metastore/access/`` puts TLS, SASL and HTTP in."""
 
 from __future__ import annotations
 
@@ -137,10 +137,17 @@ class CallSocket(TSocket):  # type: ignore[misc]
         )
 
 
+class CallStream(Protocol):
+    """What calls are written to and answers read from, by Thrift's names: :class:`CallSocket`, or what is on it."""
+
+    def begin_call(self) -> None:
+        """Time and bytes count from here."""
+
+
 class BufferedCalls(TBufferedTransport):  # type: ignore[misc]
     """Thrift's own buffer, which its C code reads from; a flush sends a call."""
 
-    def __init__(self, calls: CallSocket) -> None:
+    def __init__(self, calls: CallStream) -> None:
         super().__init__(calls, _READ_BYTES)
         self._calls = calls
 

@@ -61,7 +61,7 @@ CALLS: dict[str, Callable[[AcidMetastoreClient], object]] = {
 """How each call of the wire is made."""
 
 
-class _Recorded:
+class Recorded:
     """A socket's handle with a reply in it; what is sent to it goes nowhere."""
 
     def __init__(self, reply: bytes) -> None:
@@ -94,7 +94,7 @@ class _Replies:
 
     def connect(self, address: MetastoreAddress, timeout_seconds: float) -> SocketTransport:
         socket = CallSocket(address, timeout_seconds)
-        socket.setHandle(_Recorded(self._reply))
+        socket.setHandle(Recorded(self._reply))
         return SocketTransport(socket, BufferedCalls(socket))
 
 

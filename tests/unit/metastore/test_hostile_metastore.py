@@ -275,7 +275,7 @@ FOREIGN: dict[str, tuple[Answer, str]] = {
     ),
     # Python's ssl module.
     "TLS of Python": (reset, "SASL .Kerberos, LDAP. or TLS"),
-    "HTTP": (raw(b"HTTP/1.1 400 Bad Request\r\n\r\n"), "speaks HTTP.*Remedy: name the port .*9083 by default"),
+    "HTTP": (raw(b"HTTP/1.1 400 Bad Request\r\n\r\n"), "speaks HTTP.*Remedy: .*set http in the .*9083 by default"),
     # What Thrift's SASL transport says to a handshake that it understands and refuses.
     "SASL of Thrift": (
         raw(b"\x03" + text(b"Unsupported mechanism type")),

@@ -9,6 +9,8 @@ import pytest
 from airflow_provider_acid.exceptions import ConfigurationError
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
 from airflow_provider_acid.metastore.access.access import MetastoreAccess
+from airflow_provider_acid.metastore.access.http import Http
+from airflow_provider_acid.metastore.access.jwt import Jwt
 from airflow_provider_acid.metastore.access.kerberos import Kerberos
 from airflow_provider_acid.metastore.access.password import Password
 from airflow_provider_acid.metastore.access.tls import Tls
@@ -35,6 +37,12 @@ from tests.unit.provider.metastore_connection import SetConnection, endpoint
             {"kerberos_principal": "hive/ms", "kerberos_client_principal": "a@R"},
             MetastoreAccess(None, Kerberos("hive/ms", None, "a@R")),
         ),
+        ({"http": True}, MetastoreAccess(http=Http("metastore"))),
+        ({"http": "true", "user": "etl", "tls": True}, MetastoreAccess(Tls(), http=Http("metastore", None, "etl"))),
+        (
+            {"http": True, "http_path": "/a/b", "jwt_file": "/run/token"},
+            MetastoreAccess(http=Http("/a/b", Jwt(file="/run/token"))),
+        ),
     ],
 )
 def test_extra_says_how_the_metastore_is_talked_to(
@@ -56,6 +64,13 @@ def test_login_and_password_go_to_the_metastore_and_are_shown_nowhere(set_connec
     assert "sesame" not in answer[1]
 
 
+def test_a_password_alone_is_a_token_over_http_and_is_shown_nowhere(set_connection: SetConnection) -> None:
+    set_connection(host="127.0.0.1:1", password="a.b.c", extra={"http": True})
+    made = endpoint()
+    assert made.access == MetastoreAccess(http=Http(jwt=Jwt("a.b.c")))
+    assert "a.b.c" not in repr(made) + str(made) + AcidMetastoreHook().test_connection()[1]
+
+
 @pytest.mark.parametrize(
     ("fields", "refusal"),
     [
@@ -64,6 +79,15 @@ def test_login_and_password_go_to_the_metastore_and_are_shown_nowhere(set_connec
         (
             {"login": "airflow", "password": "sesame", "extra": {"kerberos_principal": "hive/_HOST"}},
             "has both kerberos_principal and a password. Remedy: leave out",
+        ),
+        (
+            {"login": "airflow", "password": "sesame", "extra": {"http": True}},
+            "has http and a login. Remedy: leave the login empty",
+        ),
+        ({"login": "airflow", "extra": {"http": True}}, "has a login, but no password. Remedy: enter both"),
+        (
+            {"password": "sesame", "extra": {"http": True, "jwt_file": "/t"}},
+            "has both jwt_file and a password. Remedy: leave one of them out",
         ),
     ],
 )
@@ -88,6 +112,14 @@ def test_half_a_login_and_two_of_them_are_refused(
             {"kerberos_principal": "hive/_HOST", "kerberos_keytab": "/k"},
             "has kerberos_keytab, but not kerberos_client_principal. Remedy: say whose key is in it",
         ),
+        (
+            {"http": True, "kerberos_principal": "hive/_HOST"},
+            "has both http and kerberos_principal. Remedy: leave out what the metastore does not ask for",
+        ),
+        ({"http_path": "hive"}, "has http_path, but not http. Remedy: set http to true, or take it out"),
+        ({"http": False, "jwt_file": "/t"}, "has jwt_file, but not http. Remedy: set http to true"),
+        ({"http": True, "http_path": "a b"}, "http_path is 'a b'. Remedy: HTTP takes visible characters of ASCII only"),
+        ({"http": True, "user": "a\nb"}, r"user is 'a\nb'. Remedy: HTTP takes visible characters of ASCII only"),
         ({"kerberos_principal": "true"}, "kerberos_principal is 'true'. Remedy: write it like hive/_HOST@EXAMPLE.ORG"),
         ({"kerberos_principle": "h/_HOST"}, "kerberos_principle in its extra is no field. Remedy: write kerberos_prin"),
         ({"tsl": True}, "tsl in its extra is no field. Remedy: write tls, or take it out"),

@@ -245,7 +245,7 @@ def test_every_field_of_the_form_has_label_description_and_schema() -> None:
     fields = connection_type()["conn-fields"]
     assert fields.keys() == {
         *("timeout_seconds", "user", "metastore_db_conn_id", "housekeeping_elsewhere", "storage"),
-        *("tls", "tls_ca_file", "tls_certificate_file", "tls_key_file"),
+        *("tls", "tls_ca_file", "tls_certificate_file", "tls_key_file", "http", "http_path", "jwt_file"),
         *("kerberos_principal", "kerberos_keytab", "kerberos_client_principal"),
     }
     for field in fields.values():
