@@ -37,17 +37,27 @@ class Run:
     site: Callable[..., SparkSite]
     known: set[str] = field(default_factory=set)
 
-    def begin(self, mode: str, **parameters: Any) -> tuple[TaskProcess, Application]:
-        """A try in mid-run, with its application."""
+    def begin(self, mode: str, *faults: Fault, **parameters: Any) -> tuple[TaskProcess, Application]:
+        """A try in mid-run, with its application.
+
+        :param faults: of which one has struck; by default it is one that strikes any file.
+        """
         self.known |= {each.id for each in self.yarn.applications()}
-        fault = Fault.at(self.folder / "fault", "/attempts/", "writing")
-        task = self._start(mode, parameters, fault)
-        wait_until(lambda: fault.has_struck or not task.is_running)
+        faults = faults or (self.fault("any", ""),)
+        task = self._start(mode, parameters, *faults)
+        wait_until(lambda: any(fault.has_struck for fault in faults) or not task.is_running)
         assert task.is_running, task.log()
         [application] = self.new_applications()
         # Its master and an executor; after the test there is none (conftest.py).
         assert self.yarn.containers() == 2
         return task, application
+
+    def fault(self, name: str, directory: str) -> Fault:
+        """A task waits in the middle of its file.
+
+        :param directory: a pattern of what is above the files of attempts.
+        """
+        return Fault.at(self.folder / name, f"{directory}/attempts/", "writing")
 
     def try_again(self, mode: str, **parameters: Any) -> TaskProcess:
         """The task's next try, without a fault."""

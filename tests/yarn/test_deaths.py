@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from tests.harness.compaction_chain import wait_until
-from tests.harness.spark_homes import spark_home
+from tests.harness.spark_homes import the_spark
 from tests.harness.yarn_cluster import YarnCluster
 from tests.storage.remote_tables import RemoteTable
 from tests.yarn.runs import Run
@@ -27,7 +27,7 @@ NO_ADDRESS = {"yarn_resourcemanager_webapp_address": ""}
 @pytest.fixture
 def run(yarn: YarnCluster, table: RemoteTable, tmp_path: Path) -> Run:
     """Of a new table."""
-    return Run(yarn, table, tmp_path, partial(yarn_site, yarn, spark_home().folder))
+    return Run(yarn, table, tmp_path, partial(yarn_site, yarn, the_spark().folder))
 
 
 def test_yarn_starts_no_second_master_and_the_task_gives_all_back(run: Run) -> None:
