@@ -16,6 +16,7 @@ from airflow_provider_acid.storages.hdfs.options import HdfsOptions
 from tests.harness.compaction_chain import Chain, wait_until
 from tests.harness.executor_faults import Fault
 from tests.harness.operator_process import TaskProcess
+from tests.harness.server_admin import admin_of
 from tests.harness.spark_sites import SparkSite
 from tests.harness.yarn_cluster import Application, YarnCluster
 from tests.storage.remote_tables import RemoteTable
@@ -89,6 +90,12 @@ class Run:
         with Chain.on(self.table.server, self.table.entities[0]).client() as client:
             found = [txn for txn in client.transactions() if txn.state is TxnState.OPEN]
         return [txn for txn in found if (pool := pool_of_txn(txn)) is not None and pool.owner in owners]
+
+    def abort_transactions(self) -> None:
+        """As the metastore does in the end with those of the dead, for which every cleaner waits."""
+        with admin_of(self.table.server) as admin:
+            for txn in self.open_transactions():
+                admin.abort(txn.id)
 
     def check_compacted(self) -> None:
         """Each partition has the rows from before, and nothing but a base once it is cleaned."""

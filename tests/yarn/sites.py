@@ -31,6 +31,8 @@ _SMALL = {
     "spark.yarn.appMasterEnv.SPARK_LOCAL_IP": _LOOPBACK,
     "spark.executorEnv.SPARK_LOCAL_IP": _LOOPBACK,
     "spark.ui.enabled": "false",
+    # By default 3 s, of which each new executor waits for several.
+    "spark.yarn.scheduler.heartbeat.interval-ms": "500",
 }
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -26,15 +28,25 @@ def test_an_executor_dies_and_then_a_node_and_the_same_try_compacts_all(
     task, application = run.begin("cluster", *faults, **{**example, "conf": {**example["conf"], **ONE_AT_A_TIME}})
     first, second = sorted(faults, key=lambda fault: not fault.has_struck)
     first.executor().kill()
-    assert table.read() == table.expected
-    wait_until(lambda: second.has_struck or not task.is_running)
-    assert task.is_running, task.log()
-    assert yarn.containers() == 2
+    read_until(table, lambda: second.has_struck or not task.is_running)
+    assert second.has_struck, task.log()
     node = yarn.node_of(second.worker())
     assert node != yarn.node_of(yarn.master(application.id))
     with yarn.without(node):
         assert table.read() == table.expected
+    read_until(table, lambda: not task.is_running)
     assert task.wait() == 0, task.log()
     assert [(each.state, yarn.attempts(each.id)) for each in run.new_applications()] == [("FINISHED", 1)]
     assert not any(fault.a_worker_lives() for fault in faults)
     run.check_compacted()
+
+
+def read_until(table: RemoteTable, condition: Callable[[], bool]) -> None:
+    """Reads the table about once a second, which has the same rows each time."""
+
+    def is_met_after_a_read() -> bool:
+        assert table.read() == table.expected
+        time.sleep(1)
+        return condition()
+
+    wait_until(is_met_after_a_read)
