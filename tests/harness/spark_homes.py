@@ -124,7 +124,7 @@ SPARKS = {"4.2": spark_home, "3.5": old_spark_home}
 
 THE_SPARK = os.environ.get("TEST_SPARK", next(iter(SPARKS)))
 """On whose cluster a test works that names none: the installed one, or with ``TEST_SPARK=3.5`` the older, where
-``./run-tests soak`` repeats what goes wrong on a cluster."""
+``./run-tests soak`` repeats what goes wrong on a cluster, and all on YARN."""
 
 
 def the_spark() -> SparkHome:
