@@ -19,6 +19,9 @@ _QUEUE_REFUSED = re.compile(
 )
 """The first three are of YARN's CapacityScheduler, the others of its FairScheduler."""
 
+_JARS_UPLOADED = "Neither spark.yarn.jars nor spark.yarn.archive is set"
+"""Of Spark's client, which alone knows all places where they may be set."""
+
 
 def spark_connection(conn_id: str, make_hook: Callable[[], SparkSubmitHook]) -> Mapping[str, Any]:
     """What Airflow's hook makes of a Spark connection: ``master``, ``deploy_mode``, ``spark_binary`` and more.
@@ -59,6 +62,8 @@ def check_program(program: str, env_vars: Mapping[str, str] | None) -> None:
 def listening(hook: SparkSubmitHook, queue_refused: Callable[[str], None]) -> SparkSubmitHook:
     """Have it told when YARN takes no application into a queue, now or later; the hook keeps the last lines alone.
 
+    Where Spark uploads its own jars, the log says what keeps it from that.
+
     :param queue_refused: given YARN's reason, which ``spark-submit`` prints.
     """
     process = hook._process_spark_submit_log
@@ -68,6 +73,11 @@ def listening(hook: SparkSubmitHook, queue_refused: Callable[[str], None]) -> Sp
             said = _QUEUE_REFUSED.search(line)
             if said is not None:
                 queue_refused(said[1].strip())
+            if _JARS_UPLOADED in line:
+                hook.log.warning(
+                    "Spark uploads its own jars, some 370 MB, to YARN for this batch, and will for every other: set "
+                    "spark.yarn.jars to where they lie on the nodes or on HDFS (docs/deploy.md, YARN)"
+                )
             yield line
 
     def listen(itr: Iterator[str]) -> None:

@@ -94,4 +94,5 @@ def _quoted(faults: Sequence[Fault]) -> str:
 
 
 def _is_executor(process: psutil.Process) -> bool:
-    return "org.apache.spark.executor.CoarseGrainedExecutorBackend" in process.cmdline()
+    # On YARN its name has a prefix.
+    return any(word.endswith("CoarseGrainedExecutorBackend") for word in process.cmdline())

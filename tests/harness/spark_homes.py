@@ -124,4 +124,11 @@ SPARKS = {"4.2": spark_home, "3.5": old_spark_home}
 
 THE_SPARK = os.environ.get("TEST_SPARK", next(iter(SPARKS)))
 """On whose cluster a test works that names none: the installed one, or with ``TEST_SPARK=3.5`` the older, where
-``./run-tests soak`` repeats what goes wrong on a cluster."""
+``./run-tests soak`` repeats what goes wrong on a cluster, and all on YARN."""
+
+
+def the_spark() -> SparkHome:
+    """The one that :data:`THE_SPARK` names."""
+    home = SPARKS[THE_SPARK]()
+    assert list((home.folder / "jars").glob(f"spark-core_*-{THE_SPARK}.*.jar")), home
+    return home

@@ -8,7 +8,7 @@ import signal
 import time
 import urllib.request
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -105,7 +105,7 @@ class YarnCluster(Startable):
             self._start(_MANAGER, f"{_SERVER}.resourcemanager.ResourceManager")
             for node in NODES:
                 self._write_settings(self.folder / node, _node_settings(self.folder / node), "INFO")
-                self._start(node, f"{_SERVER}.nodemanager.NodeManager")
+                self._start_node(node)
             self._wait_until_ready()
         except BaseException:
             self.stop()
@@ -118,6 +118,25 @@ class YarnCluster(Startable):
         for process in self._processes(""):
             with suppress(psutil.NoSuchProcess):
                 process.kill()
+
+    def node_of(self, process: psutil.Process) -> str:
+        """The one of :data:`NODES` that a container's process is on."""
+        return Path(process.cwd()).relative_to(self.folder).parts[0]
+
+    @contextmanager
+    def without(self, node: str) -> Iterator[None]:
+        """Kills a NodeManager and then its containers, which nobody is told, and starts it again after the block.
+
+        It knows nothing of its containers then, and YARN hears that they are lost.
+        """
+        self._groups.pop(node).end(signal.SIGKILL)
+        for process in self._processes("", node):
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        try:
+            yield
+        finally:
+            self._start_node(node)
 
     def applications(self) -> list[Application]:
         """All that were ever submitted, the oldest first."""
@@ -161,9 +180,9 @@ class YarnCluster(Startable):
         files = sorted(self.folder.glob(f"node-*/logs/{application}/*/std*"))
         return "\n".join(f"{file.parent.name} {file.name}:\n{file.read_text(errors='replace')}" for file in files)
 
-    def _processes(self, application: str) -> Iterator[psutil.Process]:
+    def _processes(self, application: str, *nodes: str) -> Iterator[psutil.Process]:
         """Their working directories are their containers'."""
-        folders = tuple(f"{self.folder / node / 'local'}/" for node in NODES)
+        folders = tuple(f"{self.folder / node / 'local'}/" for node in nodes or NODES)
         for process in psutil.process_iter():
             with suppress(psutil.Error):
                 cwd = process.cwd()
@@ -179,6 +198,9 @@ class YarnCluster(Startable):
         yarn = {"yarn.resourcemanager.hostname": HOST, **self._addresses, **self._security, **settings}
         write_settings(folder, {**self.hdfs.client_settings, "yarn-site": yarn}, log_level)
         return folder
+
+    def _start_node(self, node: str) -> None:
+        self._start(node, f"{_SERVER}.nodemanager.NodeManager")
 
     def _start(self, name: str, main_class: str) -> None:
         java = find_java().resolve()

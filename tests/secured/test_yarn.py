@@ -170,7 +170,7 @@ def test_a_job_outlives_its_tickets_and_without_a_keytab_the_first_day_of_its_to
     task, application = run.begin(mode)
     tokens_end = TOKEN_SECONDS < ONE_DAY_SECONDS
     time.sleep(TOKEN_SECONDS if tokens_end else TICKET_SECONDS)
-    run.fault.release()
+    run.stuck.release()
     if who == "run" and tokens_end:
         assert task.wait() == 1
         assert TOKENS_ENDED in task.log()
@@ -186,8 +186,8 @@ def test_a_job_whose_tokens_have_their_last_day_fails_by_name_and_its_next_try_h
     run: Run, table: Table, kerberos_hdfs: KerberosHdfs
 ) -> None:
     task, application = run.begin("cluster")
-    kerberos_hdfs.cancel_tokens("hive", Path(run.fault.worker().environ()[TOKEN_FILE_VARIABLE]))
-    run.fault.release()
+    kerberos_hdfs.cancel_tokens("hive", Path(run.stuck.worker().environ()[TOKEN_FILE_VARIABLE]))
+    run.stuck.release()
     assert task.wait() == 1
     assert TOKENS_ENDED in task.log()
     assert run.wait_for_end(application.id, 60).has_ended

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,13 +40,17 @@ class RemotePlace:
                 storage.write_new(str(below / name), Path(parent, name).read_bytes())
 
     def get(self, uri: str, folder: Path) -> None:
-        """Copies what lies at a URI to a local folder, which is made."""
+        """Copies what readers see at a URI to a local folder, which is made.
+
+        They see no files in hidden directories, which come and go.
+        """
         storage = self.storages.open(uri)
         listing = storage.list()
         folder.mkdir(parents=True)
         for name in listing.directories:
             (folder / name).mkdir(parents=True, exist_ok=True)
-        for file in listing.files:
+        seen = [file for file in listing.files if not re.search(r"(^|/)[._][^/]*/", file.path)]
+        for file in seen:
             (folder / file.path).parent.mkdir(parents=True, exist_ok=True)
             (folder / file.path).write_bytes(storage.read(file.path))
 

@@ -16,6 +16,7 @@ from airflow_provider_acid.storages.hdfs.options import HdfsOptions
 from tests.harness.compaction_chain import Chain, wait_until
 from tests.harness.executor_faults import Fault
 from tests.harness.operator_process import TaskProcess
+from tests.harness.server_admin import admin_of
 from tests.harness.spark_sites import SparkSite
 from tests.harness.yarn_cluster import Application, YarnCluster
 from tests.storage.remote_tables import RemoteTable
@@ -29,7 +30,7 @@ class Run:
     """Tries of one task, whose first application waits in the middle of a file.
 
     :param site: that of a deploy mode, with faults and parameters of the operator.
-    :param fault: where the first application waits.
+    :param stuck: the fault of a try that is given none.
     """
 
     yarn: YarnCluster
@@ -37,19 +38,30 @@ class Run:
     folder: Path
     site: Callable[..., SparkSite]
     known: set[str] = field(default_factory=set)
-    fault: Fault = field(init=False)
+    stuck: Fault = field(init=False)
 
-    def begin(self, mode: str, **parameters: Any) -> tuple[TaskProcess, Application]:
-        """A try in mid-run, with its application."""
+    def begin(self, mode: str, *faults: Fault, **parameters: Any) -> tuple[TaskProcess, Application]:
+        """A try in mid-run, with its application.
+
+        :param faults: of which one has struck; by default it is one that strikes any file.
+        """
         self.known |= {each.id for each in self.yarn.applications()}
-        self.fault = Fault.at(self.folder / "fault", "/attempts/", "writing")
-        task = self._start(mode, parameters, self.fault)
-        wait_until(lambda: self.fault.has_struck or not task.is_running)
+        if not faults:
+            faults = (self.stuck,) = (self.fault("any", ""),)
+        task = self._start(mode, parameters, *faults)
+        wait_until(lambda: any(fault.has_struck for fault in faults) or not task.is_running)
         assert task.is_running, task.log()
         [application] = self.new_applications()
         # Its master and an executor; after the test there is none (conftest.py).
         assert self.yarn.containers() == 2
         return task, application
+
+    def fault(self, name: str, directory: str) -> Fault:
+        """A task waits in the middle of its file.
+
+        :param directory: a pattern of what is above the files of attempts.
+        """
+        return Fault.at(self.folder / name, f"{directory}/attempts/", "writing")
 
     def try_again(self, mode: str, **parameters: Any) -> TaskProcess:
         """The task's next try, without a fault."""
@@ -81,6 +93,12 @@ class Run:
         with Chain.on(self.table.server, self.table.entities[0]).client() as client:
             found = [txn for txn in client.transactions() if txn.state is TxnState.OPEN]
         return [txn for txn in found if (pool := pool_of_txn(txn)) is not None and pool.owner in owners]
+
+    def abort_transactions(self) -> None:
+        """As the metastore does in the end with those of the dead, for which every cleaner waits."""
+        with admin_of(self.table.server) as admin:
+            for txn in self.open_transactions():
+                admin.abort(txn.id)
 
     def check_compacted(self) -> None:
         """Each partition has the rows from before, and nothing but a base once it is cleaned."""

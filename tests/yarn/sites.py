@@ -31,6 +31,8 @@ _SMALL = {
     "spark.yarn.appMasterEnv.SPARK_LOCAL_IP": _LOOPBACK,
     "spark.executorEnv.SPARK_LOCAL_IP": _LOOPBACK,
     "spark.ui.enabled": "false",
+    # By default 3 s, of which each new executor waits for several.
+    "spark.yarn.scheduler.heartbeat.interval-ms": "500",
 }
 
 
@@ -46,14 +48,15 @@ def yarn_site(
 
     :param spark: its folder, which the examples do not know.
     :param extra: of the connection, in place of what the example has.
-    :param parameters: of the operator, beside those of the example, or in their place.
+    :param parameters: of the operator, beside those of the example, or in their place; ``conf`` is beside its settings.
     """
     connection, example = yarn_examples()[mode]
     address = {"yarn_resourcemanager_webapp_address": yarn.web_address} if mode == "cluster" else {}
     of_machine = {"spark.yarn.jars": f"local:{spark}/jars/*"}
     if mode == "client":
         of_machine |= {"spark.pyspark.driver.python": str(executor_python(ON_HDFS)), "spark.driver.host": _LOOPBACK}
-    conf = {**example["conf"], **of_machine, **_SMALL, **(settings_of(*faults) if faults else {})}
+    given = parameters.pop("conf", {})
+    conf = {**example["conf"], **of_machine, **_SMALL, **given, **(settings_of(*faults) if faults else {})}
     return SparkSite(
         {**connection, "extra": {**connection["extra"], **address, **extra}},
         {**example, "num_executors": 2, "conf": conf, **parameters},

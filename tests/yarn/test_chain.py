@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_acid.storages.hdfs.options import HdfsOptions
-from tests.harness.spark_homes import spark_home
+from tests.harness.spark_homes import the_spark
 from tests.harness.yarn_cluster import YarnCluster
 from tests.storage.airflow_tasks import run_tasks
 from tests.storage.remote_tables import RemoteTable
@@ -23,7 +23,7 @@ def test_sensor_operator_and_cleaner_work_in_containers(
 ) -> None:
     before = [application.id for application in yarn.applications()]
     name_queue(table, "compaction")
-    site = yarn_site(yarn, spark_home().folder, mode, run_directory=odd_directory(table))
+    site = yarn_site(yarn, the_spark().folder, mode, run_directory=odd_directory(table))
     options = {"hdfs": table.place.storages.of(HdfsOptions).to_json()}
     compacted, cleaned = run_tasks(table.server, table.name, options, {}, tmp_path / "airflow", site)
     assert [item["state"] for item in compacted] == ["compacted"] * 3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import psutil
 import pytest
 
 from tests.harness.compaction_chain import wait_until
-from tests.harness.spark_homes import spark_home
+from tests.harness.spark_homes import the_spark
 from tests.harness.yarn_cluster import YarnCluster
 from tests.storage.remote_tables import RemoteTable
 from tests.yarn.runs import Run
@@ -25,9 +26,11 @@ NO_ADDRESS = {"yarn_resourcemanager_webapp_address": ""}
 
 
 @pytest.fixture
-def run(yarn: YarnCluster, table: RemoteTable, tmp_path: Path) -> Run:
+def run(yarn: YarnCluster, table: RemoteTable, tmp_path: Path) -> Iterator[Run]:
     """Of a new table."""
-    return Run(yarn, table, tmp_path, partial(yarn_site, yarn, spark_home().folder))
+    run = Run(yarn, table, tmp_path, partial(yarn_site, yarn, the_spark().folder))
+    yield run
+    run.abort_transactions()
 
 
 def test_yarn_starts_no_second_master_and_the_task_gives_all_back(run: Run) -> None:

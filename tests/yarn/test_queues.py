@@ -12,7 +12,7 @@ from airflow_provider_acid.storages.hdfs.options import HdfsOptions
 from tests.harness.airflow_connections import connections_to
 from tests.harness.compaction_chain import Chain
 from tests.harness.operator_process import TaskProcess
-from tests.harness.spark_homes import spark_home
+from tests.harness.spark_homes import the_spark
 from tests.harness.yarn_cluster import YarnCluster
 from tests.storage.remote_tables import RemoteTable
 from tests.yarn.sites import name_queue, yarn_site
@@ -38,7 +38,7 @@ def test_a_queue_that_yarn_does_not_know_is_told_at_once_and_is_no_failure_of_a_
     answer = sensor.poke({})
     assert answer.xcom_value is not None
     [due] = answer.xcom_value
-    task = TaskProcess(table.server, due, tmp_path / "task", "run", yarn_site(yarn, spark_home().folder, mode), storage)
+    task = TaskProcess(table.server, due, tmp_path / "task", "run", yarn_site(yarn, the_spark().folder, mode), storage)
     assert task.wait() == 1
     assert f"AirflowFailException: {len(due)} of {len(due)} partitions failed: " in task.log()
     assert f"queue {UNKNOWN} of the cluster: " in task.log()
