@@ -15,4 +15,9 @@ def some_of(every: Sequence[T], *places: int) -> list[T]:
     :param every: all of them.
     :param places: of those that are in every run.
     """
-    return list(every) if os.environ.get("TEST_EVERY_CASE") else [every[place] for place in places]
+    return list(every) if every_case() else [every[place] for place in places]
+
+
+def every_case() -> bool:
+    """Whether the long forms are asked for."""
+    return bool(os.environ.get("TEST_EVERY_CASE"))

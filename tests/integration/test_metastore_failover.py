@@ -36,6 +36,7 @@ from tests.crash.ending import finish, reap
 from tests.crash.refusal import answers
 from tests.harness import compaction_chain
 from tests.harness.compaction_chain import Chain, Compacted, compact_with, wait_until
+from tests.harness.every_case import every_case
 from tests.harness.hive_engine_program import HIVE_4, engine_program, hive_4_metastore_program, later_metastore_program
 from tests.harness.metastore_database import ServerDatabase
 from tests.harness.metastore_server import MetastoreServer
@@ -75,7 +76,8 @@ SETTLED = {
 }
 """What a look at the queue, or at the transaction, shows to have been done; a commit may then be sent again."""
 
-OUTAGE_SECONDS = 1.5
+OUTAGE_SECONDS = 30.0 if every_case() else 1.5
+"""The first is what a fail-over of a database takes."""
 
 _DATABASES = itertools.count(1)
 
@@ -87,7 +89,7 @@ class ChainOnBoth(Chain):
     other: MetastoreAddress = field(kw_only=True)
 
     def client(self) -> AcidMetastoreClient:
-        return AcidMetastoreClient([MetastoreAddress(self.host, self.port), self.other], timeout_seconds=20)
+        return AcidMetastoreClient([MetastoreAddress(self.host, self.port), self.other], timeout_seconds=60)
 
 
 class Pair:
