@@ -49,8 +49,12 @@ class Fault:
 
     def release(self) -> None:
         """Let those that wait go on, and wait until they have done with the file, in one way or the other."""
-        Path(self.folder, "released").touch()
+        self.let_go()
         wait_until(lambda: self._has_told("ended"))
+
+    def let_go(self) -> None:
+        """Let those that wait go on, of which some may be dead."""
+        Path(self.folder, "released").touch()
 
     def worker(self) -> psutil.Process:
         """The Python process of the first task."""
