@@ -50,7 +50,7 @@ def spark_connection(conn_id: str, make_hook: Callable[[], SparkSubmitHook]) -> 
 def conf_of_kubernetes(master: str) -> Mapping[str, str]:
     """What Spark is told besides on Kubernetes: nobody else is to read what it uploads, the run's key among it.
 
-    YARN's staging directories are private by themselves. A driver of another user could not use the run directory either.
+    YARN's staging directories are private by themselves. Another user's driver could not use the run directory either.
     """
     return {"spark.hadoop.fs.permissions.umask-mode": "077"} if master.startswith("k8s://") else {}
 

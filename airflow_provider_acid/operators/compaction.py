@@ -76,7 +76,7 @@ FAILURES_NAMED = 5
 """Failed partitions that a task's error names; the log has all."""
 
 MAX_NAME_CHARACTERS = 200
-"""Of an application's name; Kubernetes takes 253 for a pod's, to which Spark adds an id of its own, ``-driver``, and more."""
+"""Of an application's name. Kubernetes takes 253 for a pod's, which has an id of Spark's and ``-driver`` besides."""
 
 _LOOKED_AT = (OutcomeState.COMPACTED, OutcomeState.NOTHING_TO_MERGE)
 """Whose partitions are other than what the evaluation saw that found them due."""

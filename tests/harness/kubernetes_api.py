@@ -20,8 +20,6 @@ from tests.harness.ports import HOST
 _POLL_SECONDS = 0.1
 _NAME = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 """What Kubernetes takes for an object's name: a name of DNS."""
-_LABEL = re.compile(r"|[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
-_PHASES = {None: "Running", 0: "Succeeded"}
 _FAILURE = {"kind": "Status", "apiVersion": "v1", "status": "Failure"}
 
 
@@ -38,7 +36,6 @@ class Asked:
 class Pod:
     """A driver's pod.
 
-    :param path: of the pod in the API.
     :param created: as Spark posted it.
     :param settings: ``spark.properties`` of its config map.
     :param deleted: set when somebody deletes it.
@@ -54,10 +51,9 @@ class Pod:
         return str(self.created["metadata"]["name"])
 
     @property
-    def container(self) -> Mapping[str, Any]:
+    def container(self) -> dict[str, Any]:
         """The one in which Spark's driver runs."""
-        [container] = self.created["spec"]["containers"]
-        return dict(container)
+        return dict(self.created["spec"]["containers"][0])
 
 
 class KubernetesApi:
@@ -72,9 +68,7 @@ class KubernetesApi:
         self.pods: list[Pod] = []
         self._run = run
         self._objects: dict[str, dict[str, Any]] = {}
-        self._ended = threading.Event()
         self._server = ThreadingHTTPServer((HOST, 0), self._handler())
-        self._server.daemon_threads = True
         self.url = f"http://{HOST}:{self._server.server_port}"
 
     def __enter__(self) -> KubernetesApi:
@@ -82,48 +76,40 @@ class KubernetesApi:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._ended.set()
+        self._objects.clear()  # no watch goes on
         for pod in self.pods:
             pod.deleted.set()
         self._server.shutdown()
         self._server.server_close()
 
-    def of_kind(self, kind: str) -> list[dict[str, Any]]:
-        """The bodies that made or changed objects of this kind."""
-        bodies = [json.loads(each.body) for each in self.asked if each.method in ("POST", "PATCH", "PUT")]
-        return [body for body in bodies if body["kind"] == kind]
-
     def _make(self, path: str, made: dict[str, Any]) -> dict[str, Any]:
-        made["metadata"] = {"uid": f"uid-{len(self.asked)}", "resourceVersion": "1", **made["metadata"]}
         if made["kind"] == "Pod":
-            self.pods.append(Pod(path, json.loads(json.dumps(made))))
-            made["status"] = {"phase": "Pending"}
-        self._objects[path] = made
+            self.pods.append(Pod(path, made))
+        self._objects[path] = {**made, "metadata": {**made["metadata"], "uid": path}, "status": {"phase": "Pending"}}
         if made["kind"] == "ConfigMap":
             # Only the driver's is made by the submission, once its pod is there: the pod waits for it.
             self.pods[-1].settings = made["data"]["spark.properties"]
             threading.Thread(target=self._run_pod, args=(self.pods[-1],), daemon=True).start()
-        return made
+        return self._objects[path]
 
     def _run_pod(self, pod: Pod) -> None:
-        self._set_status(pod, None)
+        self._set_status(pod, "Running", {"running": {}})
         exit_code = 1  # also where the test's own code raises
         try:
             exit_code = self._run(pod)
         finally:
-            self._set_status(pod, exit_code)
+            self._set_status(pod, "Failed" if exit_code else "Succeeded", {"terminated": {"exitCode": exit_code}})
 
-    def _set_status(self, pod: Pod, exit_code: int | None) -> None:
-        state = {"running": {}} if exit_code is None else {"terminated": {"exitCode": exit_code}}
-        container = {"name": pod.container["name"], "image": pod.container["image"], "state": state}
+    def _set_status(self, pod: Pod, phase: str, state: Mapping[str, Any]) -> None:
         if pod.path in self._objects:
-            status = {"phase": _PHASES.get(exit_code, "Failed"), "containerStatuses": [container]}
+            container = {"name": pod.container["name"], "image": pod.container["image"], "state": state}
+            status = {"phase": phase, "containerStatuses": [container]}
             self._objects[pod.path] = {**self._objects[pod.path], "status": status}
 
     def _events(self, path: str) -> Iterator[dict[str, Any]]:
         """What a watch of one object tells, up to its deletion."""
         told = None
-        while (now := self._objects.get(path)) is not None and not self._ended.is_set():
+        while (now := self._objects.get(path)) is not None:
             if now != told:
                 yield {"type": "MODIFIED", "object": now}
             told = now
@@ -133,17 +119,15 @@ class KubernetesApi:
     def _answer(self, asked: Asked) -> tuple[int, dict[str, Any]]:
         if asked.method in ("POST", "PATCH"):
             made = json.loads(asked.body)
-            labels = made["metadata"].get("labels", {}).values()
-            if not _NAME.fullmatch(made["metadata"]["name"]) or not all(map(_LABEL.fullmatch, labels)):
-                return 422, {**_FAILURE, "reason": "Invalid", "code": 422, "message": "no name or label of Kubernetes"}
+            if not _NAME.fullmatch(made["metadata"]["name"]):
+                return 422, {**_FAILURE, "reason": "Invalid", "code": 422, "message": "metadata.name: Invalid value"}
             path = asked.path if asked.method == "PATCH" else f"{asked.path}/{made['metadata']['name']}"
             return 201, self._make(path, made)
         if asked.path not in self._objects:
             return 404, {**_FAILURE, "reason": "NotFound", "code": 404}
         if asked.method == "DELETE":
-            for pod in self.pods:
-                if asked.path == pod.path:
-                    pod.deleted.set()
+            for pod in [pod for pod in self.pods if pod.path == asked.path]:
+                pod.deleted.set()
             return 200, self._objects.pop(asked.path)
         return 200, self._objects[asked.path]
 
@@ -154,8 +138,7 @@ class KubernetesApi:
             def do_GET(self) -> None:
                 url = urlsplit(self.path)
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode()
-                asked = Asked(self.command, url.path, body)
-                api.asked.append(asked)
+                api.asked.append(asked := Asked(self.command, url.path, body))
                 if "Upgrade" in self.headers:
                     # Spark's client asks for a web socket first, and takes a long answer where there are none.
                     self.tell(503, {})
@@ -167,15 +150,13 @@ class KubernetesApi:
                 else:
                     self.tell(*api._answer(asked))
 
-            do_POST = do_PATCH = do_DELETE = do_GET
+            do_POST = do_PATCH = do_DELETE = do_GET  # noqa: N815 - names of http.server
 
             def tell(self, code: int, answer: Mapping[str, Any]) -> None:
-                content = json.dumps(answer).encode()
                 self.send_response(code)
                 self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(content)))
                 self.end_headers()
-                self.wfile.write(content)
+                self.wfile.write(json.dumps(answer).encode())
 
             def log_message(self, *_: object) -> None:
                 """Tells nothing: all is recorded."""

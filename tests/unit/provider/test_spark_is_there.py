@@ -129,11 +129,12 @@ def test_kubernetes_is_refused_without_the_package_by_which_airflow_speaks_to_it
 ) -> None:
     put(programs / "spark-submit")
     connect(monkeypatch, "k8s://https://kubernetes.example.com:6443", **{"deploy-mode": "cluster"})
-    with monkeypatch.context() as without:
-        # Airflow's hook has no such name where the import failed.
-        without.delattr("airflow.providers.apache.spark.hooks.spark_submit.kube_client")
-        with pytest.raises(AirflowFailException, match="^connection spark_default: .*providers-cncf-kubernetes"):
-            execute()
+    # Airflow's hook has no such name where the import failed.
+    imported = "airflow.providers.apache.spark.hooks.spark_submit.kube_client"
+    monkeypatch.delattr(imported, raising=False)
+    with pytest.raises(AirflowFailException, match="^connection spark_default: .*providers-cncf-kubernetes"):
+        execute()
+    monkeypatch.setattr(imported, object(), raising=False)
     with pytest.raises(StartedError):
         execute()
 
