@@ -48,6 +48,7 @@ class Pod:
 
     @property
     def name(self) -> str:
+        """Of which Airflow hears by Spark's log."""
         return str(self.created["metadata"]["name"])
 
     @property
