@@ -27,7 +27,7 @@ def spark_connection(conn_id: str, make_hook: Callable[[], SparkSubmitHook]) -> 
     """What Airflow's hook makes of a Spark connection: ``master``, ``deploy_mode``, ``spark_binary`` and more.
 
     :raises ConfigurationError: there is none, which Airflow's hook takes for YARN; or the hook cannot use it, as where
-        it is to watch a YARN with Kerberos and a package for that is missing.
+        it is to watch a YARN with Kerberos, or is to use Kubernetes, and a package for that is missing.
     """
     subject = f"connection {conn_id}"
     try:
@@ -39,9 +39,23 @@ def spark_connection(conn_id: str, make_hook: Callable[[], SparkSubmitHook]) -> 
         # Airflow finds out at the submission, when partitions are claimed; older providers know nothing of it.
         getattr(hook, "_validate_yarn_track_via_rm_api_config", lambda: None)()
         connection: Mapping[str, Any] = hook._connection
+    except NameError as error:  # of kube_client, which Airflow's hook imports if it can, and asks for in any case
+        raise ConfigurationError(
+            subject,
+            f"cannot be used: a package of Airflow for it is missing ({error})",
+            "for Kubernetes, pip install apache-airflow-providers-cncf-kubernetes",
+        ) from error
     except (ValueError, RuntimeError) as error:
         raise ConfigurationError(subject, f"cannot be used for Spark ({error})", "correct it") from error
     return connection
+
+
+def conf_of_kubernetes(master: str) -> Mapping[str, str]:
+    """What Spark is told besides on Kubernetes: nobody else is to read what it uploads, the run's key among it.
+
+    YARN's staging directories are private by themselves. Another user's driver could not use the run directory either.
+    """
+    return {"spark.hadoop.fs.permissions.umask-mode": "077"} if master.startswith("k8s://") else {}
 
 
 def check_program(program: str, env_vars: Mapping[str, str] | None) -> None:

@@ -37,7 +37,13 @@ from airflow_provider_acid.exceptions import ConfigurationError
 from airflow_provider_acid.hooks.endpoint import MetastoreEndpoint
 from airflow_provider_acid.hooks.health import record_task_history, renew_figures
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
-from airflow_provider_acid.hooks.spark import check_program, listening, spark_connection, unknown_queue
+from airflow_provider_acid.hooks.spark import (
+    check_program,
+    conf_of_kubernetes,
+    listening,
+    spark_connection,
+    unknown_queue,
+)
 from airflow_provider_acid.links.compaction import AcidPageLink, SparkUiLink
 from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
@@ -68,6 +74,9 @@ with a node the next try of the task plans anew, while a node that is only cut o
 """
 FAILURES_NAMED = 5
 """Failed partitions that a task's error names; the log has all."""
+
+MAX_NAME_CHARACTERS = 200
+"""Of an application's name. Kubernetes takes 253 for a pod's, which has an id of Spark's and ``-driver`` besides."""
 
 _LOOKED_AT = (OutcomeState.COMPACTED, OutcomeState.NOTHING_TO_MERGE)
 """Whose partitions are other than what the evaluation saw that found them due."""
@@ -240,7 +249,8 @@ class AcidCompactionOperator(NamedByPartitions, SparkSubmitOperator):
         self.application = str(shipped_file("spark_jobs/compact.py"))
         self.name = application_name([item.entity for item in items])
         self._yarn_queue = self._yarn_queue or items[0].job_queue or option("job_queue")
-        self.conf = {**DEFAULT_CONF, **(self.conf or {})}
+        master = spark_connection(self._conn_id, self._get_hook)["master"]
+        self.conf = {**DEFAULT_CONF, **conf_of_kubernetes(master), **(self.conf or {})}
         self._queue_refusals.clear()
         self._hook = None  # Airflow keeps the hook of a former try, with that try's arguments.
         with (
@@ -375,11 +385,11 @@ def task_identity(context: Context) -> str:
 def application_name(entities: Sequence[Entity]) -> str:
     """The application's name, as Hive names its jobs: ``<hostname>-compactor-<db>.<table>.<partition>``.
 
-    Braces, which may stand in a partition's name and mean something to YARN, are parentheses here.
+    Braces, which may stand in a partition's name and mean something to YARN, are parentheses here; a long name is cut.
     """
     first = entities[0]
     name = f"{socket.gethostname()}-compactor-{first.full_table_name}"
     if first.partition is not None:
         name += f".{first.partition}"
-    name = name.translate(str.maketrans("{}", "()"))
+    name = name.translate(str.maketrans("{}", "()"))[:MAX_NAME_CHARACTERS]
     return name if len(entities) == 1 else f"{name} and {len(entities) - 1} more"

@@ -104,12 +104,14 @@ def test_the_example_of_cluster_mode_tells_airflow_where_to_end_the_application(
 
 def test_every_setting_of_spark_that_the_documents_name_is_one_of_sparks() -> None:
     known: set[str] = set()
+    ends: set[str] = set()  # which Scala puts behind a setting's name: s"$PREFIX.serviceAccountName"
     for jar in (Path(pyspark.__file__).parent / "jars").glob("spark-*.jar"):
         with zipfile.ZipFile(jar) as classes:
             names = [name for name in classes.namelist() if re.search(r"[cC]onf.*\.class|/package\$?\.class", name)]
             for name in names:
-                found = re.findall(rb"spark(?:\.[A-Za-z][A-Za-z0-9]*)+", classes.read(name))
-                known.update(word.decode() for word in found)
+                content = classes.read(name)
+                known.update(word.decode() for word in re.findall(rb"spark(?:\.[A-Za-z][A-Za-z0-9]*)+", content))
+                ends.update(word.decode() for word in re.findall(rb"\x01(\.[A-Za-z][A-Za-z0-9]*)", content))
     named = {
         word
         for path in documents()
@@ -117,6 +119,7 @@ def test_every_setting_of_spark_that_the_documents_name_is_one_of_sparks() -> No
         if not word.startswith(("spark.executorEnv.", "spark.yarn.appMasterEnv."))
     }
     assert {"spark.pyspark.driver.python", "spark.yarn.jars"} <= named
+    known |= {word for word in named if (parts := word.rpartition("."))[0] in known and f".{parts[2]}" in ends}
     assert named - known == set()
 
 

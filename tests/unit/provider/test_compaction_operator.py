@@ -167,6 +167,7 @@ def test_the_application_is_named_like_hives_jobs(spark: FakeSpark) -> None:
     many = [Entity("d", "t", f"p={number}") for number in range(3)]
     assert application_name(many) == f"{socket.gethostname()}-compactor-d.t.p=0 and 2 more"
     assert application_name([Entity("d", "t", "p={{a}}")]) == f"{socket.gethostname()}-compactor-d.t.p=((a))"
+    assert len(application_name([Entity("d", "t", "p=" + "x" * 300)])) == 200
 
 
 def test_the_application_is_told_its_run_directory_and_its_storages_and_nothing_else(spark: FakeSpark) -> None:

@@ -124,6 +124,21 @@ def test_a_yarn_with_kerberos_is_not_watched_without_the_package_for_it(
         execute(**tickets)
 
 
+def test_kubernetes_is_refused_without_the_package_by_which_airflow_speaks_to_it(
+    programs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(programs / "spark-submit")
+    connect(monkeypatch, "k8s://https://kubernetes.example.com:6443", **{"deploy-mode": "cluster"})
+    # Airflow's hook has no such name where the import failed.
+    imported = "airflow.providers.apache.spark.hooks.spark_submit.kube_client"
+    monkeypatch.delattr(imported, raising=False)
+    with pytest.raises(AirflowFailException, match="^connection spark_default: .*providers-cncf-kubernetes"):
+        execute()
+    monkeypatch.setattr(imported, object(), raising=False)
+    with pytest.raises(StartedError):
+        execute()
+
+
 def test_a_spark_connection_that_nobody_made_is_not_taken_for_yarn(
     programs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
