@@ -249,22 +249,21 @@ class AcidCompactionOperator(NamedByPartitions, SparkSubmitOperator):
         self.application = str(shipped_file("spark_jobs/compact.py"))
         self.name = application_name([item.entity for item in items])
         self._yarn_queue = self._yarn_queue or items[0].job_queue or option("job_queue")
-        master = spark_connection(self._conn_id, self._get_hook)["master"]
-        self.conf = {**DEFAULT_CONF, **conf_of_kubernetes(master), **(self.conf or {})}
+        connection = spark_connection(self._conn_id, self._get_hook)
+        self.conf = {**DEFAULT_CONF, **conf_of_kubernetes(connection["master"]), **(self.conf or {})}
         self._queue_refusals.clear()
         self._hook = None  # Airflow keeps the hook of a former try, with that try's arguments.
         with (
             tempfile.TemporaryDirectory(prefix="airflow-acid-") as directory,
             self._with_package(Path(directory)),
-            self._with_key(Path(directory), run),
+            self._with_key(Path(directory), run, is_sent=connection["deploy_mode"] == "cluster"),
             watch_application(run.storages, run.location, lambda url: SparkUiLink().push(context, url)),
         ):
             try:
                 super().execute(context)
             except Exception as error:  # any of client, standalone, YARN or Kubernetes mode
                 if self._queue_refusals:
-                    queue = spark_connection(self._conn_id, self._get_hook)["queue"]
-                    return unknown_queue(queue, self._queue_refusals[0])
+                    return unknown_queue(connection["queue"], self._queue_refusals[0])
                 return error
         return None
 
@@ -279,8 +278,8 @@ class AcidCompactionOperator(NamedByPartitions, SparkSubmitOperator):
             self.py_files = users_files
 
     @contextmanager
-    def _with_key(self, directory: Path, run: RunDirectory) -> Iterator[None]:
-        """The run's key in a file; no argument, setting or log has it."""
+    def _with_key(self, directory: Path, run: RunDirectory, *, is_sent: bool) -> Iterator[None]:
+        """The run's key in a file, which Spark sends along or not; no argument, setting or log has it."""
         key_file = write_key_file(directory, run.key)
         arguments = {
             "--run-directory": run.location,
@@ -289,7 +288,7 @@ class AcidCompactionOperator(NamedByPartitions, SparkSubmitOperator):
         }
         self.application_args = [part for name, text in arguments.items() for part in (name, as_argument(text))]
         users_files = self.files
-        if spark_connection(self._conn_id, self._get_hook)["deploy_mode"] == "cluster":
+        if is_sent:
             self.files = ",".join(filter(None, (users_files, str(key_file))))
         try:
             yield
