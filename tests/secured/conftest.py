@@ -23,9 +23,12 @@ from tests.harness.certificates import KEYSTORE_PASSWORD, CertificateAuthority
 from tests.harness.hdfs_metastore import metastore_on_hdfs, warehouse
 from tests.harness.hive_engine import HiveEngine
 from tests.harness.hive_engine_program import (
+    HIVE_3,
     HIVE_4,
+    HIVE_4_1,
     HIVE_4_2,
     engine_program,
+    hive_3_metastore_program,
     hive_4_metastore_program,
     later_metastore_program,
 )
@@ -111,14 +114,10 @@ def metastore_on_kerberos_hdfs(
     postgres: PostgresServer,
 ) -> Iterator[MetastoreServer]:
     """Hive 4.0.1 with Kerberos inside TLS, its tables on HDFS with both, its database on PostgreSQL."""
-    kerberos = _kerberos(kdc, "hive", "authentication")
-    tls = Tls(str(authority.file))
+    kerberos = _kerberos_in_tls(kdc, authority, "hive")
     protection = replace(
         kerberos,
-        settings={**kerberos.settings, **_tls(authority).settings},
-        access=MetastoreAccess(tls, _kerberos_of(kdc, "hive")),
         hadoop_settings={**kerberos_hdfs.metastore_settings, **kerberos.hadoop_settings},
-        extra={**kerberos.extra, "tls": True, "tls_ca_file": tls.ca_file},
         client_settings={
             "hive.metastore.sasl.enabled": "true",
             "hive.metastore.kerberos.principal": f"hive/_HOST@{REALM}",
@@ -165,6 +164,39 @@ def kerberos_metastores(
             return stack.enter_context(server)
 
         yield started
+
+
+@pytest.fixture(scope="session", params=[HIVE_3, HIVE_4_1])
+def other_kerberos_metastore(
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    kdc: KerberosKdc,
+    authority: CertificateAuthority,
+    postgres: PostgresServer,
+) -> Iterator[MetastoreServer]:
+    """Other versions with Kerberos inside TLS, their databases on PostgreSQL.
+
+    Not 4.2.1, which needs Java 21: that of the wheel lacks the module jdk.security.jgss.
+    """
+    folder = tmp_path_factory.mktemp(f"kerberos-{request.param}")
+    make = hive_3_metastore_program if request.param == HIVE_3 else later_metastore_program
+    program = make(engine_program(request.param, folder))
+    database = ServerDatabase(postgres, f"secured_{request.param}")
+    protection = _kerberos_in_tls(kdc, authority, "admin")
+    with MetastoreServer(
+        folder, reaper=True, program=program, database=database, protection=protection, host=HOST
+    ) as server:
+        yield server
+
+
+def _kerberos_in_tls(kdc: KerberosKdc, authority: CertificateAuthority, friend: str) -> Protection:
+    kerberos, tls = _kerberos(kdc, friend, "authentication"), Tls(str(authority.file))
+    return replace(
+        kerberos,
+        settings={**kerberos.settings, **_tls(authority).settings},
+        access=MetastoreAccess(tls, _kerberos_of(kdc, friend)),
+        extra={**kerberos.extra, "tls": True, "tls_ca_file": tls.ca_file},
+    )
 
 
 def _kerberos_of(kdc: KerberosKdc, friend: str) -> Kerberos:

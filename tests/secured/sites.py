@@ -8,6 +8,7 @@ from itertools import count
 
 from airflow_provider_acid.compaction.clean.cleaning import CleaningState
 from airflow_provider_acid.compaction.outcomes import OutcomeState
+from airflow_provider_acid.metastore.database.database import MetastoreDatabase
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from tests.harness.metastore_server import MetastoreServer
 from tests.harness.server_admin import admin_of
@@ -22,7 +23,8 @@ def site_over(client: AcidMetastoreClient, server: MetastoreServer) -> Iterator[
     with admin_of(server) as admin, client:
         database = f"secured{next(_NUMBERS)}"
         admin.create_database(database)
-        site = Site(server, admin, client, database)
+        url = server.database_url
+        site = Site(server, admin, client, database, hive_database=None if url is None else MetastoreDatabase(url))
         yield site
         site.close()
 

@@ -63,6 +63,15 @@ def test_a_partition_is_compacted_and_cleaned_with_each_protection(
     assert AcidMetastoreHook().test_connection() == (True, "Hive metastore 4.0.1 answers and can be used")
 
 
+def test_a_partition_is_compacted_and_cleaned_on_other_versions_with_kerberos_inside_tls(
+    other_kerberos_metastore: MetastoreServer, client_of: ClientOf
+) -> None:
+    client = client_of(other_kerberos_metastore, **other_kerberos_metastore.protection.extra)
+    with site_over(client, other_kerberos_metastore) as site:
+        assert client.probe() in (Hive(3, "3.0", has_pools=False), Hive(4, "4.1.0"))
+        run_the_chain(site)
+
+
 def test_a_compaction_outlives_its_tickets_where_there_is_a_keytab(
     kerberos_metastore: MetastoreServer, kdc: KerberosKdc, client_of: ClientOf
 ) -> None:
