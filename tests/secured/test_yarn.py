@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_acid.filesystem import Storages
-from airflow_provider_acid.storages.hdfs.delegation import TOKEN_FILE_VARIABLE
+from airflow_provider_acid.storages.hdfs.delegation import TOKEN_FILE_VARIABLE, read_tokens
 from airflow_provider_acid.storages.hdfs.options import HdfsOptions
 from tests.harness.certificates import CertificateAuthority
 from tests.harness.every_case import some_of
@@ -146,6 +146,9 @@ def run_by_ticket(
 def test_an_operator_that_is_killed_and_tried_again_outlives_its_tickets(run: Run, table: Table) -> None:
     """The containers have no tickets at all, but the delegation tokens that Spark got for them."""
     task, application = run.begin("cluster", idle_timeout_seconds=600)
+    tokens = [token.url_form for token in read_tokens(Path(run.stuck.worker().environ()[TOKEN_FILE_VARIABLE]))]
+    arguments = [" ".join(process.cmdline()) for process in run.yarn.processes(application.id)]
+    assert [line for line in arguments if "--run-directory" in line]
     time.sleep(TICKET_SECONDS)
     task.kill()
     again = run.try_again("cluster")
@@ -158,7 +161,10 @@ def test_an_operator_that_is_killed_and_tried_again_outlives_its_tickets(run: Ru
     run.check_compacted()
     table.check("cleaned")
     assert run.wait_for_end(second.id, 60).has_ended
-    check_no_token(again.log(), task.log(), *(run.yarn.log(each.id) for each in run.new_applications()))
+    logs = [again.log(), task.log(), *(run.yarn.log(each.id) for each in run.new_applications())]
+    check_no_token(*logs, *arguments)
+    assert tokens
+    assert not [text for text in (*logs, *arguments) if any(token in text for token in tokens)]
 
 
 @pytest.mark.parametrize(("who", "mode"), some_of([*product(("run", "run_by_ticket"), ("client", "cluster"))], 0))
