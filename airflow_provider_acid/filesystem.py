@@ -47,6 +47,9 @@ class Storage(Protocol):
         :raises ConfigurationError: there is none.
         """
 
+    def may_change(self) -> bool | None:
+        """Whether names may be made and removed right in the location; None where that cannot be asked."""
+
     @property
     def rules(self) -> StoreRules:
         """What its kind of store does its own way."""

@@ -49,6 +49,10 @@ class LocalStorage:
         except RuntimeError as error:
             raise no_home("the home directory", str(error)) from error
 
+    def may_change(self) -> bool:
+        """Whether names may be made and removed right in the location by the process's user."""
+        return os.access(self._path, os.R_OK | os.W_OK | os.X_OK)
+
     def list(self, path: str = "") -> Listing:
         """Everything below ``path``; see :meth:`~..filesystem.Storage.list`."""
         files: list[FileEntry] = []

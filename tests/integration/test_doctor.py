@@ -25,6 +25,7 @@ from airflow_provider_acid.doctor.site import Site as Looked
 from airflow_provider_acid.hooks.endpoint import MetastoreEndpoint
 from airflow_provider_acid.hooks.extra import ConnectionExtra
 from airflow_provider_acid.plan.plan import CompactionType
+from airflow_provider_acid.storages.local import LocalStorage
 from tests.harness.metastore_server import MetastoreServer
 from tests.harness.ports import free_port
 from tests.integration.compaction_site import AcidTable, Site, TxnType
@@ -202,6 +203,21 @@ def looked_at(site: Site, later_ms: int = 0) -> Looked:
     return Looked(
         endpoint, site.client, site.queue, CompactionSettings(), selection, now_ms + later_ms, now_ms, evaluation
     )
+
+
+@pytest.mark.parametrize("site", ["hive_4"], indirect=True)
+@pytest.mark.parametrize(
+    ("may_change", "severity"), [(True, Severity.OK), (None, Severity.OK), (False, Severity.PROBLEM)]
+)
+def test_a_table_that_may_not_be_written_to_is_found(
+    site: Site, monkeypatch: pytest.MonkeyPatch, may_change: bool | None, severity: Severity
+) -> None:
+    """What a store answers; tests/storage/test_webhdfs.py asks a real NameNode, and nothing is forbidden to root."""
+    inserts(site)
+    monkeypatch.setattr(LocalStorage, "may_change", lambda _: may_change)
+    [finding] = answers(site, "rights on tables")
+    assert finding.severity is severity
+    assert may_change is not False or f"{site.database}.t" in finding.seen
 
 
 @pytest.mark.parametrize("site", ["hive_4_2", "hive_3"], indirect=True)

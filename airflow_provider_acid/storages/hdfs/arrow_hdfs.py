@@ -65,6 +65,10 @@ class ArrowHdfsStorage:
         """The home directory of the user that the options act for."""
         return self._changes().home()
 
+    def may_change(self) -> bool:
+        """Whether names may be made and removed right in the location by the user that the options act for."""
+        return self._changes().may_change()
+
     def list(self, path: str = "") -> Listing:
         """Everything below ``path``; see :meth:`~..filesystem.Storage.list`."""
         root = self._resolve(path)

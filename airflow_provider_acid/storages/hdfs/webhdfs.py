@@ -67,6 +67,11 @@ class WebHdfsStorage:
         with storage_errors(self.location, "has a NameNode that does not name the home directory"):
             return self._place.beside(self._name_nodes.home())
 
+    def may_change(self) -> bool:
+        """Whether names may be made and removed right in the location by the user that the options act for."""
+        with storage_errors(self.location, "cannot be looked at"):
+            return self._name_nodes.may_change(self._resolve(""))
+
     def list(self, path: str = "") -> Listing:
         """Everything below ``path``; see :meth:`~..filesystem.Storage.list`. One call per directory."""
         files: list[FileEntry] = []

@@ -132,6 +132,16 @@ class NameNodes:
             raise _no_webhdfs(self._urls[self._active], "a home directory without Path")
         return path
 
+    def may_change(self, path: str) -> bool:
+        """Whether the acting user may make and remove names right in a directory."""
+        try:
+            self._call("GET", path, {"op": "CHECKACCESS", "fsaction": "rwx"})
+        except RemoteError as error:
+            if error.kind == "AccessControlException":
+                return False
+            raise
+        return True
+
     def make_directories(self, path: str, mode: int = 0o777) -> None:
         """Make a directory and its parents; no error where it exists.
 

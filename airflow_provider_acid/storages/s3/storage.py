@@ -64,6 +64,9 @@ class S3Storage:
         """The bucket: an object store knows no users' directories, and who may write where is its policy."""
         return self._location.name("").rstrip("/")
 
+    def may_change(self) -> None:
+        """Nobody knows but the policies of the store, which tell it to those who try."""
+
     def list(self, path: str = "") -> Listing:
         """Everything below ``path``; see :meth:`~..filesystem.Storage.list`.
 

@@ -51,6 +51,9 @@ class AtticStorage:
     def home(self) -> str:
         return "attic:///home"
 
+    def may_change(self) -> bool:
+        return True
+
     def list(self, path: str = "") -> Listing:
         found = {name[len(path) :].lstrip("/"): self._at[name] for name in sorted(self._below(path)) if name != path}
         return Listing(
