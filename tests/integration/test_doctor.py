@@ -212,7 +212,7 @@ def looked_at(site: Site, later_ms: int = 0) -> Looked:
 def test_a_table_that_may_not_be_written_to_is_found(
     site: Site, monkeypatch: pytest.MonkeyPatch, may_change: bool | None, severity: Severity
 ) -> None:
-    """What a store answers; tests/storage/test_webhdfs.py asks a real NameNode, and nothing is forbidden to root."""
+    """What a store answers; tests/storage/test_libhdfs.py asks a real NameNode, and nothing is forbidden to root."""
     inserts(site)
     monkeypatch.setattr(LocalStorage, "may_change", lambda _: may_change)
     [finding] = answers(site, "rights on tables")

@@ -316,3 +316,8 @@ def test_pyarrow_makes_the_missing_parents_of_a_file(site: HdfsSite, client: fs.
 def test_pyarrow_takes_a_file_without_rights_for_missing(site: HdfsSite, client: fs.HadoopFileSystem) -> None:
     site.administrator.call("PUT", "", "SETPERMISSION", permission="000")
     assert client.get_file_info(f"{site.root}/a_file").type == fs.FileType.NotFound
+
+
+def test_who_may_change_a_directory_is_asked_of_the_namenode(site: HdfsSite) -> None:
+    parent = site.location.rpartition("/")[0]
+    assert [ArrowHdfsStorage(place, site.options).may_change() for place in (site.location, parent)] == [True, False]

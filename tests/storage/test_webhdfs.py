@@ -157,11 +157,6 @@ def test_new_files_belong_to_the_user_and_to_the_group_of_their_directory(site: 
         assert (status["owner"], status["group"], status["permission"]) == (USER, "analysts", permission)
 
 
-def test_who_may_change_a_directory_is_asked_of_the_namenode(site: HdfsSite) -> None:
-    assert site.web().may_change()
-    assert not WebHdfsStorage(site.location.rpartition("/")[0], site.options).may_change()
-
-
 @pytest.mark.parametrize(("umask", "directory", "file"), [("077", "700", "600"), ("002", "775", "664")])
 def test_the_umask_is_that_of_the_options(site: HdfsSite, umask: str, directory: str, file: str) -> None:
     storage = site.web(umask=umask)
