@@ -36,6 +36,9 @@ from tests.unit.test_documented_settings import json_of
 from tests.yarn.runs import Run
 from tests.yarn.sites import ARCHIVE, upload_environment, yarn_site
 
+END_SECONDS = 120
+"""How long an application may take to end, the start of the try included that ends it."""
+
 TOKENS_ENDED = "Remedy: let the task try again, which gets new delegation tokens"
 
 _NUMBERS = count()
@@ -152,7 +155,7 @@ def test_an_operator_that_is_killed_and_tried_again_outlives_its_tickets(run: Ru
     time.sleep(TICKET_SECONDS)
     task.kill()
     again = run.try_again("cluster")
-    ended = run.wait_for_end(application.id, 60)
+    ended = run.wait_for_end(application.id, END_SECONDS)
     assert again.wait() == 0, again.log()
     [_, second] = run.new_applications()
     assert (ended.finished < second.finished, second.state) == (True, "FINISHED")
@@ -160,7 +163,7 @@ def test_an_operator_that_is_killed_and_tried_again_outlives_its_tickets(run: Ru
     table.check("compacted")
     run.check_compacted()
     table.check("cleaned")
-    assert run.wait_for_end(second.id, 60).has_ended
+    assert run.wait_for_end(second.id, END_SECONDS).has_ended
     logs = [again.log(), task.log(), *(run.yarn.log(each.id) for each in run.new_applications())]
     check_no_token(*logs, *arguments)
     assert tokens
@@ -186,7 +189,7 @@ def test_a_job_outlives_its_tickets_and_the_first_day_of_those_tokens_that_yarn_
     else:
         assert task.wait() == 0, task.log()
         run.check_compacted()
-    assert run.wait_for_end(application.id, 60).has_ended
+    assert run.wait_for_end(application.id, END_SECONDS).has_ended
     assert run.yarn.attempts(application.id) == 1
 
 
@@ -198,7 +201,7 @@ def test_a_job_whose_tokens_have_their_last_day_fails_by_name_and_its_next_try_h
     run.stuck.release()
     assert task.wait() == 1
     assert TOKENS_ENDED in task.log()
-    assert run.wait_for_end(application.id, 60).has_ended
+    assert run.wait_for_end(application.id, END_SECONDS).has_ended
     table.check("as before")
     again = run.try_again("cluster")
     assert again.wait() == 0, again.log()
