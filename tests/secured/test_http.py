@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from airflow_provider_acid.acid.hive import Hive
-from airflow_provider_acid.compaction.clean.cleaning import CleaningState
-from airflow_provider_acid.compaction.outcomes import Outcome, OutcomeState
 from airflow_provider_acid.exceptions import MetastoreAccessError, MetastoreUnavailableError
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
 from airflow_provider_acid.metastore.access.access import MetastoreAccess
@@ -21,10 +19,9 @@ from tests.harness.airflow_connections import connections_to
 from tests.harness.certificates import CertificateAuthority
 from tests.harness.hive_engine_program import HIVE_4
 from tests.harness.metastore_server import MetastoreServer, Protection
-from tests.harness.plain_job import run_plainly
 from tests.harness.token_issuer import OVER_HTTP, TokenIssuer, http_jars
 from tests.secured.conftest import HOST, ClientOf
-from tests.secured.sites import run_the_chain, site_over
+from tests.secured.sites import end_the_chain, run_the_chain, site_over
 from tests.storage.airflow_tasks import LOG_FILE, run_tasks
 from tests.storage.canaries import RUN_KEY, CanaryWatch
 
@@ -96,11 +93,7 @@ def test_a_compaction_outlives_its_token_where_the_file_is_renewed(
         assert not told.value.is_permanent, "whoever renews the token may be late"
         file.write_text(issuer.token())
         client.heartbeat(active.transaction.txn_id)
-        outcome = site.worker().finish(active, run_plainly(active.plan))
-        assert isinstance(outcome, Outcome)
-        assert outcome.state is OutcomeState.COMPACTED
-        assert site.clean(table.entity())[0].state is CleaningState.CLEANED
-        assert table.values() == [1, 2]
+        end_the_chain(table, active, [1, 2])
 
 
 def test_wrong_tokens_and_paths_are_told_without_the_token(

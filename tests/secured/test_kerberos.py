@@ -9,16 +9,13 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_acid.acid.hive import Hive
-from airflow_provider_acid.compaction.clean.cleaning import CleaningState
-from airflow_provider_acid.compaction.outcomes import Outcome, OutcomeState
 from airflow_provider_acid.exceptions import MetastoreUnavailableError, ObjectNotFoundError
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
 from airflow_provider_acid.metastore.access.sasl import SaslCalls
 from tests.harness.kerberos_kdc import REALM, KerberosKdc
 from tests.harness.metastore_server import MetastoreServer
-from tests.harness.plain_job import run_plainly
 from tests.secured.conftest import HOST, TICKET_SECONDS, ClientOf
-from tests.secured.sites import run_the_chain, site_over
+from tests.secured.sites import end_the_chain, run_the_chain, site_over
 
 PRINCIPAL = f"hive/_HOST@{REALM}"
 ROOT = Path(__file__).parents[2]
@@ -85,11 +82,7 @@ def test_a_compaction_outlives_its_tickets_where_there_is_a_keytab(
         with client.for_another_thread() as other:
             other.heartbeat(active.transaction.txn_id)
         client.close()
-        outcome = site.worker().finish(active, run_plainly(active.plan))
-        assert isinstance(outcome, Outcome)
-        assert outcome.state is OutcomeState.COMPACTED
-        assert site.clean(table.entity())[0].state is CleaningState.CLEANED
-        assert table.values() == [1, 2]
+        end_the_chain(table, active, [1, 2])
 
 
 def test_the_tickets_of_the_process_are_used_until_they_end(
