@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 import pytest
 
@@ -52,6 +53,15 @@ TOKEN_SECONDS = int(os.environ.get("TEST_TOKEN_SECONDS", ONE_DAY_SECONDS))
 survive their end, so the variable is for tests without it."""
 
 ClientOf = Callable[..., AcidMetastoreClient]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keeps files together, and those that need HDFS."""
+    for item in items:
+        if item.path.parent == Path(__file__).parent:
+            stem = item.path.stem
+            item.add_marker(pytest.mark.xdist_group("hdfs" if stem in ("test_hdfs", "test_yarn") else stem))
 
 
 @pytest.fixture
