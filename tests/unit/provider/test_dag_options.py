@@ -30,6 +30,11 @@ FROM_OPTIONS: dict[str, tuple[str, object]] = {
     "minor_lock_wait_seconds": ("30", 30.0),
     "minor_lock_timeout_action": ("refuse", "refuse"),
     "cleaning_deadline_seconds": ("2", 2.0),
+    "num_executors": ("4", 4),
+    "executor_cores": ("2", 2),
+    "total_executor_cores": ("8", 8),
+    "executor_memory": ("2g", "2g"),
+    "driver_memory": ("512m", "512m"),
 }
 """By field of the form: a value of the option of that name, and what the form starts with then."""
 
@@ -102,6 +107,17 @@ def test_the_form_of_the_housekeeping_takes_its_timeout_from_the_option(monkeypa
         ("cleaning_deadline_seconds", "-1"),
         ("fail_on_unmatched_patterns", "perhaps"),
         ("task_retries", "few"),
+        ("num_executors", "many"),
+        ("num_executors", "0"),
+        ("executor_cores", "1.5"),
+        ("total_executor_cores", "-1"),
+        ("executor_memory", "4"),
+        ("driver_memory", "4 g"),
+        ("spark_conn_id", " "),
+        ("spark_conf", "spark.a=b"),
+        ("spark_conf", '["spark.a"]'),
+        ("spark_conf", '{"executor_memory": "1g"}'),
+        ("spark_conf", '{"spark.a": null}'),
     ],
 )
 def test_a_mistake_in_an_option_is_an_import_error_that_names_it(

@@ -61,7 +61,8 @@ def test_it_is_the_first_task_that_looks(task_id: str) -> None:
             "plan",
             {"q": 1},
             "'q'",
-            "use some of database, decide_only, hive_acid_conn_id, partition, table, type",
+            "use some of database, decide_only, driver_memory, executor_cores, executor_memory, hive_acid_conn_id, "
+            "num_executors, partition, table, total_executor_cores, type",
         ),
     ],
 )
