@@ -64,7 +64,9 @@ def acid_compaction_dag(
     params = form(_FIRST, _SECTIONS, **_checked(dag_id, settings), **sizes)
     for name in params.keys() & (default_args or {}).keys():
         raise ConfigurationError(
-            f"default_args of {dag_id}", f"have {name!r}, a field of the form", f"write {name}=… beside them"
+            f"default_args of {dag_id}",
+            f"have {name!r}, a field of the form",
+            f"give {name} to acid_compaction_dag itself",
         )
     with DAG(
         dag_id=dag_id,

@@ -76,6 +76,14 @@ def test_an_unknown_key_is_refused_and_the_nearest_parameter_named(
 
 
 @pytest.mark.parametrize("task_id", FIRST)
+@pytest.mark.parametrize("key", ["spark_conf", "spark_conn_id", "conf", "conn_id", "spark", "jars", "archives"])
+def test_who_starts_a_run_says_nothing_of_spark_but_sizes(task_id: str, key: str) -> None:
+    """By properties such as spark.driver.extraJavaOptions anybody who may start a run would run code."""
+    with pytest.raises(AirflowFailException, match=f"conf of the run of .*'{key}': no parameter of the DAG has that"):
+        start(task_id, {key: {"spark.driver.extraJavaOptions": "-javaagent:x"}})
+
+
+@pytest.mark.parametrize("task_id", FIRST)
 def test_what_the_form_sends_and_what_airflow_adds_is_known(task_id: str) -> None:
     dag: Any = FIRST[task_id]
     start(task_id, None)
