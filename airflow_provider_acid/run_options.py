@@ -168,7 +168,7 @@ RUN_OPTIONS = (
         "Airflow connection to Spark.",
         default="spark_default",
         example="spark_yarn",
-        since="0.2.0",
+        since="0.3.0",
     ),
     Option(
         "spark_conf",
@@ -176,7 +176,7 @@ RUN_OPTIONS = (
         "Properties of the Spark applications, a JSON object. Those that a task names itself go before, key by key.",
         default=MappingProxyType({}),
         example='{"spark.yarn.jars": "local:/opt/spark/jars/*"}',
-        since="0.2.0",
+        since="0.3.0",
     ),
     Option(
         "num_executors",
@@ -186,7 +186,7 @@ RUN_OPTIONS = (
         None,
         "Executors",
         example="4",
-        since="0.2.0",
+        since="0.3.0",
     ),
     Option(
         "executor_cores",
@@ -196,7 +196,7 @@ RUN_OPTIONS = (
         None,
         "Cores of an executor",
         example="2",
-        since="0.2.0",
+        since="0.3.0",
     ),
     Option(
         "total_executor_cores",
@@ -206,7 +206,7 @@ RUN_OPTIONS = (
         None,
         "Cores in all",
         example="8",
-        since="0.2.0",
+        since="0.3.0",
     ),
     Option(
         "executor_memory",
@@ -216,7 +216,7 @@ RUN_OPTIONS = (
         None,
         "Memory of an executor",
         example="2g",
-        since="0.2.0",
+        since="0.3.0",
     ),
     Option(
         "driver_memory",
@@ -226,7 +226,7 @@ RUN_OPTIONS = (
         None,
         "Memory of the driver",
         example="2g",
-        since="0.2.0",
+        since="0.3.0",
     ),
     Option(
         "job_queue",
