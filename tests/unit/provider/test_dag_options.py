@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_acid.config import option
 from airflow_provider_acid.exceptions import ConfigurationError
 from airflow_provider_acid.options import OPTIONS
 from tests.unit.provider.stored_dags import stored_and_found
@@ -144,6 +145,18 @@ def test_the_options_of_the_first_steps_work(monkeypatch: pytest.MonkeyPatch) ->
     assert stored_and_found(found).timetable.summary == options["schedule"]
 
 
+def test_what_the_documents_say_once_of_spark_for_a_site_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    (block,) = re.findall(r"```ini\n(\[hive_acid\]\nspark_conn_id.*?)```", document("deploy.md"), re.DOTALL)
+    parser = configparser.ConfigParser()
+    parser.read_string(block)
+    options = dict(parser["hive_acid"])
+    assert {"spark_conn_id", "spark_conf", "num_executors", "executor_memory"} <= options.keys()
+    set_options(monkeypatch, **options)
+    assert option("spark_conf").keys() == {"spark.yarn.jars", "spark.pyspark.python", "spark.archives"}
+    sizes = options.keys() - {"spark_conn_id", "spark_conf"}
+    assert {name: str(parsed().params[name]) for name in sizes} == {name: options[name] for name in sizes}
+
+
 def document(name: str) -> str:
     return (ROOT / "docs" / name).read_text()
 
@@ -161,7 +174,7 @@ def test_the_documents_have_every_field_of_the_form(form: str) -> None:
 
 
 def test_the_documents_say_which_option_a_field_starts_with_and_what_it_is_by_default() -> None:
-    defaults = {name: option.default_text for name, option in OPTIONS.items()}
+    defaults = {name: found.default_text for name, found in OPTIONS.items()}
     found = fields_documented("acid_compaction")
     assert {name for name, cells in found.items() if cells[2] == "yes"} == FROM_OPTIONS.keys()
     for name in FROM_OPTIONS:
