@@ -171,6 +171,15 @@ def test_every_setting_of_the_plan_of_one_table_comes_from_the_form_as_text() ->
         assert getattr(plan, "decide_only" if name == "decide_only" else name) == f"{{{{ params.{name} }}}}"
 
 
+@pytest.mark.parametrize(("given", "shown"), [(None, ""), ("", ""), (4, "4"), ("4g", "4g")])
+def test_every_size_of_spark_comes_from_the_form_and_an_empty_one_is_none(given: object, shown: str) -> None:
+    for of_form in (dag, acid_compact_table.dag):
+        compact: Any = of_form.get_task("compact")
+        for name in SPARK_SIZES:
+            text = jinja2.Environment(autoescape=False).from_string(compact.partial_kwargs[name])
+            assert text.render(params={name: given}) == shown, name
+
+
 @pytest.mark.parametrize("of_form", [dag, acid_compact_table.dag, acid_housekeeping.dag], ids=lambda dag: dag.dag_id)
 def test_all_tasks_work_on_the_metastore_of_the_form(of_form: Any) -> None:
     for task in of_form.tasks:
