@@ -243,20 +243,17 @@ def as_boolean(name: str, value: object) -> bool:
 
 
 def refuse_unknown(
-    subject: str, names: Iterable[str], known: Sequence[str], what: str = "parameter of the DAG"
+    subject: str, names: Iterable[str], known: Sequence[str], what: str = "no parameter of the DAG has that name"
 ) -> None:
     """Refuse names that would change nothing, and nobody would know.
 
-    :param what: what they should be names of.
-
+    :param what: what is wrong with such names.
     :raises ConfigurationError: naming them, and what was perhaps meant.
     """
     unknown = sorted(set(names) - {*known})
     if unknown:
         remedies = dict.fromkeys(_nearest(name, known) for name in unknown)
-        raise ConfigurationError(
-            subject, f"{', '.join(map(repr, unknown))}: no {what} has that name", "; ".join(remedies)
-        )
+        raise ConfigurationError(subject, f"{', '.join(map(repr, unknown))}: {what}", "; ".join(remedies))
 
 
 def _nearest(name: str, known: Sequence[str]) -> str:

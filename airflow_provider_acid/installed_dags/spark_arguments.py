@@ -36,7 +36,7 @@ def spark_arguments(dag_id: str, given: Mapping[str, object]) -> tuple[dict[str,
 
     :raises ConfigurationError: a name or value cannot be used.
     """
-    refuse_unknown(f"spark of {dag_id}", given, SPARK_ARGUMENTS, "argument of Spark's operator")
+    refuse_unknown(f"spark of {dag_id}", given, SPARK_ARGUMENTS, "no argument of Spark's operator has that name")
     values = dict(given)
     for name in given.keys() & _OPTIONS.keys():
         values[name] = OPTIONS[_OPTIONS[name]].kind.parse(f"spark {name} of {dag_id}", given[name])
