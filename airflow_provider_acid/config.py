@@ -70,16 +70,22 @@ def schedule() -> str | None:
 
     :raises ConfigurationError: it is neither: Airflow shows it as an import error.
     """
+    text: str | None = option("schedule")
+    return None if text is None else checked_schedule(f"[{SECTION}] schedule", text)
+
+
+def checked_schedule(name: str, text: str) -> str:
+    """A cron expression or preset.
+
+    :raises ConfigurationError: it is neither.
+    """
     # Only DAG files need it, and it is no light import.
     from airflow.timetables.trigger import CronTriggerTimetable
 
-    text: str | None = option("schedule")
-    if text is None:
-        return None
     try:
         CronTriggerTimetable(text, timezone="UTC").validate()
     except AirflowTimetableInvalid as error:
         raise ConfigurationError(
-            f"[{SECTION}] schedule", f"is {text!r} ({error})", "write a cron expression, e.g. 30 1 * * *, or None"
+            name, f"is {text!r} ({error})", "write a cron expression, e.g. 30 1 * * *, or None"
         ) from error
     return text

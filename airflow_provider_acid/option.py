@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
@@ -17,8 +18,11 @@ from airflow_provider_acid.parameters import (
     as_integer,
     as_names,
     as_number,
+    as_optional_memory,
     as_optional_number,
     as_optional_text,
+    as_spark_conf,
+    as_text,
     as_time_window,
     as_word,
 )
@@ -31,6 +35,9 @@ MOST_IN_RUN = 10_000
 
 MOST_IN_BATCH = 1000
 """Partitions of one Spark application."""
+
+MOST_EXECUTORS = 10_000
+"""Of one Spark application, and cores of them: who may start a run is not to ask a cluster for any number."""
 
 REQUIRED = object()
 """The default of what has none."""
@@ -87,6 +94,8 @@ def text_of(value: object) -> str:
     """A value as the configuration has it."""
     if isinstance(value, tuple):
         return ", ".join(value)
+    if isinstance(value, Mapping):
+        return json.dumps(dict(value)) if value else ""
     if isinstance(value, Enum):
         return str(value.value)
     if isinstance(value, float):
@@ -119,6 +128,15 @@ def whole(minimum: int = 1, maximum: int | None = None) -> ValueKind:
     return ValueKind("integer", {"type": "integer", **bounds}, words, parse)
 
 
+def or_empty(kind: ValueKind) -> ValueKind:
+    """The same values, or none."""
+
+    def parse(name: str, value: object) -> object:
+        return None if as_optional_text(value) is None else kind.parse(name, value)
+
+    return ValueKind("string", {**kind.schema, "type": [kind.schema["type"], "null"]}, f"{kind.words}, or empty", parse)
+
+
 def word(words: type[Enum]) -> ValueKind:
     """The words of an enumeration."""
     values = [str(one.value) for one in words]
@@ -133,7 +151,7 @@ def _patterns(name: str, value: object) -> tuple[str, ...]:
 
 
 def _no_or_patterns(name: str, value: object) -> tuple[str, ...]:
-    return _patterns(name, value) if as_names(name, value) else ()
+    return _patterns(name, value) if value is not None and as_names(name, value) else ()
 
 
 def _time_window(name: str, value: object) -> str | None:
@@ -164,11 +182,18 @@ OPTIONAL_NUMBER = ValueKind(
 TRUTH = ValueKind("boolean", {"type": "boolean"}, "true or false", as_boolean)
 NAMES = ValueKind("string", _LIST, "list of texts", lambda name, value: tuple(as_names(name, value)))
 PATTERNS = ValueKind("string", {**_LIST, "minItems": 1}, "list of texts", _patterns)
-NO_OR_PATTERNS = ValueKind("string", _LIST, "list of texts", _no_or_patterns)
-TEXT = ValueKind("string", {"type": "string", "minLength": 1}, "text", lambda name, value: str(value).strip())
+NO_OR_PATTERNS = ValueKind("string", {**_LIST, "type": ["array", "null"]}, "list of texts", _no_or_patterns)
+TEXT = ValueKind("string", {"type": "string", "minLength": 1}, "text", as_text)
 OPTIONAL_TEXT = ValueKind(
     "string", {"type": ["string", "null"]}, "text or empty", lambda name, value: as_optional_text(value)
 )
+MEMORY = ValueKind(
+    "string",
+    {"type": ["string", "null"], "pattern": r"^([1-9][0-9]{0,5}[mgtMGT][bB]?)?$"},
+    "number and unit, e.g. `512m` or `4g`, or empty",
+    as_optional_memory,
+)
+SPARK_CONF = ValueKind("string", {"type": "object"}, "JSON object of texts", as_spark_conf)
 TIME_WINDOW = ValueKind(
     "string",
     {"type": ["string", "null"], "pattern": r"^(([01]\d|2[0-3]):[0-5]\d-([01]\d|2[0-3]):[0-5]\d)?$"},

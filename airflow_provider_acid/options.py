@@ -7,96 +7,21 @@ sensor and operators, the fields of the trigger forms, and docs/options.md. Defa
 from __future__ import annotations
 
 from airflow_provider_acid.compaction.candidates import Candidates
-from airflow_provider_acid.compaction.evaluate.demand import DemandedType
 from airflow_provider_acid.compaction.settings import CleaningLockAction, CompactionSettings, LockTimeoutAction
-from airflow_provider_acid.option import (
-    MOST_IN_BATCH,
-    MOST_IN_RUN,
-    NAMES,
-    NO_OR_PATTERNS,
-    NUMBER,
-    OPTIONAL_NUMBER,
-    OPTIONAL_TEXT,
-    PATTERNS,
-    TEXT,
-    TIME_WINDOW,
-    TIME_ZONE,
-    TRUTH,
-    Option,
-    Place,
-    whole,
-    with_defaults,
-    word,
-)
+from airflow_provider_acid.option import NAMES, NUMBER, OPTIONAL_TEXT, TRUTH, Option, Place, whole, with_defaults, word
 from airflow_provider_acid.plan.plan import CopiedStripes
 from airflow_provider_acid.plan.thresholds import Thresholds
+from airflow_provider_acid.run_options import RUN_OPTIONS
 
 _EVERYWHERE = Place.CONFIG | Place.SENSOR
 
-
 _TABLE = (
-    Option(
-        "tables",
-        PATTERNS,
-        "Patterns of tables, e.g. sales.orders or web.*.",
-        _EVERYWHERE | Place.HOUSEKEEPING,
-        ("default.*",),
-        "Tables",
-        example="sales.*, web.*",
-        since="0.2.0",
-    ),
-    Option(
-        "exclude",
-        NO_OR_PATTERNS,
-        "Patterns of tables that are left out although they are included.",
-        _EVERYWHERE | Place.HOUSEKEEPING,
-        (),
-        "Tables to leave out",
-        example="sales.tmp_*",
-        since="0.2.0",
-    ),
-    Option(
-        "fail_on_unmatched_patterns",
-        TRUTH,
-        "Whether a pattern that matches no table, or leaves none out, is a failure and not a warning in the log.",
-        _EVERYWHERE,
-        False,
-        "Fail on unmatched patterns",
-        since="0.2.0",
-    ),
-    Option("database", TEXT, "The table's database.", Place.TABLE_PLAN, "default", "Database"),
-    Option("table", TEXT, "The table's name, without the database.", Place.TABLE_PLAN, title="Table"),
-    Option(
-        "partition",
-        OPTIONAL_TEXT,
-        "One partition as SHOW PARTITIONS spells it, e.g. ds=2026-01-01/region=eu; empty for all partitions, or for a "
-        "table that has none.",
-        Place.TABLE_PLAN,
-        None,
-        "Partition",
-    ),
-    Option(
-        "type",
-        word(DemandedType),
-        "auto: by the thresholds; minor or major: so, whatever the thresholds say.",
-        Place.TABLE_PLAN,
-        DemandedType.AUTO,
-        "Type",
-    ),
-    Option(
-        "decide_only",
-        TRUTH,
-        "A dry run: the decisions are shown in the log of the first task, and nothing is changed.",
-        Place.SENSOR | Place.TABLE_PLAN,
-        False,
-        "Dry run",
-    ),
     Option(
         "delta_num_threshold",
         whole(0),
         "Deltas above which a partition is due for minor compaction.",
         _EVERYWHERE,
-        title="Deltas",
+        title="Deltas allowed",
         hive="hive.compactor.delta.num.threshold",
     ),
     Option(
@@ -104,7 +29,7 @@ _TABLE = (
         NUMBER,
         "Share of the base's bytes that the deltas must exceed for major compaction.",
         _EVERYWHERE,
-        title="Delta share",
+        title="Delta share allowed",
         hive="hive.compactor.delta.pct.threshold",
     ),
     Option(
@@ -160,62 +85,6 @@ _TABLE = (
         "Partitions whose directories a sensor lists at the same time, where listing is waiting; 1 for never.",
     ),
     Option(
-        "time_window",
-        TIME_WINDOW,
-        "Hours in which compactions begin, e.g. 22:00-06:00; what is in work at the end is finished; empty for all.",
-        _EVERYWHERE | Place.COMPACTION,
-        None,
-        "Time window",
-        example="22:00-06:00",
-        since="0.2.0",
-    ),
-    Option(
-        "time_zone",
-        TIME_ZONE,
-        "Time zone of the time window.",
-        _EVERYWHERE | Place.COMPACTION,
-        "UTC",
-        "Time zone",
-        example="Europe/Berlin",
-        since="0.2.0",
-    ),
-    Option(
-        "max_partitions",
-        whole(1, MOST_IN_RUN),
-        "Most partitions of one run, those first whose deltas cost readers most; the next run takes the others.",
-        _EVERYWHERE | Place.TABLE_PLAN | Place.HOUSEKEEPING,
-        MOST_IN_RUN,
-        "Most partitions",
-        since="0.2.0",
-    ),
-    Option(
-        "max_gib",
-        OPTIONAL_NUMBER,
-        "Most input of all compactions of one run, in GiB; the first partition is taken although it has more; empty: "
-        "no bound.",
-        _EVERYWHERE,
-        None,
-        "Most data (GiB)",
-        example="500",
-        since="0.2.0",
-    ),
-    Option(
-        "batch_partitions",
-        whole(1, MOST_IN_BATCH),
-        "Most partitions in one Spark application; what reads more than 64 GiB is divided before.",
-        _EVERYWHERE | Place.TABLE_PLAN,
-        MOST_IN_BATCH,
-        "Batch",
-        since="0.2.0",
-    ),
-    Option(
-        "skip_when_nothing_due",
-        TRUTH,
-        "Skip the task, and what follows, instead of waiting; also outside the time window.",
-        Place.SENSOR,
-        False,
-    ),
-    Option(
         "max_num_delta",
         whole(),
         "Directories that one minor compaction merges at most; the rest is left to the next.",
@@ -240,19 +109,20 @@ _TABLE = (
     Option(
         "minor_lock_wait_seconds",
         NUMBER,
-        "Longest wait for that lock, and for the one under which what a dead attempt published is removed. It is asked "
-        "for when nobody else has a lock there, at the latest for the last 10 of these seconds; while it waits behind "
-        "a long query, all new queries of the partition wait, too. On Hive 3.1 also the longest wait for readers that "
-        "are older than the first base of a partition.",
+        "Longest wait for the EXCLUSIVE lock under which a minor is published, and for the one under which what a dead "
+        "attempt published is removed. It is asked for when nobody else has a lock there, at the latest for the last "
+        "10 of these seconds; while it waits behind a long query, all new queries of the partition wait, too. On Hive "
+        "3.1 also the longest wait for readers that are older than the first base of a partition.",
         Place.CONFIG | Place.COMPACTION,
         title="Wait for the lock (seconds)",
     ),
     Option(
         "minor_lock_timeout_action",
         word(LockTimeoutAction),
-        "What follows when that lock is not granted in time: major (merge anew into a base) or refuse (fail the task).",
+        "What follows when the lock under which a minor is published is not granted in time: major (merge anew into a "
+        "base) or refuse (fail the task).",
         Place.CONFIG | Place.COMPACTION,
-        title="Without the lock",
+        title="If the lock is not granted",
     ),
     Option(
         "readers_honour_visibility",
@@ -303,7 +173,7 @@ _TABLE = (
         NUMBER,
         "Time after which a silent claim whose transaction is dead is taken back, and a partition in work abandoned.",
         Place.CONFIG | Place.HOUSEKEEPING,
-        title="Silent claims (seconds)",
+        title="Claims end after silence of (seconds)",
         hive="hive.compactor.worker.timeout",
     ),
     Option(
@@ -312,7 +182,7 @@ _TABLE = (
         "Age from which a finished compaction that still waits to be cleaned is cleaned by the housekeeping.",
         Place.HOUSEKEEPING,
         21_600.0,
-        "Forgotten cleanings (seconds)",
+        "Cleanings are forgotten after (seconds)",
     ),
     Option(
         "repair_twins",
@@ -363,34 +233,9 @@ _TABLE = (
         default=None,
         example="hdfs://namenode/airflow/hive-acid-health",
     ),
-    Option(
-        "job_queue",
-        OPTIONAL_TEXT,
-        "Queue of the cluster for the Spark applications.",
-        default=None,
-        hive="hive.compactor.job.queue",
-        example="compaction",
-    ),
-    Option("task_retries", whole(0), "Retries of the tasks of the DAGs that come with this package.", default=2),
-    Option(
-        "schedule",
-        OPTIONAL_TEXT,
-        "When acid_compaction runs, in UTC: a cron expression, or a preset such as @daily; None for only by hand.",
-        default="@hourly",
-        example="30 1 * * *",
-        since="0.2.0",
-    ),
-    Option(
-        "hive_acid_conn_id",
-        TEXT,
-        "Airflow connection to the Hive metastore.",
-        ~Place.CONFIG,
-        "hive_acid_default",
-        "Connection",
-    ),
 )
 
-OPTIONS = {option.name: option for option in with_defaults(_TABLE, CompactionSettings(), Thresholds())}
+OPTIONS = {option.name: option for option in with_defaults((*RUN_OPTIONS, *_TABLE), CompactionSettings(), Thresholds())}
 """By name."""
 
 

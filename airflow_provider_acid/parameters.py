@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+import json
 import math
+import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from enum import Enum
 from functools import partial
 from typing import TypeVar
@@ -21,6 +24,8 @@ T = TypeVar("T")
 W = TypeVar("W", bound=Enum)
 
 _SHOWN_CHARACTERS = 2000
+
+_MEMORY = re.compile(r"[1-9][0-9]{0,5}[mgtMGT][bB]?")
 
 _TRUTH_VALUES = {"true": True, "false": False}
 
@@ -44,13 +49,15 @@ def _text_of(value: object, form: Callable[[object], str] = str) -> str:
 def as_names(name: str, value: object) -> list[str]:
     """A list of names, also from a text with commas or blanks, or from a list that a template turned into text.
 
+    Empty names are left out: a form makes them of empty lines.
+
     :raises ConfigurationError: the value is neither a text nor a list of texts.
     """
     if isinstance(value, str):
         written = _written_list(value)
         value = value.replace(",", " ").split() if written is None else written
     if isinstance(value, Sequence) and all(isinstance(item, str) for item in value):
-        return list(value)
+        return [item for item in value if item.strip()]
     raise _wrong(name, value, "give a list of patterns, or a text with commas")
 
 
@@ -142,6 +149,50 @@ def as_optional_text(value: object) -> str | None:
     return None if text in ("", "None") else text
 
 
+def as_text(name: str, value: object) -> str:
+    """A text without blanks around it.
+
+    :raises ConfigurationError: there is none.
+    """
+    text = as_optional_text(value)
+    if text is None:
+        raise _wrong(name, value, "give a text")
+    return text
+
+
+def as_optional_memory(name: str, value: object) -> str | None:
+    """Memory as ``spark-submit`` takes it, with its unit; None for None, or what an empty field makes of it.
+
+    :raises ConfigurationError: it is none.
+    """
+    text = as_optional_text(value)
+    if text is not None and not _MEMORY.fullmatch(text):
+        raise _wrong(name, value, "give a number and its unit, e.g. 512m or 4g")
+    return text
+
+
+def as_spark_conf(name: str, value: object) -> dict[str, str]:
+    """Properties of Spark, from an object or the text of one in JSON; nothing for an empty text.
+
+    :raises ConfigurationError: it is no object of texts, numbers and truth values, or a name is none of Spark's. Values
+        are not shown: some are secret.
+    """
+    remedy = 'give an object such as {"spark.yarn.jars": "local:/opt/spark/jars/*"}'
+    if isinstance(value, str):
+        try:
+            value = json.loads(value) if value.strip() else {}
+        except (ValueError, RecursionError):
+            value = None
+    if not isinstance(value, Mapping):
+        raise ConfigurationError(f"parameter {name}", "is no JSON object", remedy)
+    for key, item in value.items():
+        if not str(key).startswith("spark."):
+            raise ConfigurationError(f"parameter {name}", f"has {_shown(key)}, which is no property of Spark's", remedy)
+        if not isinstance(item, str | int | float):
+            raise ConfigurationError(f"parameter {name}", f"has no text as {_shown(key)}", remedy)
+    return {str(key): str(item).lower() if isinstance(item, bool) else str(item) for key, item in value.items()}
+
+
 def as_time_window(name: str, value: object, zone: object) -> TimeWindow | None:
     """Hours of the day, in a time zone; None where there is no bound.
 
@@ -189,3 +240,22 @@ def as_boolean(name: str, value: object) -> bool:
     if truth is None:
         raise _wrong(name, value, "give true or false")
     return truth
+
+
+def refuse_unknown(
+    subject: str, names: Iterable[str], known: Sequence[str], what: str = "no parameter of the DAG has that name"
+) -> None:
+    """Refuse names that would change nothing, and nobody would know.
+
+    :param what: what is wrong with such names.
+    :raises ConfigurationError: naming them, and what was perhaps meant.
+    """
+    unknown = sorted(set(names) - {*known})
+    if unknown:
+        remedies = dict.fromkeys(_nearest(name, known) for name in unknown)
+        raise ConfigurationError(subject, f"{', '.join(map(repr, unknown))}: {what}", "; ".join(remedies))
+
+
+def _nearest(name: str, known: Sequence[str]) -> str:
+    nearest = get_close_matches(name.lower(), known, n=1, cutoff=0.5)
+    return f"write {nearest[0]!r} for {name!r}" if nearest else f"use some of {', '.join(known)}"

@@ -1,4 +1,4 @@
-"""The DAGs that come with this package, for a DAG file of one line that imports them.
+"""The DAGs that come with this package, for a DAG file of one line that imports them, and what makes more of them.
 
 Each is made when it is asked for: Airflow registers every DAG that is made while a DAG file is read.
 """
@@ -11,15 +11,18 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import DAG
 
+    from airflow_provider_acid.installed_dags.sweep import acid_compaction_dag
+
     acid_compact_table: DAG
     acid_compaction: DAG
     acid_housekeeping: DAG
 
-__all__ = ["acid_compact_table", "acid_compaction", "acid_housekeeping"]
+__all__ = ["acid_compact_table", "acid_compaction", "acid_compaction_dag", "acid_housekeeping"]
 
 
-def __getattr__(name: str) -> DAG:
+def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    dag: DAG = import_module(f"{__name__}.{name.removeprefix('acid_')}").dag
-    return dag
+    if name == "acid_compaction_dag":
+        return import_module(f"{__name__}.sweep").acid_compaction_dag
+    return import_module(f"{__name__}.{name.removeprefix('acid_')}").dag

@@ -17,16 +17,14 @@ from airflow_provider_acid.operators.housekeeping import AcidHousekeepingOperato
 from airflow_provider_acid.operators.run_conf import refuse_unknown_keys
 
 PARAMS = form(
+    ("tables", "exclude", "repair_twins", "hive_acid_conn_id"),
     {
-        "What": ("tables", "exclude"),
-        "How": (
+        "Times and amounts": (
             "worker_timeout_seconds",
             "forgotten_after_seconds",
             "max_partitions",
-            "repair_twins",
             "cleaning_deadline_seconds",
-            "hive_acid_conn_id",
-        ),
+        )
     },
     tables=["*.*"],
     exclude=[],

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import uuid4
 
-from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
 
 from airflow_provider_acid.acid.arguments import as_argument
@@ -48,6 +47,7 @@ from airflow_provider_acid.links.compaction import AcidPageLink, SparkUiLink
 from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
 from airflow_provider_acid.operators.batch_name import NamedByPartitions
+from airflow_provider_acid.operators.configured_spark import ConfiguredSparkOperator
 from airflow_provider_acid.operators.permanent import failing_at_once
 from airflow_provider_acid.option import Place
 from airflow_provider_acid.options import parameters_of
@@ -85,7 +85,7 @@ STOP_SECONDS = 60.0
 """How long a killed task waits for its partitions to be given back."""
 
 
-class AcidCompactionOperator(NamedByPartitions, SparkSubmitOperator):
+class AcidCompactionOperator(NamedByPartitions, ConfiguredSparkOperator):
     """Compacts partitions of Hive ACID tables, as Hive's Worker does, with one Spark application for all of them.
 
     Each partition is claimed in the metastore's queue, protected by a transaction with heartbeats and a lock,
@@ -95,7 +95,7 @@ class AcidCompactionOperator(NamedByPartitions, SparkSubmitOperator):
     :param partitions: what to compact: objects with ``database``, ``table``, and ``partition`` where the table has
         partitions, as the sensor returns them. (templated)
     :param hive_acid_conn_id: the metastore's connection. (templated)
-    :param conn_id: the Spark connection.
+    :param conn_id: the Spark connection; default: ``[hive_acid] spark_conn_id``.
     :param max_active_partitions: partitions in work at the same time; default 4, or twice the task slots that
         ``num_executors`` and ``executor_cores`` or ``total_executor_cores`` ask for; by default up to 64 while
         what is being merged is less than 1 GiB in all. (templated)
@@ -113,12 +113,9 @@ class AcidCompactionOperator(NamedByPartitions, SparkSubmitOperator):
     """
 
     template_fields: Sequence[str] = (
-        *SparkSubmitOperator.template_fields,
-        "partitions",
-        "max_active_partitions",
-        "run_directory",
-        "idle_timeout_seconds",
-        *parameters_of(Place.COMPACTION),
+        *ConfiguredSparkOperator.template_fields,
+        *("partitions", "max_active_partitions", "run_directory", "idle_timeout_seconds"),
+        *(name for name in parameters_of(Place.COMPACTION) if name not in ConfiguredSparkOperator.template_fields),
     )
     template_fields_renderers: ClassVar[dict[str, str]] = {"partitions": "json"}
     operator_extra_links = (SparkUiLink(), AcidPageLink())
@@ -174,6 +171,7 @@ class AcidCompactionOperator(NamedByPartitions, SparkSubmitOperator):
             refused, all that were left where YARN knows no such queue.
         :raises AirflowException: partitions failed.
         """
+        self.take_settings()
         items = as_due_partitions("partitions", self.partitions)
         if not items:
             return []
@@ -329,9 +327,7 @@ class AcidCompactionOperator(NamedByPartitions, SparkSubmitOperator):
     def _max_active(self) -> int:
         if self.max_active_partitions is not None:
             return as_integer("max_active_partitions", self.max_active_partitions)
-        executors, cores = self._num_executors or 0, self._executor_cores or 1
-        slots = self._total_executor_cores or executors * cores
-        return 2 * int(slots) if slots else DEFAULT_MAX_ACTIVE_PARTITIONS
+        return 2 * self.task_slots or DEFAULT_MAX_ACTIVE_PARTITIONS
 
     def _conclude(self, outcomes: Sequence[Outcome], spark_error: Exception | None) -> list[dict[str, object]]:
         failures = [outcome for outcome in outcomes if outcome.state.is_failure]

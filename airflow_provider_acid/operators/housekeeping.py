@@ -70,7 +70,7 @@ class AcidHousekeepingOperator(UnwindsWhenKilled, BaseOperator):
         :raises AirflowFailException: a parameter or a connection cannot be used.
         :raises MetastoreUnavailableError: the metastore does not answer.
         """
-        selection = TableSelection.of(option("tables", self.tables), option("exclude", self.exclude))
+        selection = TableSelection.of(option("tables", self.tables), option("exclude", self.exclude or ()))
         with self._unwinding_when_killed():
             report = self._sweep(selection)
         for line in report.lines():

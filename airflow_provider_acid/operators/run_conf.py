@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from airflow_provider_acid.exceptions import ConfigurationError
 from airflow_provider_acid.operators.permanent import failing_at_once
+from airflow_provider_acid.parameters import refuse_unknown
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -23,17 +21,5 @@ def refuse_unknown_keys(context: Context) -> None:
     :raises AirflowFailException: naming the key, and the parameter that was perhaps meant.
     """
     dag = context["dag"]
-    known = sorted(dag.params)
-    unknown = sorted(set(context["dag_run"].conf or {}) - {*known, *_OF_AIRFLOW})
-    if unknown:
-        remedies = dict.fromkeys(_remedy(key, known) for key in unknown)
-        raise ConfigurationError(
-            f"conf of the run of {dag.dag_id}",
-            f"{', '.join(map(repr, unknown))}: no parameter of the DAG has that name",
-            "; ".join(remedies),
-        )
-
-
-def _remedy(key: str, known: Sequence[str]) -> str:
-    nearest = get_close_matches(key.lower(), known, n=1, cutoff=0.5)
-    return f"write {nearest[0]!r} for {key!r}" if nearest else f"use some of {', '.join(known)}"
+    given = {*(context["dag_run"].conf or {})} - _OF_AIRFLOW
+    refuse_unknown(f"conf of the run of {dag.dag_id}", given, sorted(dag.params))

@@ -28,7 +28,7 @@ from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
 from airflow_provider_acid.operators.permanent import failing_at_once
 from airflow_provider_acid.option import Place, text_of
 from airflow_provider_acid.options import parameters_of
-from airflow_provider_acid.parameters import as_integer, as_optional_text, as_time_window
+from airflow_provider_acid.parameters import as_integer, as_optional_number, as_optional_text, as_time_window
 from airflow_provider_acid.signals.stats import initiator_cycle
 from airflow_provider_acid.triggers.compaction import DuePartitionsTrigger
 from airflow_provider_acid.triggers.wait import TRIGGER_GRACE_SECONDS, WaitEvent, raise_if_failed
@@ -152,11 +152,12 @@ class AcidCompactionSensor(BaseSensorOperator):
         left = deadline - time.time()
         if left <= 0:
             raise AirflowSensorTimeout(f"Nothing was due for compaction within {self.timeout:.0f} s")
+        selection = self._selection()
         self.defer(
             trigger=DuePartitionsTrigger(
                 self.hive_acid_conn_id,
-                list(self._given("tables")),
-                list(self._given("exclude")),
+                list(selection.include),
+                list(selection.exclude),
                 self._question(),
                 deadline,
                 self.poke_interval,
@@ -168,10 +169,10 @@ class AcidCompactionSensor(BaseSensorOperator):
         )
 
     def _evaluate(self) -> PokeReturnValue:
-        selection = TableSelection.of(self._given("tables"), self._given("exclude"))
+        selection = self._selection()
         size = as_integer("batch_partitions", self.batch_partitions)
         most = min(as_integer("max_partitions", self.max_partitions), size * most_batches())
-        budget = RunBudget.of(most, self._given("max_gib"))
+        budget = RunBudget.of(most, as_optional_number("max_gib", self.max_gib))
         skip, decide_only = self._given("skip_when_nothing_due"), self._given("decide_only")
         fail_on_unmatched = self._given("fail_on_unmatched_patterns")
         hours = as_time_window("time_window", self.time_window, self.time_zone)
@@ -209,6 +210,10 @@ class AcidCompactionSensor(BaseSensorOperator):
             raise AirflowSkipException(reason)
         self.log.info("%s", reason)
         return PokeReturnValue(is_done=False)
+
+    def _selection(self) -> TableSelection:
+        # An empty field of a form is None, which means none here, and not what is configured.
+        return TableSelection.of(self._given("tables"), option("exclude", self.exclude or ()))
 
     def _given(self, name: str) -> Any:
         return option(name, getattr(self, name))

@@ -21,13 +21,11 @@ TABLE = "acid_merge"
 
 
 def fill_in(page: Page, *, connection: str | None = None, decide_only: bool = False, kind: str | None = None) -> None:
-    """Fill the trigger form's sections in, and leave it open."""
+    """Fill the trigger form in, whose first section is open, and leave it open."""
     page.get_by_role("button", name="Trigger").first.click()
     form = page.get_by_role("dialog")
-    form.get_by_role("button", name="What").click()
     form.locator("#element_database").fill(DATABASE)
     form.locator("#element_table").fill(TABLE)
-    form.get_by_role("button", name="How").click()
     if connection is not None:
         form.locator("#element_hive_acid_conn_id").fill(connection)
     if decide_only:

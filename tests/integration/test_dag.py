@@ -260,11 +260,64 @@ def test_a_run_does_what_the_options_say(airflow: Airflow, by_hand: FixtureTable
         assert warning in run.output
 
 
+SWEEP = """
+from airflow_provider_acid.installed_dags import acid_compaction_dag
+
+acid_compaction_dag("other_sweep", tables=["by_hand.*"], schedule="@daily")
+acid_compaction_dag(
+    "sweep_web",
+    tables=["web.*"],
+    schedule="@daily",
+    delta_num_threshold=1,
+    spark={"executor_memory": "600m", "conf": {"spark.ui.showConsoleProgress": "false", "spark.x": "1.10"}},
+    default_args={"pool": "default_pool"},
+)
+"""
+
+
+def test_a_sweep_works_to_its_end_with_the_spark_that_site_dag_file_and_form_name(
+    airflow: Airflow, home: Path, by_hand: FixtureTable, tmp_path: Path
+) -> None:
+    (tmp_path / "sweeps.py").write_text(SWEEP)
+    table = register(airflow.metastore, "acid_plain", "4.0.1", "web")
+    before, untouched = rows(airflow, table), kinds(by_hand)
+    sweeps = Airflow(home, airflow.metastore, tmp_path)
+
+    run = sweeps.run_dag(
+        "sweep_web",
+        {"driver_memory": "700m"},
+        tables="nowhere.*",
+        executor_memory="900m",
+        spark_conf='{"spark.x": "of the site", "spark.y": "of the site"}',
+    )
+
+    assert (run.exit_code, run.state) == (0, "success"), run.output
+    assert all(dict(states) == {"success": 1} for states in run.states.values()), run.states
+    (command,) = {*re.findall(r"Spark-Submit cmd: (.*)", sweeps.log.read_text())}  # Airflow 2 logs it twice
+    for told in ("--executor-memory 600m ", "--driver-memory 700m ", "spark.x=1.10 ", "spark.y=of the site "):
+        assert told in command
+    assert [name.partition("_")[0] for name in directories(table.location)] == ["base"]
+    assert rows(airflow, table) == before
+    assert kinds(by_hand) == untouched
+
+
 def test_a_misspelt_key_of_the_conf_fails_the_run_without_another_try(airflow: Airflow) -> None:
     run = airflow.run_dag("acid_compaction", {"table": ["by_hand.*"]}, task_retries="2")
     assert (run.exit_code, run.state) == (1, "failed"), run.output
     assert run.states["find_due_partitions"] == {"failed": 1}
     assert "'table': no parameter of the DAG has that name. Remedy: write 'tables' for 'table'." in run.output
+
+
+def test_a_property_of_spark_in_the_conf_fails_the_run_before_spark_is_started(
+    airflow: Airflow, by_hand: FixtureTable
+) -> None:
+    code = {"spark.driver.extraJavaOptions": "-javaagent:x.jar"}
+    asked = {"database": by_hand.database, "table": by_hand.name, "type": "major", "spark_conf": code}
+    run = airflow.run_dag("acid_compact_table", asked)
+    assert (run.exit_code, run.state) == (1, "failed"), run.output
+    assert run.states["plan"] == {"failed": 1}
+    assert "'spark_conf': no parameter of the DAG has that name" in run.output
+    assert "Spark-Submit cmd" not in airflow.log.read_text()
 
 
 def test_one_partition_or_all_of_a_table_are_compacted_by_hand(airflow: Airflow, by_hand: FixtureTable) -> None:

@@ -22,6 +22,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.clean.row_cleaner import check_may_delete
@@ -38,12 +39,14 @@ from airflow_provider_acid.compaction.snapshot import Snapshot, TransactionView,
 from airflow_provider_acid.compaction.supervision import Supervised
 from airflow_provider_acid.exceptions import AcidError, MetastoreUnavailableError, OwnershipLostError, RefusedError
 from airflow_provider_acid.filesystem import Storage
-from airflow_provider_acid.merge.twin_rows import Compared, compare_files, compare_rows
 from airflow_provider_acid.metastore.queue import CompactionQueue
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
 from airflow_provider_acid.metastore.values import CompactionState, TxnState
 from airflow_provider_acid.plan.twins import Result, find_twins, names_of, pair_of_compactions
+
+if TYPE_CHECKING:
+    from airflow_provider_acid.merge.twin_rows import Compared
 
 log = logging.getLogger(__name__)
 
@@ -199,6 +202,9 @@ def _check_unchanged(entity: Entity, snapshot: Snapshot, proof: _Proof) -> None:
 
 
 def _prove(storage: Storage, snapshot: Snapshot, group: _Group, *, insert_only: bool) -> _Proof:
+    # It reads ORC, with pyarrow and pyorc, which a DAG file does without.
+    from airflow_provider_acid.merge.twin_rows import compare_files, compare_rows
+
     one, other = pair_of_compactions(group)
     if insert_only:
         compared = compare_files(storage, one, other)

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from urllib.parse import unquote
 
-from hmsclient.genthrift.hive_metastore import ttypes
-
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.exceptions import ObjectNotFoundError
-from airflow_provider_acid.metastore.thrift import methods
 from airflow_provider_acid.metastore.thrift.connection import MetastoreConnection
+from airflow_provider_acid.metastore.thrift.late import methods, ttypes
 from airflow_provider_acid.metastore.thrift.wire import Struct
 from airflow_provider_acid.metastore.values import ColumnInfo, DatabaseInfo, PartitionInfo, SerdeInfo, TableInfo
 
@@ -23,7 +21,9 @@ TABLES_PER_CALL = 200
 _INSERT_ONLY_TABLES = 2
 """ClientCapability that a client must announce to be shown insert-only tables."""
 
-_CAPABILITIES = ttypes.ClientCapabilities(values=[_INSERT_ONLY_TABLES])
+
+def _capabilities() -> object:
+    return ttypes.ClientCapabilities(values=[_INSERT_ONLY_TABLES])
 
 
 class CatalogCalls(MetastoreConnection):
@@ -56,7 +56,7 @@ class CatalogCalls(MetastoreConnection):
         request = ttypes.GetTableRequest(
             dbName=database.lower(),
             tblName=table.lower(),
-            capabilities=_CAPABILITIES,
+            capabilities=_capabilities(),
         )
         answer = self._invoke(f"table {database}.{table}", methods.GET_TABLE_REQ, request, repeatable=True)
         return _table(answer.table)
@@ -69,7 +69,7 @@ class CatalogCalls(MetastoreConnection):
                     yield Entity(database, table.name), table.storage.location or ""
 
     def _tables_of(self, database: str, names: list[str]) -> list[Struct]:
-        request = ttypes.GetTablesRequest(dbName=database, tblNames=names, capabilities=_CAPABILITIES)
+        request = ttypes.GetTablesRequest(dbName=database, tblNames=names, capabilities=_capabilities())
         subject = f"tables of database {database}"
         tables: list[Struct] = self._invoke(subject, methods.GET_TABLES_REQ, request, repeatable=True).tables
         return tables

@@ -7,9 +7,10 @@ import re
 
 from airflow_provider_acid.acid.hive import Hive
 from airflow_provider_acid.exceptions import MetastoreError, MetastoreUnavailableError, MetastoreVersionError
-from airflow_provider_acid.metastore.thrift import methods, structs
+from airflow_provider_acid.metastore.thrift import structs
 from airflow_provider_acid.metastore.thrift.catalog import CatalogCalls
 from airflow_provider_acid.metastore.thrift.compactions import CompactionCalls
+from airflow_provider_acid.metastore.thrift.late import methods
 from airflow_provider_acid.metastore.thrift.txns import POOL_TIMEOUT, TransactionCalls
 
 log = logging.getLogger(__name__)

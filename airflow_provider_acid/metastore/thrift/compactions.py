@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.exceptions import ConfigurationError
-from airflow_provider_acid.metastore.thrift import methods, structs
+from airflow_provider_acid.metastore.thrift import structs
 from airflow_provider_acid.metastore.thrift.connection import MetastoreConnection
+from airflow_provider_acid.metastore.thrift.late import methods
 from airflow_provider_acid.metastore.thrift.stringable_map import parse_stringable_map
 from airflow_provider_acid.metastore.thrift.wire import Method, Struct
 from airflow_provider_acid.metastore.values import CompactionInfo, CompactionRow, CompactionState

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, TypeVar
 
-from hmsclient.genthrift.hive_metastore import ttypes
 from thrift.protocol.TProtocol import TProtocolException
 from thrift.Thrift import TApplicationException, TException
 from thrift.transport.TTransport import TTransportException
@@ -27,6 +26,7 @@ from airflow_provider_acid.exceptions import (
 )
 from airflow_provider_acid.metastore.thrift.binary_protocol import UnusableConnectionError
 from airflow_provider_acid.metastore.thrift.exchange import UnreadableAnswerError, ask
+from airflow_provider_acid.metastore.thrift.late import ttypes
 from airflow_provider_acid.metastore.thrift.transport import (
     MetastoreAddress,
     PlainTransportFactory,
@@ -49,13 +49,6 @@ _SHOWN_CHARACTERS = 4000
 """Of a server's message; Hive puts whole stack traces there."""
 
 _UNKNOWN_CALLS = (TApplicationException.UNKNOWN_METHOD, TApplicationException.WRONG_METHOD_NAME)
-_NOT_FOUND = (
-    ttypes.NoSuchObjectException,
-    ttypes.UnknownDBException,
-    ttypes.UnknownTableException,
-    ttypes.UnknownPartitionException,
-)
-_OWNERSHIP_LOST = (ttypes.NoSuchTxnException, ttypes.TxnAbortedException, ttypes.NoSuchLockException)
 
 
 @dataclass
@@ -256,11 +249,16 @@ def _translated(subject: str) -> Iterator[None]:
         raise MetastoreError(
             subject, f"the metastore failed inside the call ({_shown(error)})", "look at the metastore's log"
         ) from error
-    except _NOT_FOUND as error:
+    except (
+        ttypes.NoSuchObjectException,
+        ttypes.UnknownDBException,
+        ttypes.UnknownTableException,
+        ttypes.UnknownPartitionException,
+    ) as error:
         raise ObjectNotFoundError(
             subject, f"the metastore does not know it ({_shown(error)})", "check the spelling, or look who dropped it"
         ) from error
-    except _OWNERSHIP_LOST as error:
+    except (ttypes.NoSuchTxnException, ttypes.TxnAbortedException, ttypes.NoSuchLockException) as error:
         raise OwnershipLostError(
             subject, f"{type(error).__name__}: {_shown(error)}", "nothing was published; start the attempt again"
         ) from error

@@ -7,13 +7,12 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from hmsclient.genthrift.hive_metastore import ttypes
-
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.write_ids import TableWriteIds
 from airflow_provider_acid.exceptions import MetastoreError, MetastoreUnavailableError, MetastoreVersionError
-from airflow_provider_acid.metastore.thrift import methods, structs
+from airflow_provider_acid.metastore.thrift import structs
 from airflow_provider_acid.metastore.thrift.connection import MetastoreConnection
+from airflow_provider_acid.metastore.thrift.late import methods, ttypes
 from airflow_provider_acid.metastore.thrift.wire import Struct
 from airflow_provider_acid.metastore.values import LockAnswer, LockInfo, LockState, OpenTxns, TxnInfo, TxnState
 
@@ -54,17 +53,10 @@ POOL_TIMEOUT = "hive.compactor.worker.pool.timeout"
 DEFAULT_POOL_TIMEOUT_SECONDS = 43_200.0
 """Hive's default of :data:`POOL_TIMEOUT`."""
 
-_TXN_STATES = {
-    ttypes.TxnState.OPEN: TxnState.OPEN,
-    ttypes.TxnState.ABORTED: TxnState.ABORTED,
-    ttypes.TxnState.COMMITTED: TxnState.COMMITTED_OR_UNKNOWN,
-}
-_LOCK_STATES = {
-    ttypes.LockState.ACQUIRED: LockState.ACQUIRED,
-    ttypes.LockState.WAITING: LockState.WAITING,
-    ttypes.LockState.ABORT: LockState.ABORT,
-    ttypes.LockState.NOT_ACQUIRED: LockState.NOT_ACQUIRED,
-}
+_TXN_STATES = {1: TxnState.COMMITTED_OR_UNKNOWN, 2: TxnState.ABORTED, 3: TxnState.OPEN}
+"""By Hive's TxnState."""
+_LOCK_STATES = {1: LockState.ACQUIRED, 2: LockState.WAITING, 3: LockState.ABORT, 4: LockState.NOT_ACQUIRED}
+"""By Hive's LockState."""
 _LOCK_TYPES = {1: "SHARED_READ", 2: "SHARED_WRITE", 3: "EXCLUSIVE", 4: "EXCL_WRITE"}
 
 

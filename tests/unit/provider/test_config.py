@@ -71,6 +71,17 @@ READ: dict[str, tuple[str, Callable[[], object], object]] = {
     "minor_pairs_on_hive_3": ("True", lambda: configured_settings().policy(HIVE_3).minor_pairs_on_hive_3, True),
     "mm_allow_originals": ("True", lambda: configured_settings().policy(HIVE_4).mm_allow_originals, True),
     "health_location": (" file:/health ", lambda: option("health_location"), "file:/health"),
+    "spark_conn_id": ("spark_yarn", lambda: option("spark_conn_id"), "spark_yarn"),
+    "spark_conf": (
+        '{"spark.a": "x", "spark.b": 7, "spark.c": true}',
+        lambda: option("spark_conf"),
+        {"spark.a": "x", "spark.b": "7", "spark.c": "true"},
+    ),
+    "num_executors": ("4", lambda: option("num_executors"), 4),
+    "executor_cores": ("2", lambda: option("executor_cores"), 2),
+    "total_executor_cores": ("8", lambda: option("total_executor_cores"), 8),
+    "executor_memory": ("512m", lambda: option("executor_memory"), "512m"),
+    "driver_memory": ("2G", lambda: option("driver_memory"), "2G"),
     "job_queue": ("nightly", lambda: option("job_queue"), "nightly"),
     "task_retries": ("0", lambda: option("task_retries"), 0),
     "fail_on_unmatched_patterns": ("True", lambda: option("fail_on_unmatched_patterns"), True),
@@ -200,7 +211,7 @@ def test_a_name_that_is_no_option_is_refused_with_the_one_that_was_perhaps_meant
 )
 def test_every_option_of_a_task_is_a_parameter_and_templated(place: Place, task: Any) -> None:
     names = set(parameters_of(place))
-    assert names <= set(inspect.signature(task.__init__).parameters)
+    assert names <= {name for made_of in task.__mro__ for name in inspect.signature(made_of.__init__).parameters}
     assert names <= set(task.template_fields)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +17,17 @@ from airflow_provider_acid.compaction.evaluate.demand import DemandedType
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.installed_dags import compact_table as acid_compact_table
 from airflow_provider_acid.installed_dags import housekeeping as acid_housekeeping
-from airflow_provider_acid.installed_dags.compaction import PARAMS, dag
+from airflow_provider_acid.installed_dags.compaction import dag
 from airflow_provider_acid.operators.cleaner import AcidCleanerOperator
 from airflow_provider_acid.operators.compaction import AcidCompactionOperator
+from airflow_provider_acid.run_options import SPARK_SIZES
 from airflow_provider_acid.sensors.compaction import AcidCompactionSensor
 from tests.unit.provider.stored_dags import stored_and_found
 
 ROOT = Path(__file__).parents[3]
 MODULE = ROOT / "airflow_provider_acid/installed_dags/compaction.py"
 NUMBERS = {"integer", "number"}
-
+PARAMS: dict[str, Any] = {name: dag.params.get_param(name) for name in dag.params}
 
 FORMS = {
     "acid_compaction": PARAMS,
@@ -42,16 +45,32 @@ def test_every_field_of_the_trigger_form_is_explained_and_bounded(form: str) -> 
         (kind, *null) = [schema["type"]] if isinstance(schema["type"], str) else schema["type"]
         assert null in ([], ["null"]), name
         assert kind in {"array", "boolean", "string", *NUMBERS}, name
+        # Airflow asks for something in each field that may not be null.
         assert kind != "string" or null or schema.get("enum") or schema.get("minLength"), name
+        assert kind != "array" or null or schema.get("minItems"), name
         assert kind not in NUMBERS or {"minimum", "exclusiveMinimum"} & schema.keys(), name
         assert kind != "array" or schema["items"] == {"type": "string"}, name
         if name != "table":
             param.resolve()
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_every_field_of_the_form_is_in_a_section(form: str) -> None:
-    assert [name for name, param in FORMS[form].items() if not param.schema.get("section")] == []
+OPEN = ""
+"""Airflow's own section, of the fields that name none: it alone is open at first."""
+
+
+@pytest.mark.parametrize(
+    ("form", "sections"),
+    [
+        ("acid_compaction", [OPEN, "What is due", "Time and budget", "Spark", "Locks and cleaning"]),
+        ("acid_compact_table", [OPEN, "Spark"]),
+        ("acid_housekeeping", [OPEN, "Times and amounts"]),
+    ],
+)
+def test_the_first_section_of_the_form_is_open_and_each_field_is_with_its_like(form: str, sections: list[str]) -> None:
+    of_fields = [param.schema.get("section", OPEN) for param in FORMS[form].values()]
+    assert [section for section, _ in groupby(of_fields)] == sections
+    # Airflow 2 makes ids of them, which it looks up by selectors and joins with commas.
+    assert [section for section in sections if not re.fullmatch("[A-Za-z ]*", section)] == []
 
 
 @pytest.mark.parametrize(
@@ -71,6 +90,15 @@ def test_every_field_of_the_form_is_in_a_section(form: str) -> None:
         ("minor_lock_wait_seconds", -1),
         ("minor_lock_timeout_action", "wait"),
         ("max_gib", 0),
+        ("num_executors", 0),
+        ("num_executors", 10_001),
+        ("num_executors", "4"),
+        ("executor_cores", 1.5),
+        ("total_executor_cores", -1),
+        ("executor_memory", "4"),
+        ("executor_memory", "4g --conf spark.jars=x"),
+        ("executor_memory", "much"),
+        ("driver_memory", "-1g"),
         ("time_window", "22-6"),
         ("time_window", "22:00-24:00"),
         ("time_zone", ""),
@@ -100,9 +128,22 @@ def test_the_form_of_one_table_refuses_what_its_task_would_refuse(name: str, val
         jsonschema.validate(value, acid_compact_table.PARAMS[name].schema)
 
 
-@pytest.mark.parametrize("window", [None, "", "22:00-06:00", "00:00-23:59"])
-def test_a_time_window_may_be_left_empty(window: str | None) -> None:
-    jsonschema.validate(window, PARAMS["time_window"].schema)
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("time_window", (None, "", "22:00-06:00", "00:00-23:59")),
+        ("exclude", (None, [], ["a.b"])),
+        ("max_gib", (None, 0.5)),
+        ("num_executors", (None, 4)),
+        ("executor_cores", (None, 2)),
+        ("total_executor_cores", (None, 8)),
+        ("executor_memory", (None, "", "512m", "4g", "4G", "4gb")),
+        ("driver_memory", (None, "", "1t")),
+    ],
+)
+def test_what_may_be_empty_may_be_left_empty(name: str, values: tuple[object, ...]) -> None:
+    for value in values:
+        jsonschema.validate(value, PARAMS[name].schema)
 
 
 def test_sensor_and_operator_have_the_same_time_window() -> None:
@@ -115,6 +156,8 @@ def test_sensor_and_operator_have_the_same_time_window() -> None:
 def test_the_form_of_one_table_has_these_fields_which_the_page_fills_in() -> None:
     expected = {"database": "string", "table": "string", "partition": ["string", "null"], "type": "string"}
     expected |= {"decide_only": "boolean", "hive_acid_conn_id": "string"}
+    expected |= {name: ["integer", "null"] for name in ("num_executors", "executor_cores", "total_executor_cores")}
+    expected |= {name: ["string", "null"] for name in ("executor_memory", "driver_memory")}
     assert {name: param.schema["type"] for name, param in acid_compact_table.PARAMS.items()} == expected
     assert acid_compact_table.PARAMS["type"].schema["enum"] == [kind.value for kind in DemandedType]
     assert not acid_compact_table.dag.timetable.can_be_scheduled
@@ -123,9 +166,18 @@ def test_the_form_of_one_table_has_these_fields_which_the_page_fills_in() -> Non
 def test_every_setting_of_the_plan_of_one_table_comes_from_the_form_as_text() -> None:
     plan: Any = acid_compact_table.dag.get_task("plan")
     assert not acid_compact_table.dag.render_template_as_native_obj
-    for name in acid_compact_table.PARAMS:
+    for name in acid_compact_table.PARAMS.keys() - {*SPARK_SIZES}:
         # An operator of Airflow has a method decide_only.
         assert getattr(plan, "decide_only" if name == "decide_only" else name) == f"{{{{ params.{name} }}}}"
+
+
+@pytest.mark.parametrize(("given", "shown"), [(None, ""), ("", ""), (4, "4"), ("4g", "4g")])
+def test_every_size_of_spark_comes_from_the_form_and_an_empty_one_is_none(given: object, shown: str) -> None:
+    for of_form in (dag, acid_compact_table.dag):
+        compact: Any = of_form.get_task("compact")
+        for name in SPARK_SIZES:
+            text = jinja2.Environment(autoescape=False).from_string(compact.partial_kwargs[name])
+            assert text.render(params={name: given}) == shown, name
 
 
 @pytest.mark.parametrize("of_form", [dag, acid_compact_table.dag, acid_housekeeping.dag], ids=lambda dag: dag.dag_id)
@@ -136,9 +188,8 @@ def test_all_tasks_work_on_the_metastore_of_the_form(of_form: Any) -> None:
 
 
 def test_a_dag_file_of_one_line_installs_them_all() -> None:
-    assert {name: getattr(installed_dags, name).dag_id for name in installed_dags.__all__} == {
-        name: name for name in FORMS
-    }
+    assert {*installed_dags.__all__} == {*FORMS, "acid_compaction_dag"}
+    assert {name: getattr(installed_dags, name).dag_id for name in FORMS} == {name: name for name in FORMS}
 
 
 def test_the_form_starts_with_hives_thresholds() -> None:

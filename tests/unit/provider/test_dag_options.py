@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_acid.config import option
 from airflow_provider_acid.exceptions import ConfigurationError
 from airflow_provider_acid.options import OPTIONS
 from tests.unit.provider.stored_dags import stored_and_found
@@ -30,6 +31,11 @@ FROM_OPTIONS: dict[str, tuple[str, object]] = {
     "minor_lock_wait_seconds": ("30", 30.0),
     "minor_lock_timeout_action": ("refuse", "refuse"),
     "cleaning_deadline_seconds": ("2", 2.0),
+    "num_executors": ("4", 4),
+    "executor_cores": ("2", 2),
+    "total_executor_cores": ("8", 8),
+    "executor_memory": ("2g", "2g"),
+    "driver_memory": ("512m", "512m"),
 }
 """By field of the form: a value of the option of that name, and what the form starts with then."""
 
@@ -102,6 +108,17 @@ def test_the_form_of_the_housekeeping_takes_its_timeout_from_the_option(monkeypa
         ("cleaning_deadline_seconds", "-1"),
         ("fail_on_unmatched_patterns", "perhaps"),
         ("task_retries", "few"),
+        ("num_executors", "many"),
+        ("num_executors", "0"),
+        ("executor_cores", "1.5"),
+        ("total_executor_cores", "-1"),
+        ("executor_memory", "4"),
+        ("driver_memory", "4 g"),
+        ("spark_conn_id", " "),
+        ("spark_conf", "spark.a=b"),
+        ("spark_conf", '["spark.a"]'),
+        ("spark_conf", '{"executor_memory": "1g"}'),
+        ("spark_conf", '{"spark.a": null}'),
     ],
 )
 def test_a_mistake_in_an_option_is_an_import_error_that_names_it(
@@ -128,6 +145,18 @@ def test_the_options_of_the_first_steps_work(monkeypatch: pytest.MonkeyPatch) ->
     assert stored_and_found(found).timetable.summary == options["schedule"]
 
 
+def test_what_the_documents_say_once_of_spark_for_a_site_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    (block,) = re.findall(r"```ini\n(\[hive_acid\]\nspark_conn_id.*?)```", document("deploy.md"), re.DOTALL)
+    parser = configparser.ConfigParser()
+    parser.read_string(block)
+    options = dict(parser["hive_acid"])
+    assert {"spark_conn_id", "spark_conf", "num_executors", "executor_memory"} <= options.keys()
+    set_options(monkeypatch, **options)
+    assert option("spark_conf").keys() == {"spark.yarn.jars", "spark.pyspark.python", "spark.archives"}
+    sizes = options.keys() - {"spark_conn_id", "spark_conf"}
+    assert {name: str(parsed().params[name]) for name in sizes} == {name: options[name] for name in sizes}
+
+
 def document(name: str) -> str:
     return (ROOT / "docs" / name).read_text()
 
@@ -145,7 +174,7 @@ def test_the_documents_have_every_field_of_the_form(form: str) -> None:
 
 
 def test_the_documents_say_which_option_a_field_starts_with_and_what_it_is_by_default() -> None:
-    defaults = {name: option.default_text for name, option in OPTIONS.items()}
+    defaults = {name: found.default_text for name, found in OPTIONS.items()}
     found = fields_documented("acid_compaction")
     assert {name for name, cells in found.items() if cells[2] == "yes"} == FROM_OPTIONS.keys()
     for name in FROM_OPTIONS:

@@ -79,6 +79,14 @@ def test_its_limits_are_hives_and_the_metastores_own_queue_and_storages_are_used
     assert told["repair_twins"] is False
 
 
+def test_an_emptied_field_of_the_form_leaves_no_table_out(
+    told: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW__HIVE_ACID__EXCLUDE", "sales.configured")
+    operator(exclude=None).execute({})
+    assert told["selection"] == TableSelection(("sales.*",))
+
+
 def test_values_of_templates_are_understood(told: dict[str, Any]) -> None:
     operator(
         tables="sales.*, web.*",

@@ -61,7 +61,8 @@ def test_it_is_the_first_task_that_looks(task_id: str) -> None:
             "plan",
             {"q": 1},
             "'q'",
-            "use some of database, decide_only, hive_acid_conn_id, partition, table, type",
+            "use some of database, decide_only, driver_memory, executor_cores, executor_memory, hive_acid_conn_id, "
+            "num_executors, partition, table, total_executor_cores, type",
         ),
     ],
 )
@@ -72,6 +73,14 @@ def test_an_unknown_key_is_refused_and_the_nearest_parameter_named(
         start(task_id, conf)
     told = f"{reason}: no parameter of the DAG has that name. Remedy: {remedy}."
     assert str(failure.value) == f"conf of the run of {FIRST[task_id].dag_id}: {told}"
+
+
+@pytest.mark.parametrize("task_id", FIRST)
+@pytest.mark.parametrize("key", ["spark_conf", "spark_conn_id", "conf", "conn_id", "spark", "jars", "archives"])
+def test_who_starts_a_run_says_nothing_of_spark_but_sizes(task_id: str, key: str) -> None:
+    """By properties such as spark.driver.extraJavaOptions anybody who may start a run would run code."""
+    with pytest.raises(AirflowFailException, match=f"conf of the run of .*'{key}': no parameter of the DAG has that"):
+        start(task_id, {key: {"spark.driver.extraJavaOptions": "-javaagent:x"}})
 
 
 @pytest.mark.parametrize("task_id", FIRST)

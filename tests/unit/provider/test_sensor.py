@@ -140,6 +140,15 @@ def test_the_tables_make_the_selection(monkeypatch: pytest.MonkeyPatch) -> None:
     assert FakeInitiator.asked[-1][0] == TableSelection.of(["a.*", "b.c"], ["a.x", "a.y"])
 
 
+@pytest.mark.parametrize("exclude", [None, [], "", [""]])
+def test_an_emptied_field_of_the_form_leaves_no_table_out_whatever_is_configured(
+    monkeypatch: pytest.MonkeyPatch, exclude: Any
+) -> None:
+    monkeypatch.setenv("AIRFLOW__HIVE_ACID__EXCLUDE", "d.configured")
+    poke(monkeypatch, exclude=exclude)
+    assert FakeInitiator.asked[-1][0] == TableSelection.of(["d.*"])
+
+
 def test_what_is_not_given_comes_from_the_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
     assert settings_for(monkeypatch) == CompactionSettings()
     monkeypatch.setenv("AIRFLOW__HIVE_ACID__DELTA_NUM_THRESHOLD", "3")
@@ -281,6 +290,7 @@ def test_the_budget_of_bytes_ends_with_the_first_that_does_not_fit(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, most: Any, taken: str
 ) -> None:
     caplog.set_level(logging.INFO)
+    monkeypatch.setenv("AIRFLOW__HIVE_ACID__MAX_GIB", "1")  # what the form of acid_compaction starts with
     answer = poke(monkeypatch, weighed(a=20, b=10, c=1), max_gib=most)
     assert answer.xcom_value is not None
     assert [item["partition"] for item in answer.xcom_value[0]] == [f"p={name}" for name in taken]
