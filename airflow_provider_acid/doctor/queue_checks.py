@@ -6,8 +6,10 @@ from collections.abc import Iterator
 
 from airflow_provider_acid.compaction.housekeep.stuck import repeated_failures, unserved_requests
 from airflow_provider_acid.compaction.quantities import human_seconds
+from airflow_provider_acid.compaction.supervision import Supervised
 from airflow_provider_acid.doctor.check import Check, Seen, note, problem, warning
 from airflow_provider_acid.doctor.site import Site
+from airflow_provider_acid.exceptions import AcidError, MetastoreUnavailableError
 from airflow_provider_acid.metastore.values import CompactionState
 
 LONG_CLEANING_SECONDS = 6 * 3_600.0
@@ -78,11 +80,20 @@ def _refused(site: Site) -> Iterator[Seen]:
 
 
 def _rights_on_tables(site: Site) -> Iterator[Seen]:
-    """As the user who looks, or whom the storage options name."""
+    """As the user who looks, or whom the storage options name; a table that cannot be asked ends alone."""
     for name in sorted({seen.entity.full_table_name for seen in site.evaluation.evaluated})[:MOST_TABLES]:
         database, _, table = name.partition(".")
-        location = site.client.get_table(database, table).location
-        if site.endpoint.storages.open(location).may_change() is False:
+        try:
+            with Supervised(name):
+                location = site.client.get_table(database, table).location
+                may_change = site.endpoint.storages.open(location).may_change()
+        except MetastoreUnavailableError:
+            raise
+        except AcidError as error:
+            why = "whether its compactions can write their results is not known"
+            yield warning(f"{name}: {error.subject}: {error.reason}", why, error.remedy)
+            continue
+        if may_change is False:
             yield problem(
                 f"{name}: this user may not write into {location}",
                 "its compactions fail when their results are to be written, and no file is deleted",

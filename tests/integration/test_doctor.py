@@ -22,6 +22,7 @@ from airflow_provider_acid.doctor.command import DATABASE_VARIABLE, MISUSED, UNW
 from airflow_provider_acid.doctor.diagnosis import ANSWERS, CHECKS, TABLES, USABLE
 from airflow_provider_acid.doctor.finding import Finding, Severity
 from airflow_provider_acid.doctor.site import Site as Looked
+from airflow_provider_acid.exceptions import StorageError
 from airflow_provider_acid.hooks.endpoint import MetastoreEndpoint
 from airflow_provider_acid.hooks.extra import ConnectionExtra
 from airflow_provider_acid.plan.plan import CompactionType
@@ -218,6 +219,23 @@ def test_a_table_that_may_not_be_written_to_is_found(
     [finding] = answers(site, "rights on tables")
     assert finding.severity is severity
     assert may_change is not False or f"{site.database}.t" in finding.seen
+
+
+@pytest.mark.parametrize("site", ["hive_4"], indirect=True)
+def test_a_table_that_cannot_be_asked_hides_no_other_one(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    silent, forbidden = inserts(site, "silent"), inserts(site, "t")
+
+    def may_change(storage: LocalStorage) -> bool:
+        if storage.location.endswith(silent.name):
+            raise StorageError(storage.location, "does not answer", "look at it")
+        return False
+
+    monkeypatch.setattr(LocalStorage, "may_change", may_change)
+    findings = answers(site, "rights on tables")
+    assert [finding.severity for finding in findings] == [Severity.WARNING, Severity.PROBLEM]
+    assert str(silent.entity()) in findings[0].seen
+    assert "does not answer" in findings[0].seen
+    assert str(forbidden.entity()) in findings[1].seen
 
 
 @pytest.mark.parametrize("site", ["hive_4_2", "hive_3"], indirect=True)
