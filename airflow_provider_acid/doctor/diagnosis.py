@@ -13,10 +13,9 @@ from airflow_provider_acid.compaction.supervision import Supervised
 from airflow_provider_acid.doctor.finding import Finding, Severity
 from airflow_provider_acid.doctor.queue_checks import QUEUE_CHECKS
 from airflow_provider_acid.doctor.server_checks import SERVER_CHECKS
-from airflow_provider_acid.doctor.site import Site
+from airflow_provider_acid.doctor.site import Endpoint, Site
 from airflow_provider_acid.doctor.transaction_checks import TRANSACTION_CHECKS
 from airflow_provider_acid.exceptions import AcidError
-from airflow_provider_acid.hooks.endpoint import MetastoreEndpoint
 from airflow_provider_acid.metastore.queues import queue_of
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 
@@ -72,7 +71,7 @@ class Diagnosis:
 
 
 def diagnose(
-    endpoint: MetastoreEndpoint,
+    endpoint: Endpoint,
     selection: TableSelection,
     settings: CompactionSettings,
     observer: EvaluationObserver | None = None,
@@ -94,7 +93,7 @@ def diagnose(
 
 
 def _site(
-    endpoint: MetastoreEndpoint,
+    endpoint: Endpoint,
     client: AcidMetastoreClient,
     selection: TableSelection,
     settings: CompactionSettings,
@@ -121,7 +120,7 @@ def _site(
     return Site(endpoint, client, queue, settings, selection, now_ms, own_now_ms, evaluation)
 
 
-def _usable(endpoint: MetastoreEndpoint, client: AcidMetastoreClient) -> Finding:
+def _usable(endpoint: Endpoint, client: AcidMetastoreClient) -> Finding:
     try:
         endpoint.check(client)
     except AcidError as error:

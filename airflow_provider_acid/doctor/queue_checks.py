@@ -86,7 +86,7 @@ def _rights_on_tables(site: Site) -> Iterator[Seen]:
         try:
             with Supervised(name):
                 location = site.client.get_table(database, table).location
-                may_change = site.endpoint.storages.open(location).may_change()
+                may_change = site.settings.storages.open(location).may_change()
         except MetastoreUnavailableError:
             raise
         except AcidError as error:

@@ -70,12 +70,19 @@ class MetastoreEndpoint:
 
     def open(self) -> AcidMetastoreClient:
         """A client for the calling thread; nothing is sent yet."""
+        return self._client(self.addresses, self._reached)
+
+    def open_at(self, address: MetastoreAddress) -> AcidMetastoreClient:
+        """The same for one of the addresses alone."""
+        return self._client((address,), None)
+
+    def _client(self, addresses: tuple[MetastoreAddress, ...], reached: Reached | None) -> AcidMetastoreClient:
         return AcidMetastoreClient(
-            self.addresses,
+            addresses,
             transport_factory=self.access,
             timeout_seconds=self.timeout_seconds,
             user=self.user,
-            reached=self._reached,
+            reached=reached,
         )
 
     @cached_property

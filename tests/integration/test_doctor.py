@@ -14,11 +14,11 @@ from typing import Any, NoReturn
 import pytest
 from sqlalchemy.engine import make_url
 
+from airflow_provider_acid.command import DATABASE_VARIABLE, MISUSED, UNWELL, WELL, main
 from airflow_provider_acid.compaction.evaluate.selection import TableSelection
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.doctor import server_checks, transaction_checks
 from airflow_provider_acid.doctor.check import Check, note
-from airflow_provider_acid.doctor.command import DATABASE_VARIABLE, MISUSED, UNWELL, WELL, main
 from airflow_provider_acid.doctor.diagnosis import ANSWERS, CHECKS, TABLES, USABLE
 from airflow_provider_acid.doctor.finding import Finding, Severity
 from airflow_provider_acid.doctor.site import Site as Looked
@@ -278,7 +278,7 @@ def test_the_commands_of_the_page_work_and_it_names_every_check(site: Site) -> N
 
 def test_the_command_imports_neither_airflow_nor_spark() -> None:
     program = (
-        "import sys, airflow_provider_acid.doctor.command; "
+        "import sys, airflow_provider_acid.command; "
         "print([name for name in ('airflow', 'pyspark') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
