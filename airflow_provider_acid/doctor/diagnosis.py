@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from airflow_provider_acid.compaction.evaluate.initiator import Evaluated, Evaluation, EvaluationObserver, Initiator
 from airflow_provider_acid.compaction.evaluate.selection import TableSelection
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.supervision import Supervised
 from airflow_provider_acid.doctor.finding import Finding, Severity
+from airflow_provider_acid.doctor.health_check import HEALTH_CHECKS
 from airflow_provider_acid.doctor.queue_checks import QUEUE_CHECKS
 from airflow_provider_acid.doctor.server_checks import SERVER_CHECKS
+from airflow_provider_acid.doctor.sightings import Sightings
 from airflow_provider_acid.doctor.site import Endpoint, Site
+from airflow_provider_acid.doctor.table_checks import TABLE_CHECKS
 from airflow_provider_acid.doctor.transaction_checks import TRANSACTION_CHECKS
 from airflow_provider_acid.exceptions import AcidError
 from airflow_provider_acid.metastore.queues import queue_of
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 
-CHECKS = (*SERVER_CHECKS, *TRANSACTION_CHECKS, *QUEUE_CHECKS)
+CHECKS = (*SERVER_CHECKS, *TRANSACTION_CHECKS, *QUEUE_CHECKS, *TABLE_CHECKS, *HEALTH_CHECKS)
 ANSWERS, USABLE, TABLES = "metastore answers", "metastore can be worked with", "tables can be evaluated"
 """What comes before the others; they are asked only where these are well."""
 
@@ -75,18 +78,21 @@ def diagnose(
     selection: TableSelection,
     settings: CompactionSettings,
     observer: EvaluationObserver | None = None,
+    health_location: str | None = None,
 ) -> Diagnosis:
     """Look at a metastore and the tables of a selection, and change nothing.
 
     One read-only transaction is opened and ended at once, by which the metastore's clock is read.
 
     :param observer: is told of every partition.
+    :param health_location: URI of the health store; None where it is not to be looked at.
     """
     with endpoint.open() as client:
         findings: list[Finding] = []
-        site = _site(endpoint, client, selection, settings, observer, findings)
+        site = _site(endpoint, client, selection, settings, Sightings(observer), findings)
         if site is None:
             return Diagnosis(tuple(findings), None)
+        site = replace(site, health_location=health_location)
         for check in CHECKS:
             findings += check.findings(site)
         return Diagnosis(tuple(findings), site.evaluation)
@@ -97,7 +103,7 @@ def _site(
     client: AcidMetastoreClient,
     selection: TableSelection,
     settings: CompactionSettings,
-    observer: EvaluationObserver | None,
+    sightings: Sightings,
     findings: list[Finding],
 ) -> Site | None:
     """What the checks look at, and what is found on the way there; None where it goes no further."""
@@ -111,13 +117,13 @@ def _site(
             findings.append(_usable(endpoint, client))
             check = TABLES
             own_now_ms, now_ms = int(time.time() * 1000), client.server_now_ms()
-            evaluation = Initiator(client, queue, settings, observer=observer).evaluate(selection)
+            evaluation = Initiator(client, queue, settings, observer=sightings).evaluate(selection)
             told = f"{len(evaluation.evaluated)} partitions looked at, {len(evaluation.due)} due"
             findings.append(Finding(check, Severity.OK, told))
     except AcidError as error:
         findings.append(_failed(check, error, "nothing can be compacted, and no other check can be made"))
         return None
-    return Site(endpoint, client, queue, settings, selection, now_ms, own_now_ms, evaluation)
+    return Site(endpoint, client, queue, settings, selection, now_ms, own_now_ms, evaluation, sightings)
 
 
 def _usable(endpoint: Endpoint, client: AcidMetastoreClient) -> Finding:

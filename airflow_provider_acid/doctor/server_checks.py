@@ -6,8 +6,10 @@ from collections.abc import Iterator
 
 from sqlalchemy import func, select
 
+from airflow_provider_acid.compaction.supervision import Supervised
 from airflow_provider_acid.doctor.check import Check, Seen, note, problem, warning
 from airflow_provider_acid.doctor.site import Site
+from airflow_provider_acid.exceptions import AcidError
 from airflow_provider_acid.metastore.database.database import MetastoreDatabase
 from airflow_provider_acid.metastore.database.rights import missing_rights
 from airflow_provider_acid.metastore.hive3.server_check import setting
@@ -91,7 +93,31 @@ def _rows_of(database: MetastoreDatabase, name: str) -> int:
     return database.read(f"table {name}", lambda connection: int(connection.scalar(count) or 0))
 
 
+def _addresses(site: Site) -> Iterator[Seen]:
+    """Each by itself, and whether all are of one database; nothing where there is only one."""
+    addresses = site.endpoint.addresses if len(site.endpoint.addresses) > 1 else ()
+    databases: dict[str, str] = {}
+    for address in addresses:
+        try:
+            with Supervised(address), site.endpoint.open_at(address) as client:
+                uuid = client.database_uuid()
+        except AcidError as error:
+            why = "while another answers nobody notices, and once that is gone nothing works"
+            yield warning(f"{error.subject}: {error.reason}", why, error.remedy)
+            continue
+        if uuid is not None:
+            databases[str(address)] = uuid
+    if len(set(databases.values())) > 1:
+        told = ", ".join(f"{address} has {uuid}" for address, uuid in databases.items())
+        yield problem(
+            f"the addresses are metastores of different databases: {told}",
+            "whoever is led from one to the other works on other transactions and tables of the same names",
+            "name metastores of one database in one connection",
+        )
+
+
 SERVER_CHECKS = (
+    Check("metastore addresses", "all answer, and are of one database", _addresses),
     Check("dead transactions are aborted", "a thread of this metastore does it", _housekeeping),
     Check("Hive's Initiator", "it is off", _initiator),
     Check("Hive's workers", "there are none in this metastore", _workers),

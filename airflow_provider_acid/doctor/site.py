@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol
 
@@ -12,6 +12,7 @@ from airflow_provider_acid.compaction.evaluate.initiator import Evaluation
 from airflow_provider_acid.compaction.evaluate.selection import TableSelection
 from airflow_provider_acid.compaction.evaluate.table_listing import RowsByEntity, rows_by_entity
 from airflow_provider_acid.compaction.settings import CompactionSettings
+from airflow_provider_acid.doctor.sightings import Sightings
 from airflow_provider_acid.metastore.database.database import MetastoreDatabase
 from airflow_provider_acid.metastore.queue import CompactionQueue
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
@@ -53,6 +54,8 @@ class Site:
 
     :param own_now_ms: this machine's clock at the time of the metastore's, in milliseconds since 1970.
     :param evaluation: what a sensor would find.
+    :param sightings: what the listings of that evaluation showed besides.
+    :param health_location: URI of the health store; None where there is none, or nobody said where.
     """
 
     endpoint: Endpoint
@@ -63,6 +66,8 @@ class Site:
     now_ms: int
     own_now_ms: int
     evaluation: Evaluation
+    sightings: Sightings = field(default_factory=Sightings)
+    health_location: str | None = None
 
     @property
     def database(self) -> MetastoreDatabase | None:
