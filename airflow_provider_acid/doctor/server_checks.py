@@ -116,12 +116,17 @@ def _addresses(site: Site) -> Iterator[Seen]:
         )
 
 
-SERVER_CHECKS = (
+QUICK_CHECKS = (
     Check("metastore addresses", "all answer, and are of one database", _addresses),
     Check("dead transactions are aborted", "a thread of this metastore does it", _housekeeping),
     Check("Hive's Initiator", "it is off", _initiator),
     Check("Hive's workers", "there are none in this metastore", _workers),
     Check("Hive's Cleaner", "it cannot reach what we compact", _cleaner),
     Check("rights in the metastore's database", "none is missing, or it is not used", _rights),
+)
+"""A few calls each; of the database no table is read."""
+
+SERVER_CHECKS = (
+    *QUICK_CHECKS,
     Check("records of transactions", f"no table has {MANY_RECORDS:,} rows, or they are not at hand", _records),
 )

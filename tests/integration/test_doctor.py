@@ -19,6 +19,7 @@ from airflow_provider_acid.doctor.check import Check, note
 from airflow_provider_acid.doctor.diagnosis import ANSWERS, CHECKS, TABLES, USABLE
 from airflow_provider_acid.doctor.finding import Severity
 from airflow_provider_acid.doctor.site import Site as Looked
+from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.plan.plan import CompactionType
 from tests.harness.metastore_server import MetastoreServer
@@ -172,6 +173,18 @@ def test_of_many_findings_of_one_kind_ten_are_told(site: Site) -> None:
     findings = list(Check("many", "none", lambda _: seen).findings(looked_at(site)))
     assert [finding.seen for finding in findings[:10]] == [str(number) for number in range(10)]
     assert findings[10].seen == "and 2 more of the kind"
+
+
+@pytest.mark.parametrize("site", ["hive_4"], indirect=True)
+def test_the_connections_test_tells_what_needs_no_table(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a metastore without housekeeping; the second address is dead."""
+    hosts = f"{site.server.host}:{site.server.port},127.0.0.1:{free_port()}"
+    monkeypatch.setenv("AIRFLOW_CONN_HIVE_ACID_DEFAULT", json.dumps({"conn_type": "hive_acid", "host": hosts}))
+    is_good, message = AcidMetastoreHook().test_connection()
+    assert is_good, message
+    assert message.startswith("Hive metastore 4.0.1 answers and can be used. Warning: ")
+    assert "metastore.housekeeping.threads.on is not true" in message
+    assert hosts.rpartition(",")[2] in message
 
 
 @pytest.mark.parametrize("site", ["hive_4_2", "hive_3"], indirect=True)
