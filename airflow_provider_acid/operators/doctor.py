@@ -21,9 +21,11 @@ from airflow_provider_acid.doctor.finding import Finding, Severity
 from airflow_provider_acid.doctor.report import brief, small_json
 from airflow_provider_acid.exceptions import ConfigurationError
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
-from airflow_provider_acid.hooks.spark import check_program, spark_connection
+from airflow_provider_acid.hooks.spark import check_program, conf_of_kubernetes, spark_connection
+from airflow_provider_acid.operators.compaction import DEFAULT_CONF
+from airflow_provider_acid.operators.executor_packages import ExecutorPackages
 from airflow_provider_acid.operators.permanent import failing_at_once
-from airflow_provider_acid.parameters import as_word
+from airflow_provider_acid.parameters import as_boolean, as_word
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -51,11 +53,12 @@ class AcidDoctorOperator(BaseOperator):
     :param exclude: patterns of tables to leave out; default: ``[hive_acid] exclude``. (templated)
     :param hive_acid_conn_id: the metastore's connection. (templated)
     :param spark_conn_id: the Spark connection; empty: it is not looked at. (templated)
+    :param executors: whether executors are asked for their packages, by a Spark application of a second. (templated)
     :param fail_on: ``problem`` (as that the metastore does not answer), ``warning`` or ``never``: the task fails, and
         is not tried again; its error is the report in brief, for whoever is notified. (templated)
     """
 
-    template_fields: Sequence[str] = ("tables", "exclude", "hive_acid_conn_id", "spark_conn_id", "fail_on")
+    template_fields: Sequence[str] = ("tables", "exclude", "hive_acid_conn_id", "spark_conn_id", "executors", "fail_on")
     template_fields_renderers: ClassVar[dict[str, str]] = {"tables": "json", "exclude": "json"}
     ui_color = "#d7ccc8"
 
@@ -66,6 +69,7 @@ class AcidDoctorOperator(BaseOperator):
         exclude: Sequence[str] | str | None = None,
         hive_acid_conn_id: str = AcidMetastoreHook.default_conn_name,
         spark_conn_id: str | None = SparkSubmitHook.default_conn_name,
+        executors: bool | str = False,
         fail_on: str = FailOn.PROBLEM.value,
         **kwargs: Any,
     ) -> None:
@@ -74,7 +78,9 @@ class AcidDoctorOperator(BaseOperator):
         self.exclude = exclude
         self.hive_acid_conn_id = hive_acid_conn_id
         self.spark_conn_id = spark_conn_id
+        self.executors = executors
         self.fail_on = fail_on
+        self._hook: SparkSubmitHook | None = None
 
     @failing_at_once()
     def execute(self, context: Context) -> dict[str, object]:
@@ -114,6 +120,17 @@ class AcidDoctorOperator(BaseOperator):
         except ConfigurationError as error:
             seen = f"{error.subject}: {error.reason}"
             yield Finding(check, Severity.PROBLEM, seen, "no compaction can be started", error.remedy)
+            return
+        if as_boolean("executors", self.executors):
+            conf = {**DEFAULT_CONF, **conf_of_kubernetes(connection["master"])}
+            queue = option("job_queue")
+            self._hook = SparkSubmitHook(conn_id=conn_id, conf=conf, name="airflow-acid-doctor", yarn_queue=queue)
+            yield from ExecutorPackages(self._hook).findings()
+
+    def on_kill(self) -> None:
+        """End the application that asks the executors."""
+        if self._hook is not None:
+            self._hook.on_kill()
 
     def _log(self, diagnosis: Diagnosis) -> None:
         # Not needed to read a DAG file.

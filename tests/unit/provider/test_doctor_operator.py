@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_acid.compaction.candidates import Candidates
@@ -20,6 +21,7 @@ from airflow_provider_acid.hooks.endpoint import MetastoreEndpoint
 from airflow_provider_acid.installed_dags.doctor import PARAMS, dag
 from airflow_provider_acid.operators import doctor as operator_module
 from airflow_provider_acid.operators.doctor import SPARK_CONNECTION, SPARK_SUBMIT, AcidDoctorOperator
+from airflow_provider_acid.operators.executor_packages import MARK, ExecutorPackages
 from airflow_provider_acid.storages.hdfs.options import HdfsOptions
 from tests.unit.provider.stored_dags import stored_and_found
 
@@ -162,7 +164,38 @@ def test_a_spark_that_cannot_be_started_is_a_problem(
     assert look(spark_conn_id="")["problem_count"] == 0
 
 
-@pytest.mark.parametrize("parameters", [{"fail_on": "error"}, {"tables": ["orders"]}])
+KIND = {"protobuf": "6.31.1", "pyarrow": "21.0.0", "pyorc": "0.10.0", "python": "3.11.9"}
+
+
+@pytest.mark.parametrize(
+    ("kinds", "severities", "words"),
+    [
+        ([KIND], [Severity.OK], "pyarrow 21.0.0"),
+        ([{**KIND, "pyorc": ""}], [Severity.PROBLEM], "pip install 'pyorc>=0.9' for the Python of the executors"),
+        ([{**KIND, "pyarrow": "9.0.0"}], [Severity.PROBLEM], "pip install 'pyarrow>=19'"),
+        ([KIND, {**KIND, "python": "3.12.1"}], [Severity.OK, Severity.OK, Severity.WARNING], "2 different sets"),
+        (None, [Severity.NOTE], "deploy mode cluster"),
+    ],
+)
+def test_what_executors_have_is_told_where_that_is_asked_for(
+    tmp_path: Path, kinds: list[dict[str, str]] | None, severities: list[Severity], words: str
+) -> None:
+    line = "nothing" if kinds is None else MARK + json.dumps(kinds)
+    (tmp_path / "spark-submit").write_text(f"#!/bin/sh\necho '{line}'\n")
+    hook = SparkSubmitHook(conn_id="spark_default")
+    found = list(ExecutorPackages(hook).findings())
+    assert [finding.severity for finding in found] == severities
+    assert words in str(found)
+
+
+def test_an_application_that_fails_is_a_problem(tmp_path: Path) -> None:
+    (tmp_path / "spark-submit").write_text("#!/bin/sh\nexit 3\n")
+    assert look()["worst"] == "ok"
+    with pytest.raises(AirflowFailException, match="executors' packages: a Spark application of one second failed"):
+        look(executors="true")
+
+
+@pytest.mark.parametrize("parameters", [{"executors": "perhaps"}, {"fail_on": "error"}, {"tables": ["orders"]}])
 def test_a_parameter_that_cannot_be_used_fails_at_once(parameters: dict[str, Any]) -> None:
     with pytest.raises(AirflowFailException, match="Remedy: "):
         look(**parameters)
