@@ -91,7 +91,7 @@ class AcidDoctorOperator(BaseOperator):
         """
         fail_on = as_word("fail_on", self.fail_on, words=FailOn)
         diagnosis = self._diagnose()
-        self._log(diagnosis)
+        self._tell(diagnosis)
         if fail_on is not FailOn.NEVER:
             limit = Severity(fail_on.value)
             if diagnosis.worst.rank >= limit.rank:
@@ -132,7 +132,7 @@ class AcidDoctorOperator(BaseOperator):
         if self._hook is not None:
             self._hook.on_kill()
 
-    def _log(self, diagnosis: Diagnosis) -> None:
+    def _tell(self, diagnosis: Diagnosis) -> None:
         # Not needed to read a DAG file.
         from rich.console import Console
 
