@@ -2,7 +2,7 @@
 
 import sys
 
-from airflow_provider_acid.doctor.command import main
+from airflow_provider_acid.command import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -28,6 +28,7 @@ def get_provider_info() -> dict[str, object]:
                 "python-modules": [
                     "airflow_provider_acid.operators.compaction",
                     "airflow_provider_acid.operators.cleaner",
+                    "airflow_provider_acid.operators.doctor",
                     "airflow_provider_acid.operators.housekeeping",
                     "airflow_provider_acid.operators.table_plan",
                 ],

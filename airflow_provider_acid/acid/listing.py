@@ -36,6 +36,11 @@ class Listing:
     files: tuple[FileEntry, ...] = ()
     directories: tuple[str, ...] = ()
 
+    @property
+    def hidden_directories(self) -> tuple[str, ...]:
+        """Names of the directories right below the listed one that no reader looks into, whoever made them."""
+        return tuple(name for name in self.directories if name.startswith(("_", ".")) and "/" not in name)
+
     def below(self, directory: str) -> Listing:
         """The part of the listing below ``directory``, with paths relative to it."""
         prefix = directory + "/"

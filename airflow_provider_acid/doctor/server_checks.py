@@ -6,8 +6,10 @@ from collections.abc import Iterator
 
 from sqlalchemy import func, select
 
+from airflow_provider_acid.compaction.supervision import Supervised
 from airflow_provider_acid.doctor.check import Check, Seen, note, problem, warning
 from airflow_provider_acid.doctor.site import Site
+from airflow_provider_acid.exceptions import AcidError
 from airflow_provider_acid.metastore.database.database import MetastoreDatabase
 from airflow_provider_acid.metastore.database.rights import missing_rights
 from airflow_provider_acid.metastore.hive3.server_check import setting
@@ -91,11 +93,40 @@ def _rows_of(database: MetastoreDatabase, name: str) -> int:
     return database.read(f"table {name}", lambda connection: int(connection.scalar(count) or 0))
 
 
-SERVER_CHECKS = (
+def _addresses(site: Site) -> Iterator[Seen]:
+    """Each by itself, and whether all are of one database; nothing where there is only one."""
+    addresses = site.endpoint.addresses if len(site.endpoint.addresses) > 1 else ()
+    databases: dict[str, str] = {}
+    for address in addresses:
+        try:
+            with Supervised(address), site.endpoint.open_at(address) as client:
+                uuid = client.database_uuid()
+        except AcidError as error:
+            why = "while another answers nobody notices, and once that is gone nothing works"
+            yield warning(f"{error.subject}: {error.reason}", why, error.remedy)
+            continue
+        if uuid is not None:
+            databases[str(address)] = uuid
+    if len(set(databases.values())) > 1:
+        told = ", ".join(f"{address} has {uuid}" for address, uuid in databases.items())
+        yield problem(
+            f"the addresses are metastores of different databases: {told}",
+            "whoever is led from one to the other works on other transactions and tables of the same names",
+            "name metastores of one database in one connection",
+        )
+
+
+QUICK_CHECKS = (
+    Check("metastore addresses", "all answer, and are of one database", _addresses),
     Check("dead transactions are aborted", "a thread of this metastore does it", _housekeeping),
     Check("Hive's Initiator", "it is off", _initiator),
     Check("Hive's workers", "there are none in this metastore", _workers),
     Check("Hive's Cleaner", "it cannot reach what we compact", _cleaner),
     Check("rights in the metastore's database", "none is missing, or it is not used", _rights),
+)
+"""A few calls each; of the database no table is read."""
+
+SERVER_CHECKS = (
+    *QUICK_CHECKS,
     Check("records of transactions", f"no table has {MANY_RECORDS:,} rows, or they are not at hand", _records),
 )

@@ -3,18 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Protocol
 
+from airflow_provider_acid.acid.hive import Hive
 from airflow_provider_acid.compaction.evaluate.initiator import Evaluation
 from airflow_provider_acid.compaction.evaluate.selection import TableSelection
 from airflow_provider_acid.compaction.evaluate.table_listing import RowsByEntity, rows_by_entity
 from airflow_provider_acid.compaction.settings import CompactionSettings
-from airflow_provider_acid.hooks.endpoint import MetastoreEndpoint
+from airflow_provider_acid.doctor.sightings import Sightings
 from airflow_provider_acid.metastore.database.database import MetastoreDatabase
 from airflow_provider_acid.metastore.queue import CompactionQueue
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress
 from airflow_provider_acid.metastore.values import CompactionRow, LockInfo, TxnInfo
+
+
+class Endpoint(Protocol):
+    """How a metastore is reached: a :class:`~..hooks.endpoint.MetastoreEndpoint`."""
+
+    @property
+    def addresses(self) -> tuple[MetastoreAddress, ...]:
+        """Metastores of one and the same database, in order of preference."""
+
+    @property
+    def database(self) -> MetastoreDatabase | None:
+        """The metastore's own; None where none is configured.
+
+        :raises ConfigurationError: its driver is not installed, or it is of a kind that Hive has no schema for.
+        """
+
+    @property
+    def housekeeping_elsewhere(self) -> bool:
+        """Whether another instance of the same metastore aborts dead transactions."""
+
+    def open(self) -> AcidMetastoreClient:
+        """A client for the calling thread; nothing is sent yet."""
+
+    def open_at(self, address: MetastoreAddress) -> AcidMetastoreClient:
+        """The same for one of the addresses alone."""
+
+    def check(self, client: AcidMetastoreClient) -> Hive:
+        """What the metastore can do; errors as for :func:`~..metastore.queues.open_queue`."""
 
 
 @dataclass(frozen=True)
@@ -23,9 +54,11 @@ class Site:
 
     :param own_now_ms: this machine's clock at the time of the metastore's, in milliseconds since 1970.
     :param evaluation: what a sensor would find.
+    :param sightings: what the listings of that evaluation showed besides.
+    :param health_location: URI of the health store; None where there is none, or nobody said where.
     """
 
-    endpoint: MetastoreEndpoint
+    endpoint: Endpoint
     client: AcidMetastoreClient
     queue: CompactionQueue
     settings: CompactionSettings
@@ -33,6 +66,8 @@ class Site:
     now_ms: int
     own_now_ms: int
     evaluation: Evaluation
+    sightings: Sightings = field(default_factory=Sightings)
+    health_location: str | None = None
 
     @property
     def database(self) -> MetastoreDatabase | None:

@@ -41,15 +41,33 @@ def rows_in(
     """
     schema = pa.schema([SCHEMA.field(name) for name in columns])
     try:
-        _check_size(file)
-        rows = pq.read_table(file, columns=list(columns), filters=wanted).select(list(columns)).cast(schema)
-        rows.validate(full=True)
-        _check_keys(rows)
+        return _rows(file, schema, wanted)
     except AcidError:
         raise
     except Exception as error:  # whatever a garbled file makes of the library
         log.warning("the health store's file %s is passed over: %s", path, error or type(error).__name__)
         return schema.empty_table()
+
+
+def fault_in(file: BinaryIO) -> str | None:
+    """Why :func:`rows_in` passes a file over, or its directories; None where it does not.
+
+    :raises AcidError: the storage failed.
+    """
+    try:
+        _rows(file, SCHEMA, None)
+    except AcidError:
+        raise
+    except Exception as error:  # whatever a garbled file makes of the library
+        return str(error) or type(error).__name__
+    return None
+
+
+def _rows(file: BinaryIO, schema: pa.Schema, wanted: pc.Expression | None) -> pa.Table:
+    _check_size(file)
+    rows = pq.read_table(file, columns=schema.names, filters=wanted).select(schema.names).cast(schema)
+    rows.validate(full=True)
+    _check_keys(rows)
     return rows
 
 

@@ -16,7 +16,7 @@ from airflow_provider_acid.exceptions import ConfigurationError
 from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.hooks.extra import ConnectionExtra
 from airflow_provider_acid.metastore.access.access import MetastoreAccess
-from airflow_provider_acid.metastore.database.database import MetastoreDatabase
+from airflow_provider_acid.metastore.database.database import PATIENCE_SECONDS, MetastoreDatabase
 from airflow_provider_acid.metastore.database.written import WriteRecords
 from airflow_provider_acid.metastore.queue import CompactionQueue
 from airflow_provider_acid.metastore.queues import check_metastore, queue_of
@@ -38,6 +38,7 @@ class MetastoreEndpoint:
     :param housekeeping_elsewhere: whether another instance of the same metastore aborts dead transactions.
     :param storages: opens the locations of the metastore's tables.
     :param access: opens connections to the metastore.
+    :param database_patience_seconds: how long an outage of its database is waited for.
     """
 
     addresses: tuple[MetastoreAddress, ...]
@@ -47,6 +48,7 @@ class MetastoreEndpoint:
     housekeeping_elsewhere: bool = False
     storages: Storages = field(default_factory=Storages)
     access: MetastoreAccess = MetastoreAccess()
+    database_patience_seconds: float = PATIENCE_SECONDS
 
     @classmethod
     def of(
@@ -70,12 +72,19 @@ class MetastoreEndpoint:
 
     def open(self) -> AcidMetastoreClient:
         """A client for the calling thread; nothing is sent yet."""
+        return self._client(self.addresses, self._reached)
+
+    def open_at(self, address: MetastoreAddress) -> AcidMetastoreClient:
+        """The same for one of the addresses alone."""
+        return self._client((address,), None)
+
+    def _client(self, addresses: tuple[MetastoreAddress, ...], reached: Reached | None) -> AcidMetastoreClient:
         return AcidMetastoreClient(
-            self.addresses,
+            addresses,
             transport_factory=self.access,
             timeout_seconds=self.timeout_seconds,
             user=self.user,
-            reached=self._reached,
+            reached=reached,
         )
 
     @cached_property
@@ -89,7 +98,9 @@ class MetastoreEndpoint:
 
         :raises ConfigurationError: its driver is not installed, or it is of a kind that Hive has no schema for.
         """
-        return None if self.database_url is None else MetastoreDatabase(self.database_url)
+        if self.database_url is None:
+            return None
+        return MetastoreDatabase(self.database_url, patience_seconds=self.database_patience_seconds)
 
     @property
     def write_records(self) -> WriteRecords | None:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowNotFoundException, BaseHook
 
+from airflow_provider_acid.doctor.diagnosis import quick_look
+from airflow_provider_acid.doctor.finding import Severity
 from airflow_provider_acid.exceptions import AcidError, ConfigurationError
 from airflow_provider_acid.hooks.connection_form import (
     CONNECTION_TYPE,
@@ -18,13 +20,16 @@ from airflow_provider_acid.hooks.connection_form import (
 from airflow_provider_acid.hooks.endpoint import MetastoreEndpoint
 from airflow_provider_acid.hooks.extra import ConnectionExtra
 from airflow_provider_acid.hooks.other_connections import database_url, s3_credentials
-from airflow_provider_acid.metastore.database.rights import missing_rights
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.thrift.transport import DEFAULT_PORT
 from airflow_provider_acid.storages.s3.options import S3Options
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Connection
+
+
+TEST_CALL_SECONDS = 10.0
+"""That the form's test waits for one call."""
 
 
 class AcidMetastoreHook(BaseHook):
@@ -85,22 +90,27 @@ class AcidMetastoreHook(BaseHook):
         return self.endpoint().open()
 
     def test_connection(self) -> tuple[bool, str]:
-        """Ask the metastore what it can do, for the button of the connection form."""
+        """What the doctor finds without looking at any table, within about half a minute; for the connection form."""
         try:
             endpoint = self.endpoint()
-            with endpoint.open() as client:
-                hive = client.probe()
-                endpoint.open_queue(client)
-            missing = [] if endpoint.database is None else missing_rights(endpoint.database)
+            hasty = replace(
+                endpoint,
+                timeout_seconds=min(endpoint.timeout_seconds, TEST_CALL_SECONDS),
+                database_patience_seconds=TEST_CALL_SECONDS,
+            )
+            findings = quick_look(hasty)
         except AcidError as error:
             return False, str(error)
-        if missing:
-            return False, (
-                f"Hive metastore {hive.version} answers, but the login of its database lacks rights: "
-                f"{'; '.join(missing)}. Remedy: run docs/grants-postgresql.sql or docs/grants-mysql.sql for it."
+        problems, warnings = (
+            " ".join(
+                f"{finding.seen}. Remedy: {finding.remedy}." for finding in findings if finding.severity is severity
             )
-        how = "" if endpoint.database is None else ", and so does its database"
-        return True, f"Hive metastore {hive.version} answers{how} and can be used"
+            for severity in (Severity.PROBLEM, Severity.WARNING)
+        )
+        if problems:
+            return False, problems
+        how = "" if endpoint.database_url is None else ", and so does its database"
+        return True, f"{findings[0].seen}{how} and can be used" + (f". Warning: {warnings}" if warnings else "")
 
 
 def endpoint_of(connection: Connection, database: Connection | None = None) -> MetastoreEndpoint:

@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 
     acid_compact_table: DAG
     acid_compaction: DAG
+    acid_doctor: DAG
     acid_housekeeping: DAG
 
-__all__ = ["acid_compact_table", "acid_compaction", "acid_compaction_dag", "acid_housekeeping"]
+__all__ = ["acid_compact_table", "acid_compaction", "acid_compaction_dag", "acid_doctor", "acid_housekeeping"]
 
 
 def __getattr__(name: str) -> object:

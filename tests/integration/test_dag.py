@@ -373,6 +373,21 @@ def test_a_table_is_compacted_by_hand_as_minor_and_as_major(airflow_of_site: Air
 
 
 @ON_BOTH_METASTORES
+def test_the_doctor_looks_and_its_failure_is_its_report(airflow_of_site: Airflow, site: Site) -> None:
+    site.table("looked_at").insert(1)
+    run = airflow_of_site.run_dag("acid_doctor", {"tables": [f"{site.database}.*"]})
+    assert (run.exit_code, run.state) == (0, "success"), run.output
+    assert "1 partitions looked at" in run.output
+    assert "spark-submit" in run.output
+    odd = site.admin.table_location(site.database, "looked_at") / "delta_odd"
+    odd.mkdir()
+    run = airflow_of_site.run_dag("acid_doctor", {"tables": [f"{site.database}.*"]})
+    assert run.state == "failed", run.output
+    assert "The doctor found 1 problem" in run.output
+    assert "tables that cannot be compacted: " in run.output
+
+
+@ON_BOTH_METASTORES
 def test_housekeeping_cleans_what_was_forgotten_and_removes_what_is_nobodys(
     airflow_of_site: Airflow, site: Site
 ) -> None:

@@ -12,35 +12,37 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
-from sqlalchemy.engine import make_url
 
-from airflow_provider_acid.compaction.evaluate.selection import TableSelection
-from airflow_provider_acid.compaction.settings import CompactionSettings
+from airflow_provider_acid.command import DATABASE_VARIABLE, MISUSED, UNWELL, WELL, main
 from airflow_provider_acid.doctor import server_checks, transaction_checks
 from airflow_provider_acid.doctor.check import Check, note
-from airflow_provider_acid.doctor.command import DATABASE_VARIABLE, MISUSED, UNWELL, WELL, main
 from airflow_provider_acid.doctor.diagnosis import ANSWERS, CHECKS, TABLES, USABLE
-from airflow_provider_acid.doctor.finding import Finding, Severity
+from airflow_provider_acid.doctor.finding import Severity
 from airflow_provider_acid.doctor.site import Site as Looked
-from airflow_provider_acid.hooks.endpoint import MetastoreEndpoint
-from airflow_provider_acid.hooks.extra import ConnectionExtra
+from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.plan.plan import CompactionType
-from airflow_provider_acid.storages.local import LocalStorage
 from tests.harness.metastore_server import MetastoreServer
 from tests.harness.ports import free_port
-from tests.integration.compaction_site import AcidTable, Site, TxnType
+from tests.integration.compaction_site import Site, TxnType
+from tests.integration.doctor_site import DAY_MS, DELTA_NUM, answers, failing, inserts, looked_at
 
-DAY_MS = 86_400_000
+NO_TABLE = ("--tables", "none_has_this_name.*")
+ADDRESSES = "metastore addresses"
 PAGE = Path(__file__).parents[2] / "docs" / "doctor.md"
 
 
 def doctor(
-    capsys: pytest.CaptureFixture[str], server: MetastoreServer, *arguments: str, database_url: str | None = None
+    capsys: pytest.CaptureFixture[str],
+    server: MetastoreServer,
+    *arguments: str,
+    database_url: str | None = None,
+    hosts: str = "",
 ) -> tuple[int, Any]:
     """Its exit code, and what it printed for programs."""
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv(DATABASE_VARIABLE, database_url or "")
-        code = main(["doctor", f"thrift://{server.host}:{server.port}", "--json", *arguments])
+        code = main(["doctor", hosts or f"thrift://{server.host}:{server.port}", "--json", *arguments])
     return code, json.loads(capsys.readouterr().out)
 
 
@@ -48,19 +50,12 @@ def found(document: Any) -> Mapping[str, str]:
     return {finding["check"]: finding["severity"] for finding in document["findings"]}
 
 
-def inserts(site: Site, name: str = "t", **options: Any) -> AcidTable:
-    table = site.table(name, **options)
-    for value in range(3):
-        table.insert(value)
-    return table
-
-
 @pytest.mark.parametrize("site", ["hive_4", "hive_4_2", "hive_3"], indirect=True)
 def test_a_site_without_faults_has_no_problem_and_shows_what_is_due(
     site: Site, capsys: pytest.CaptureFixture[str]
 ) -> None:
     table = inserts(site)
-    table.site.set_properties(table, {"compactorthreshold.hive.compactor.delta.num.threshold": "1"})
+    table.site.set_properties(table, {DELTA_NUM: "1"})
     before = table.fingerprint()
     code, document = doctor(
         capsys, site.server, "--tables", f"{site.database}.*", database_url=site.server.database_url
@@ -73,12 +68,6 @@ def test_a_site_without_faults_has_no_problem_and_shows_what_is_due(
     assert due["read_cost_bytes"] > due["input_bytes"] > 0
     assert table.fingerprint() == before
     assert site.rows(table.entity()) == []
-
-
-def failing(site: Site) -> None:
-    table = inserts(site)
-    for number in range(2):
-        site.worker().abandon(site.begin(table.entity(), f"task {number}"), "no disk")
 
 
 def left_to_others(site: Site) -> None:
@@ -186,38 +175,16 @@ def test_of_many_findings_of_one_kind_ten_are_told(site: Site) -> None:
     assert findings[10].seen == "and 2 more of the kind"
 
 
-def answers(site: Site, check: str, later_ms: int = 0) -> list[Finding]:
-    (named,) = [one for one in CHECKS if one.name == check]
-    return list(named.findings(looked_at(site, later_ms)))
-
-
-def looked_at(site: Site, later_ms: int = 0) -> Looked:
-    """What checks see so much later."""
-    url = site.server.database_url
-    hosts = f"{site.server.host}:{site.server.port}"
-    extra = ConnectionExtra.checked("test", {})
-    endpoint = MetastoreEndpoint.of(extra, hosts, database_url=None if url is None else make_url(url))
-    now_ms = site.client.server_now_ms()
-    selection = TableSelection.of([f"{site.database}.*"])
-    evaluation = site.initiator(site.settings).evaluate(selection)
-    return Looked(
-        endpoint, site.client, site.queue, CompactionSettings(), selection, now_ms + later_ms, now_ms, evaluation
-    )
-
-
 @pytest.mark.parametrize("site", ["hive_4"], indirect=True)
-@pytest.mark.parametrize(
-    ("may_change", "severity"), [(True, Severity.OK), (None, Severity.OK), (False, Severity.PROBLEM)]
-)
-def test_a_table_that_may_not_be_written_to_is_found(
-    site: Site, monkeypatch: pytest.MonkeyPatch, may_change: bool | None, severity: Severity
-) -> None:
-    """What a store answers; tests/storage/test_libhdfs.py asks a real NameNode, and nothing is forbidden to root."""
-    inserts(site)
-    monkeypatch.setattr(LocalStorage, "may_change", lambda _: may_change)
-    [finding] = answers(site, "rights on tables")
-    assert finding.severity is severity
-    assert may_change is not False or f"{site.database}.t" in finding.seen
+def test_the_connections_test_tells_what_needs_no_table(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a metastore without housekeeping; the second address is dead."""
+    hosts = f"{site.server.host}:{site.server.port},127.0.0.1:{free_port()}"
+    monkeypatch.setenv("AIRFLOW_CONN_HIVE_ACID_DEFAULT", json.dumps({"conn_type": "hive_acid", "host": hosts}))
+    is_good, message = AcidMetastoreHook().test_connection()
+    assert is_good, message
+    assert message.startswith("Hive metastore 4.0.1 answers and can be used. Warning: ")
+    assert "metastore.housekeeping.threads.on is not true" in message
+    assert hosts.rpartition(",")[2] in message
 
 
 @pytest.mark.parametrize("site", ["hive_4_2", "hive_3"], indirect=True)
@@ -243,6 +210,25 @@ def test_a_misspelt_field_is_told_before_anything_is_asked(tmp_path: Path, capsy
     assert "tsl in its extra is no field. Remedy: write tls, or take it out." in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("site", ["hive_4"], indirect=True)
+def test_each_of_several_addresses_is_asked(
+    site: Site, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    living, dead = f"thrift://{site.server.host}:{site.server.port}", f"127.0.0.1:{free_port()}"
+    assert found(doctor(capsys, site.server, *NO_TABLE)[1])[ADDRESSES] == "ok"
+
+    _, document = doctor(capsys, site.server, *NO_TABLE, hosts=f"{living},{dead}")
+    (told,) = [finding for finding in document["findings"] if finding["check"] == ADDRESSES]
+    assert (told["severity"], dead in told["seen"]) == ("warning", True)
+    assert found(document)["table patterns"] == "warning"
+
+    monkeypatch.setattr(AcidMetastoreClient, "database_uuid", lambda client: str(client.addresses[0].host))
+    code, document = doctor(capsys, site.server, *NO_TABLE, hosts=f"{living},localhost:{site.server.port}")
+    (told,) = [finding for finding in document["findings"] if finding["check"] == ADDRESSES]
+    assert (code, told["severity"]) == (UNWELL, "problem")
+    assert "different databases" in told["seen"]
+
+
 def test_the_commands_of_the_page_work_and_it_names_every_check(site: Site) -> None:
     page = PAGE.read_text(encoding="utf-8")
     commands = [line for line in page.splitlines() if line.startswith("airflow-acid ")]
@@ -254,13 +240,14 @@ def test_the_commands_of_the_page_work_and_it_names_every_check(site: Site) -> N
         done = subprocess.run(here, shell=True, env=environment, capture_output=True, text=True, check=False)
         assert done.returncode in (WELL, UNWELL), done.stderr
         assert "oldest transaction" in done.stdout
-    named = [line.split("|")[1].strip() for line in page.splitlines() if line.startswith("| ")][1:]
+    lines = page.partition("\n## In Airflow")[0].splitlines()
+    named = [line.split("|")[1].strip() for line in lines if line.startswith("| ")][1:]
     assert named == [ANSWERS, USABLE, TABLES, *(check.name for check in CHECKS)]
 
 
 def test_the_command_imports_neither_airflow_nor_spark() -> None:
     program = (
-        "import sys, airflow_provider_acid.doctor.command; "
+        "import sys, airflow_provider_acid.command; "
         "print([name for name in ('airflow', 'pyspark') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

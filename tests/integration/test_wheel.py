@@ -104,7 +104,7 @@ def test_every_module_of_the_installed_wheel_can_be_imported(python: Path, tmp_p
     assert found["entry_points"] == {
         "apache_airflow_provider": "airflow_provider_acid.get_provider_info:get_provider_info",
         "airflow.plugins": "airflow_provider_acid.plugins.page:HiveAcidPlugin",
-        "console_scripts": "airflow_provider_acid.doctor.command:main",
+        "console_scripts": "airflow_provider_acid.command:main",
     }
     assert found["provider"] == "airflow-provider-acid"
 

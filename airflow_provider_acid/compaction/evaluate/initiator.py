@@ -87,6 +87,7 @@ class Evaluation:
     :param foreign: other people's requests that wait and are not served.
     :param queue: how the queue stands, for the tables of the selection.
     :param unmatched: what is to be told of patterns that no table needs, a clause each.
+    :param not_automatic: full names of the tables that ``no_auto_compaction`` kept from being looked at.
     """
 
     due: tuple[DuePartition, ...] = ()
@@ -96,6 +97,7 @@ class Evaluation:
     refused: tuple[str, ...] = ()
     queue: QueueFigures = field(default_factory=QueueFigures)
     unmatched: tuple[str, ...] = ()
+    not_automatic: tuple[str, ...] = ()
 
 
 class EvaluationObserver(Protocol):
@@ -118,6 +120,7 @@ class _Findings:
     skipped: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
     unmatched: tuple[str, ...] = ()
+    not_automatic: list[str] = field(default_factory=list)
 
     def refuse(self, reason: str) -> None:
         self.skipped.append(reason)
@@ -175,6 +178,7 @@ class Initiator:
             tuple(findings.refused),
             queue_figures(rows, self._client.server_now_ms),
             findings.unmatched,
+            tuple(findings.not_automatic),
         )
 
     def _tables(self, selection: TableSelection, findings: _Findings) -> Iterator[TableInfo]:
@@ -193,7 +197,7 @@ class Initiator:
                 try:
                     with Supervised(full_name):
                         table = self._client.get_table(database, name)
-                        reason = self._reason_to_skip(table, info, selection)
+                        reason = self._reason_to_skip(table, info, selection, findings)
                 except UnexpectedError as error:
                     findings.refuse(_unless_named(error, full_name, selection))
                     continue
@@ -206,7 +210,9 @@ class Initiator:
         if missing:
             raise ObjectNotFoundError(f"table {missing[0]}", "does not exist", "correct the name in the table list")
 
-    def _reason_to_skip(self, table: TableInfo, database: DatabaseInfo, selection: TableSelection) -> str | None:
+    def _reason_to_skip(
+        self, table: TableInfo, database: DatabaseInfo, selection: TableSelection, findings: _Findings
+    ) -> str | None:
         named = selection.names_exactly(table.full_table_name)
         refusal = table_refusal(table, database)
         if refusal is not None:
@@ -221,6 +227,7 @@ class Initiator:
             hive=self._queue.hive,
         )
         if not automatic.allowed:
+            findings.not_automatic.append(table.full_table_name)
             return f"table {table.full_table_name}: {automatic.reason}"
         return None
 

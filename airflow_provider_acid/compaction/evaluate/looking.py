@@ -71,11 +71,15 @@ class Place:
 
 @dataclass(frozen=True)
 class Seen:
-    """What a look gave; the listing itself is not kept."""
+    """What a look gave; the listing itself is not kept.
+
+    :param hidden: names of the directories right below the location that readers do not see, as of dead attempts.
+    """
 
     place: Place
     files: FileFormat
     directory: AcidDirectory
+    hidden: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -106,7 +110,7 @@ def look(place: Place, storages: Storages) -> Seen | NotSeen:
         # Whoever refuses a file or directory by its name alone does not know whose it is.
         is_named = place.location in told or place.entity.full_table_name in told
         return NotSeen(told if is_named else f"{place.entity}: {told}", place.entity)
-    return Seen(place, files, directory)
+    return Seen(place, files, directory, listing.hidden_directories)
 
 
 def in_advance(items: Iterator[T]) -> Generator[T, None, None]:

@@ -25,7 +25,13 @@ def staging_name(token: str) -> str:
 
 def staging_tokens(listing: Listing) -> tuple[str, ...]:
     """Tokens of the attempts whose staging directories lie in a partition."""
-    return tuple(match[1] for name in listing.directories if (match := _STAGING.fullmatch(name)))
+    return tuple(token for name in listing.directories if (token := token_of_staging(name)) is not None)
+
+
+def token_of_staging(name: str) -> str | None:
+    """The token of the attempt whose staging directory has that name; None where it is no such name."""
+    match = _STAGING.fullmatch(name)
+    return None if match is None else match[1]
 
 
 def finish_removals(storage: Storage, listing: Listing) -> tuple[str, ...]:

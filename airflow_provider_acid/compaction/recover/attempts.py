@@ -6,12 +6,13 @@ host name under which its transaction is shown.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.metastore.pools import RequestPool, owner_of
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
-from airflow_provider_acid.metastore.values import TxnInfo, TxnState
+from airflow_provider_acid.metastore.values import CompactionRow, TxnInfo, TxnState
 
 
 def nobodys_pool(entity: Entity) -> RequestPool:
@@ -22,6 +23,13 @@ def nobodys_pool(entity: Entity) -> RequestPool:
 def pool_of_txn(txn: TxnInfo) -> RequestPool | None:
     """The pool of the attempt that opened a transaction; None where it is not one of ours."""
     return RequestPool.of_worker(txn.host)
+
+
+def tokens_in(rows: Iterable[CompactionRow]) -> frozenset[str]:
+    """Tokens of the attempts whose requests are still in the queue."""
+    live = [row for row in rows if not row.state.is_terminal]
+    pools = [pool for row in live for pool in (RequestPool.parse(row.pool), RequestPool.of_worker(row.worker_id))]
+    return frozenset(pool.token for pool in pools if pool is not None)
 
 
 @dataclass(frozen=True)
@@ -52,6 +60,11 @@ class Attempts:
             if pool is not None and pool.token == token:
                 return txn
         return None
+
+    @property
+    def any_alive(self) -> bool:
+        """Whether some attempt, cleaning or round of housekeeping is at work, in whatever partition."""
+        return any(pool_of_txn(txn) is not None and self.is_alive(txn, None) for txn in self.transactions.values())
 
     def is_alive(self, txn: TxnInfo, owner: str | None) -> bool:
         """Whether somebody still works in this transaction.

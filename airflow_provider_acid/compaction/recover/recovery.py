@@ -11,7 +11,7 @@ or be found done.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.listing import Listing
@@ -24,7 +24,7 @@ from airflow_provider_acid.compaction.publish.staging import (
     staging_name,
     staging_tokens,
 )
-from airflow_provider_acid.compaction.recover.attempts import Attempts, nobodys_pool, pool_of_txn
+from airflow_provider_acid.compaction.recover.attempts import Attempts, nobodys_pool, pool_of_txn, tokens_in
 from airflow_provider_acid.compaction.recover.dead_results import dead_results, kept_until
 from airflow_provider_acid.compaction.recover.recovered_partition import DIED, EndRow, RecoveredPartition, busy, end_row
 from airflow_provider_acid.compaction.run.dead_runs import DeadRuns
@@ -125,7 +125,7 @@ class Recovery:
             return tuple(removed)
         attempts = self._look()
         partition = RecoveredPartition(entity, storage, lambda: attempts, nobodys_pool(entity), None)
-        in_the_queue = _tokens(self._queue.rows(entity=entity))
+        in_the_queue = tokens_in(self._queue.rows(entity=entity))
         staging = publisher_on(storage)
         for token in tokens:
             txn = partition.attempts.transaction_of(token)
@@ -236,7 +236,7 @@ class Recovery:
         # Looked at after the listing: whoever made a staging directory opened its transaction before, and a result
         # that was published since then is in the queue.
         attempts = self._look()
-        waiting = _tokens(filter(self._results.is_unsettled, self._queue.rows(entity=partition.entity)))
+        waiting = tokens_in(filter(self._results.is_unsettled, self._queue.rows(entity=partition.entity)))
         staging = publisher_on(partition.storage)
         finished: FinishedOutput | None = None
         for token in tokens:
@@ -285,10 +285,3 @@ def _transaction(attempts: Attempts, row: CompactionRow) -> TxnInfo | None:
     pool = RequestPool.of_worker(row.worker_id)
     of_attempt = None if pool is None else attempts.transaction_of(pool.token)
     return attempts.transactions.get(row.txn_id or 0) or of_attempt
-
-
-def _tokens(rows: Iterable[CompactionRow]) -> frozenset[str]:
-    """Tokens of the attempts whose requests are still in the queue."""
-    live = [row for row in rows if not row.state.is_terminal]
-    pools = [pool for row in live for pool in (RequestPool.parse(row.pool), RequestPool.of_worker(row.worker_id))]
-    return frozenset(pool.token for pool in pools if pool is not None)

@@ -16,6 +16,7 @@ from airflow_provider_acid import installed_dags
 from airflow_provider_acid.compaction.evaluate.demand import DemandedType
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.installed_dags import compact_table as acid_compact_table
+from airflow_provider_acid.installed_dags import doctor as acid_doctor
 from airflow_provider_acid.installed_dags import housekeeping as acid_housekeeping
 from airflow_provider_acid.installed_dags.compaction import dag
 from airflow_provider_acid.operators.cleaner import AcidCleanerOperator
@@ -32,6 +33,7 @@ PARAMS: dict[str, Any] = {name: dag.params.get_param(name) for name in dag.param
 FORMS = {
     "acid_compaction": PARAMS,
     "acid_compact_table": acid_compact_table.PARAMS,
+    "acid_doctor": acid_doctor.PARAMS,
     "acid_housekeeping": acid_housekeeping.PARAMS,
 }
 
@@ -180,7 +182,9 @@ def test_every_size_of_spark_comes_from_the_form_and_an_empty_one_is_none(given:
             assert text.render(params={name: given}) == shown, name
 
 
-@pytest.mark.parametrize("of_form", [dag, acid_compact_table.dag, acid_housekeeping.dag], ids=lambda dag: dag.dag_id)
+@pytest.mark.parametrize(
+    "of_form", [dag, acid_compact_table.dag, acid_doctor.dag, acid_housekeeping.dag], ids=lambda dag: dag.dag_id
+)
 def test_all_tasks_work_on_the_metastore_of_the_form(of_form: Any) -> None:
     for task in of_form.tasks:
         made = task.unmap({"partitions": []}) if hasattr(task, "unmap") else task

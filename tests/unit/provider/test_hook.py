@@ -10,9 +10,13 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowNotFoundException, Connection
 
 from airflow_provider_acid.acid.hive import HIVE_3, Hive
+from airflow_provider_acid.doctor.diagnosis import quick_look
+from airflow_provider_acid.doctor.finding import Finding, Severity
+from airflow_provider_acid.doctor.server_checks import QUICK_CHECKS
 from airflow_provider_acid.exceptions import ConfigurationError, MetastoreUnavailableError
 from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.get_provider_info import get_provider_info
+from airflow_provider_acid.hooks import metastore
 from airflow_provider_acid.hooks.endpoint import MetastoreEndpoint
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
 from airflow_provider_acid.metastore.access.access import MetastoreAccess
@@ -153,6 +157,55 @@ def test_the_connection_test_reports_a_metastore_that_does_not_answer(set_connec
     assert not is_good
     assert "127.0.0.1:1" in message
     assert "Remedy: start the metastore" in message
+
+
+@pytest.mark.parametrize(
+    ("extra", "words"),
+    [
+        ({"tsl": True}, "connection hive_acid_default: tsl in its extra is no field. Remedy: write tls"),
+        ({"storage": {"hfds": {}}}, "storage options: have the unknown key hfds. Remedy: write "),
+        ({"storage": {"hdfs": {"web_adresses": []}}}, "web_adresses"),
+    ],
+)
+def test_the_connection_test_refuses_what_is_misspelt_by_its_name(
+    set_connection: SetConnection, extra: dict[str, Any], words: str
+) -> None:
+    set_connection(host="not.asked", extra=extra)
+    is_good, message = AcidMetastoreHook().test_connection()
+    assert not is_good
+    assert words in message
+
+
+@pytest.mark.parametrize(("given", "used"), [(None, 10.0), (3, 3.0), (600, 10.0)])
+def test_the_connection_test_waits_for_no_call_longer_than_ten_seconds(
+    set_connection: SetConnection, monkeypatch: pytest.MonkeyPatch, given: int | None, used: float
+) -> None:
+    found: list[MetastoreEndpoint] = []
+
+    def quick_look(endpoint: MetastoreEndpoint) -> tuple[Finding, ...]:
+        found.append(endpoint)
+        return (
+            Finding("metastore answers", Severity.OK, "Hive metastore 4.0.1 answers"),
+            Finding("odd", Severity.WARNING, "something is odd", "it costs", "mend it"),
+            Finding("well", Severity.NOTE, "good to know", "it is", "leave it"),
+        )
+
+    monkeypatch.setattr(metastore, "quick_look", quick_look)
+    set_connection(host="not.asked", extra={"timeout_seconds": given})
+    told = "Hive metastore 4.0.1 answers and can be used. Warning: something is odd. Remedy: mend it."
+    assert AcidMetastoreHook().test_connection() == (True, told)
+    assert (found[0].timeout_seconds, found[0].database_patience_seconds) == (used, 10.0)
+
+
+def test_a_quick_look_begins_no_check_when_its_time_is_over(
+    set_connection: SetConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_connection(host="not.asked")
+    monkeypatch.setattr(AcidMetastoreClient, "probe", lambda self: Hive(4, "4.0.1"))
+    monkeypatch.setattr(AcidMetastoreClient, "config_value", lambda self, name: "false")
+    checks = {finding.check: finding.seen for finding in quick_look(endpoint(), seconds=0)[2:]}
+    assert checks == {check.name: "is not looked at, for 0 s are over" for check in QUICK_CHECKS}
+    assert "is not looked at" not in str(quick_look(endpoint()))
 
 
 def database_of(monkeypatch: pytest.MonkeyPatch, set_connection: SetConnection, **fields: Any) -> MetastoreEndpoint:

@@ -68,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return MISUSED
     settings = CompactionSettings(storages=endpoint.storages)
     with Console(stderr=True).status("looking at the metastore") as status:
-        diagnosis = diagnose(endpoint, selection, settings, _Counting(status))
+        diagnosis = diagnose(endpoint, selection, settings, _Counting(status), given.health_location)
     if given.json:
         print(json.dumps(diagnosis.to_json(), indent=2))
     else:
@@ -91,6 +91,7 @@ def _parser() -> argparse.ArgumentParser:
         type=Path,
         help="JSON file with what the Airflow connection's extra would have: storage, TLS, Kerberos, HTTP",
     )
+    doctor.add_argument("--health-location", metavar="URI", help="[hive_acid] health_location, to look at it, too")
     doctor.add_argument("--json", action="store_true", help="print one JSON object, for programs")
     return parser
 
