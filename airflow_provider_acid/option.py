@@ -45,6 +45,7 @@ class Place(Flag):
     COMPACTION = auto()
     CLEANER = auto()
     HOUSEKEEPING = auto()
+    UNDO = auto()
 
 
 @dataclass(frozen=True)

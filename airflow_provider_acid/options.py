@@ -6,9 +6,10 @@ sensor and operators, the fields of the trigger forms, and docs/options.md. Defa
 
 from __future__ import annotations
 
+from airflow_provider_acid.cleaning_options import CLEANING
 from airflow_provider_acid.compaction.candidates import Candidates
 from airflow_provider_acid.compaction.evaluate.demand import DemandedType
-from airflow_provider_acid.compaction.settings import CleaningLockAction, CompactionSettings, LockTimeoutAction
+from airflow_provider_acid.compaction.settings import CompactionSettings, LockTimeoutAction
 from airflow_provider_acid.option import (
     MOST_IN_BATCH,
     MOST_IN_RUN,
@@ -32,6 +33,7 @@ from airflow_provider_acid.plan.plan import CopiedStripes
 from airflow_provider_acid.plan.thresholds import Thresholds
 
 _EVERYWHERE = Place.CONFIG | Place.SENSOR
+_OF_ONE_TABLE = Place.TABLE_PLAN | Place.UNDO
 
 
 _TABLE = (
@@ -64,14 +66,14 @@ _TABLE = (
         "Fail on unmatched patterns",
         since="0.2.0",
     ),
-    Option("database", TEXT, "The table's database.", Place.TABLE_PLAN, "default", "Database"),
-    Option("table", TEXT, "The table's name, without the database.", Place.TABLE_PLAN, title="Table"),
+    Option("database", TEXT, "The table's database.", _OF_ONE_TABLE, "default", "Database"),
+    Option("table", TEXT, "The table's name, without the database.", _OF_ONE_TABLE, title="Table"),
     Option(
         "partition",
         OPTIONAL_TEXT,
         "One partition as SHOW PARTITIONS spells it, e.g. ds=2026-01-01/region=eu; empty for all partitions, or for a "
         "table that has none.",
-        Place.TABLE_PLAN,
+        _OF_ONE_TABLE,
         None,
         "Partition",
     ),
@@ -87,7 +89,7 @@ _TABLE = (
         "decide_only",
         TRUTH,
         "A dry run: the decisions are shown in the log of the first task, and nothing is changed.",
-        Place.SENSOR | Place.TABLE_PLAN,
+        Place.SENSOR | _OF_ONE_TABLE,
         False,
         "Dry run",
     ),
@@ -298,63 +300,7 @@ _TABLE = (
         "Patterns of places, e.g. s3a://warehouse/sales/*, each of one table or partition alone; * also stands for "
         "slashes. Asked only outside of usual places, where nothing else tells who lies there.",
     ),
-    Option(
-        "worker_timeout_seconds",
-        NUMBER,
-        "Time after which a silent claim whose transaction is dead is taken back, and a partition in work abandoned.",
-        Place.CONFIG | Place.HOUSEKEEPING,
-        title="Silent claims (seconds)",
-        hive="hive.compactor.worker.timeout",
-    ),
-    Option(
-        "forgotten_after_seconds",
-        NUMBER,
-        "Age from which a finished compaction that still waits to be cleaned is cleaned by the housekeeping.",
-        Place.HOUSEKEEPING,
-        21_600.0,
-        "Forgotten cleanings (seconds)",
-    ),
-    Option(
-        "repair_twins",
-        TRUTH,
-        "Whether of two compactions' results of one range of write ids, whose rows readers see twice (HIVE-29210), the "
-        "one is removed of which all rows are proven to be in the other; else the pair is only reported.",
-        Place.HOUSEKEEPING,
-        False,
-        "Remove twin results",
-    ),
-    Option(
-        "cleaning_deadline_seconds",
-        NUMBER,
-        "Longest wait for readers, before a cleaning is left to the next run.",
-        Place.CONFIG | Place.CLEANER,
-        21_600.0,
-        "Wait for readers (seconds)",
-        since="0.2.0",
-    ),
-    Option("poll_seconds", NUMBER, "Time between two looks at the metastore.", Place.CLEANER, 10.0),
-    Option(
-        "cleaner_retention_seconds",
-        NUMBER,
-        "How long obsolete directories are kept for readers that open no transaction. On Hive 3.1 those that take no "
-        "lock either (spark-acid) have nothing but this time; make it longer than their longest query.",
-        Place.CONFIG | Place.CLEANER,
-        hive="hive.compactor.cleaner.retention.time.seconds",
-    ),
-    Option(
-        "cleaner_lock_wait_seconds",
-        NUMBER,
-        "Longest time for which a cleaning, which deletes under the EXCLUSIVE lock, makes readers and writers of the "
-        "partition wait; it does not ask for the lock while somebody has had one there for longer than this.",
-    ),
-    Option(
-        "cleaner_lock_timeout_action",
-        word(CleaningLockAction),
-        "What follows where the lock is not to be had: wait (until the cleaning's deadline; nothing is deleted), "
-        "delete (beside those who have had a lock for longer than that; should one of them list again, a query fails, "
-        "and a simple one of Hive 4 finds no rows) or by_version (wait on Hive 4; delete on Hive 3.1, where the "
-        "partition is not compacted while a cleaning waits).",
-    ),
+    *CLEANING,
     Option(
         "health_location",
         OPTIONAL_TEXT,

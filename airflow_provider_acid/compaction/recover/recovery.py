@@ -236,7 +236,9 @@ class Recovery:
         # Looked at after the listing: whoever made a staging directory opened its transaction before, and a result
         # that was published since then is in the queue.
         attempts = self._look()
-        waiting = _tokens(filter(self._results.is_unsettled, self._queue.rows(entity=partition.entity)))
+        rows = self._queue.rows(entity=partition.entity)
+        # What a result that waits to be cleaned replaced lies in its staging directory, for an undo.
+        waiting = _tokens(row for row in rows if row.waits_to_be_cleaned or self._results.is_unsettled(row))
         staging = publisher_on(partition.storage)
         finished: FinishedOutput | None = None
         for token in tokens:
