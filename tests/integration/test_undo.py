@@ -1,21 +1,29 @@
-"""A compaction is taken back as long as what it replaced is kept: all readers read that again, the same rows and ids."""
+"""A compaction is taken back as long as what it replaced is kept: all readers read that again, by the same ids."""
 
 from __future__ import annotations
 
+import re
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
+from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.clean.cleaning import CleaningState
+from airflow_provider_acid.compaction.evaluate.selection import TableSelection
+from airflow_provider_acid.compaction.housekeep.housekeeping import Housekeeper
 from airflow_provider_acid.compaction.housekeep.undo import Undo, Undone
 from airflow_provider_acid.compaction.outcomes import OutcomeState
-from airflow_provider_acid.exceptions import RefusedError
+from airflow_provider_acid.exceptions import RefusedError, StorageError
 from airflow_provider_acid.metastore.values import CompactionState
 from airflow_provider_acid.plan.plan import CompactionType
-from tests.harness import the_hive_4
+from airflow_provider_acid.storages.local import LocalStorage
+from tests.harness.withdrawal import withdraw
 from tests.integration.compaction_site import ON_BOTH_METASTORES, AcidTable, Site, due
-from tests.integration.insert_only_tables import InsertOnly
+from tests.integration.hive_3_cleaning import let_hives_housekeeping_run, recorded_aborts
+from tests.integration.insert_only_tables import InsertOnly, orc_file
+from tests.integration.test_twin_results import CopyingLocations
 
 KEPT_HOURS = 48.0
 VALUES = [2, 3, 4, 5]
@@ -84,4 +92,331 @@ def test_readers_read_the_same_rows_with_the_same_ids_before_and_after(keeping: 
     again = compacted(site, table)
     assert cleaned_now(site, table) == [CleaningState.CLEANED]
     assert table.directories() == [again]
+    assert is_read_by_all(table, rows)
+
+
+@ON_BOTH_METASTORES
+def test_what_was_deleted_by_its_id_after_the_compaction_stays_deleted(keeping: Site) -> None:
+    site, table = keeping, written(keeping)
+    result = compacted(site, table)
+    key = next(key for key, value in table.rows().items() if value == 4)
+    table.write().delete(key).commit()
+    table.insert(6)
+    rows = table.rows()
+    assert sorted(rows.values()) == [2, 3, 5, 6]
+    assert undo(site, table).removed == result
+    assert is_read_by_all(table, rows)
+
+
+@ON_BOTH_METASTORES
+def test_who_writes_is_waited_for_and_what_he_wrote_by_the_result_holds(keeping: Site) -> None:
+    site, table = keeping, written(keeping)
+    compacted(site, table)
+    writer = table.write()
+    with pytest.raises(RefusedError, match="waits for the EXCLUSIVE lock"):
+        undo(site, table)
+    writer.delete((2, 0)).commit()
+    rows = table.rows()
+    undo(site, table)
+    assert is_read_by_all(table, rows)
+    assert sorted(rows.values()) == [2, 4, 5]
+
+
+def by_rename_of_one_delta(site: Site) -> tuple[AcidTable, CompactionType]:
+    table = site.table()
+    for value in VALUES:
+        table.insert(value)
+    return table, CompactionType.MINOR
+
+
+def with_a_base(site: Site) -> tuple[AcidTable, CompactionType]:
+    table = written(site)
+    compacted(site, table)
+    assert cleaned_now(site, table) == [CleaningState.CLEANED]
+    table.insert(6)
+    return table, CompactionType.MAJOR
+
+
+def with_files_from_before(site: Site) -> tuple[AcidTable, CompactionType]:
+    table = written(site)
+    (table.folder() / "000000_0").write_bytes(orc_file([7, 8]))
+    return table, CompactionType.MAJOR
+
+
+@pytest.mark.parametrize("made", [by_rename_of_one_delta, with_a_base, with_files_from_before])
+@ON_BOTH_METASTORES
+def test_whatever_it_was_made_of_is_read_again(
+    keeping: Site, made: Callable[[Site], tuple[AcidTable, CompactionType]]
+) -> None:
+    table, type = made(keeping)
+    before, rows = table.fingerprint(), table.rows()
+    result = compacted(keeping, table, type)
+    assert is_read_by_all(table, rows)
+    assert undo(keeping, table).removed == result
+    assert table.fingerprint() == before
+    assert is_read_by_all(table, rows)
+
+
+def test_a_minor_of_an_insert_only_table_is_taken_back(keeping: Site) -> None:
+    made = InsertOnly(keeping)
+    for value in (1, 2):
+        made.write(value).commit()
+    before, values = made.table.visible(), made.values()
+    result = compacted(keeping, made.table, CompactionType.MINOR)
+    assert undo(keeping, made.table).removed == result
+    assert made.table.visible() == before
+    assert made.values() == values
+
+
+# --- what is compacted on top
+
+
+def test_of_two_compactions_the_newer_is_taken_back_and_the_older_stays(keeping: Site) -> None:
+    site, table = keeping, written(keeping)
+    older = compacted(site, table)
+    table.insert(6)
+    rows = table.rows()
+    newer = compacted(site, table)
+    assert is_read_by_all(table, rows)
+    undone = undo(site, table)
+    assert undone.removed == newer
+    assert older in undone.restored
+    assert is_read_by_all(table, rows)
+    before = table.fingerprint()
+    assert undo(site, table).removed == ""
+    assert table.fingerprint() == before
+    assert cleaned_now(site, table) == [CleaningState.CLEANED]
+    assert is_read_by_all(table, rows)
+    assert table.visible() == sorted([older, "delta_0000005_0000005_0000"])
+
+
+@ON_BOTH_METASTORES
+def test_what_is_due_again_is_compacted_though_more_is_kept_and_cleaned_once_its_time_is_over(keeping: Site) -> None:
+    site, table = keeping, written(keeping)
+    compacted(site, table)
+    assert site.evaluate().due == (), "what is kept makes nothing due"
+    for value in (6, 7):
+        table.insert(value)
+    rows = table.rows()
+    (again,) = site.evaluate().due
+    outcome = site.compact(again)
+    assert outcome.state is OutcomeState.COMPACTED, outcome
+    assert is_read_by_all(table, rows)
+    assert {cleaning.state for cleaning in site.clean(table.entity())} == {CleaningState.KEPT}
+    assert CleaningState.CLEANED in cleaned_now(site, table)
+    assert is_read_by_all(table, rows)
+
+
+@ON_BOTH_METASTORES
+def test_the_housekeeping_keeps_what_an_undo_needs_and_hands_it_on_when_its_time_is_over(keeping: Site) -> None:
+    site, table = keeping, written(keeping)
+    result = compacted(site, table)
+
+    def handed_on() -> tuple[Entity, ...]:
+        keeper = Housekeeper(site.client, site.queue, site.settings, forgotten_seconds=0, max_partitions=10)
+        return keeper.sweep(TableSelection.of([f"{site.database}.*"])).to_clean
+
+    assert handed_on() == ()
+    kept, site.settings = site.settings, replace(site.settings, keep_replaced_hours=1e-9)
+    assert handed_on() == (table.entity(),)
+    site.settings = kept
+    assert undo(site, table).removed == result
+
+
+# --- what is refused
+
+
+def was_cleaned(site: Site, table: AcidTable) -> None:
+    compacted(site, table)
+    assert cleaned_now(site, table) == [CleaningState.CLEANED]
+
+
+def was_compacted_without(site: Site, table: AcidTable) -> None:
+    site.settings = replace(site.settings, keep_replaced_hours=0.0)
+    compacted(site, table)
+
+
+def was_never_compacted(site: Site, table: AcidTable) -> None:
+    """Nor was it asked for."""
+
+
+def is_a_pair(site: Site, table: AcidTable) -> None:
+    site.settings = replace(site.settings, minor_pairs_on_hive_3=True)
+    outcome = site.compact(due(table.entity(), type=CompactionType.MINOR))
+    assert len(outcome.targets) == 2
+
+
+def lost_a_directory(site: Site, table: AcidTable) -> None:
+    compacted(site, table)
+    shutil.rmtree(table.folder() / "delta_0000002_0000002_0000")
+
+
+def lost_a_file(site: Site, table: AcidTable) -> None:
+    compacted(site, table)
+    (table.folder() / "delta_0000002_0000002_0000" / "bucket_00000").unlink()
+
+
+def has_a_file_of_another_size(site: Site, table: AcidTable) -> None:
+    compacted(site, table)
+    with (table.folder() / "delta_0000002_0000002_0000" / "bucket_00000").open("ab") as file:
+        file.write(b"x")
+
+
+def lost_half_to_a_cleaner_that_died(site: Site, table: AcidTable) -> None:
+    compacted(site, table)
+    taken: list[str] = []
+    move = LocalStorage.move
+
+    def move_one(storage: LocalStorage, source: str, target: str) -> None:
+        if taken:
+            raise StorageError(source, "cannot be moved", "none")
+        taken.append(source)
+        move(storage, source, target)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(LocalStorage, "move", move_one)
+        assert cleaned_now(site, table) == [CleaningState.FAILED]
+    assert taken
+
+
+def was_overwritten(site: Site, table: AcidTable) -> None:
+    compacted(site, table)
+    overwrite = table.write()
+    table.write_file(f"base_{overwrite.id:07d}", [(0, overwrite.id, 1 << 29, 0, overwrite.id, (9,))])
+    overwrite.commit()
+
+
+def may_not_be_deleted_from(site: Site, table: AcidTable) -> None:
+    compacted(site, table)
+    site.set_properties(table, {"no_cleanup": "true"})
+
+
+def lies_where_nothing_is_renamed(site: Site, table: AcidTable) -> None:
+    compacted(site, table)
+    site.settings = replace(site.settings, storages=CopyingLocations())
+
+
+def changed_its_note(site: Site, table: AcidTable) -> None:
+    compacted(site, table)
+    (note,) = table.folder().glob("_acid_compaction_*/undo.json")
+    note.write_text(re.sub(r'"transaction": ?[0-9]+', '"transaction": 1', note.read_text()))
+
+
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [
+        (was_cleaned, "replaced was deleted"),
+        (was_compacted_without, "was compacted without keep_replaced_hours"),
+        (was_never_compacted, "has no compaction on record"),
+        (is_a_pair, "cannot be taken back by one rename"),
+        (lost_a_directory, "replaced delta_0000002_0000002_0000, delta_0000002_0000002_0000/bucket_00000 is gone"),
+        (lost_a_file, "replaced delta_0000002_0000002_0000/bucket_00000 is gone"),
+        (has_a_file_of_another_size, "replaced delta_0000002_0000002_0000/bucket_00000 is gone"),
+        (lost_half_to_a_cleaner_that_died, "is gone"),
+        (was_overwritten, "is replaced by what came after it"),
+        (may_not_be_deleted_from, "has no_cleanup=true"),
+        (lies_where_nothing_is_renamed, "lies on an object store"),
+        (changed_its_note, "is not what compaction"),
+    ],
+)
+@ON_BOTH_METASTORES
+def test_what_cannot_be_taken_back_is_refused_by_name_and_stays_as_it_is(
+    keeping: Site, made: Callable[[Site, AcidTable], None], words: str
+) -> None:
+    table = written(keeping)
+    made(keeping, table)
+    before, rows, states = table.fingerprint(), table.rows(), [row.state for row in keeping.rows(table.entity())]
+    for what in (Undo.look, Undo.undo):
+        with pytest.raises(RefusedError, match=re.escape(words)):
+            what(Undo(keeping.client, keeping.queue, keeping.settings), table.entity())
+    assert table.fingerprint() == before
+    assert table.rows() == rows
+    assert [row.state for row in keeping.rows(table.entity())] == states
+    assert keeping.client.show_locks(table.entity()) == []
+
+
+@ON_BOTH_METASTORES
+def test_a_look_tells_what_would_be_done_and_changes_nothing(keeping: Site) -> None:
+    table = written(keeping)
+    result = compacted(keeping, table)
+    before = table.fingerprint()
+    found = Undo(keeping.client, keeping.queue, keeping.settings).look(table.entity())
+    assert (found.removed, len(found.restored)) == (result, 4)
+    assert table.fingerprint() == before
+
+
+@pytest.mark.parametrize("site", ["hive_4"], indirect=True)
+def test_where_hives_cleaner_cannot_be_kept_away_nothing_is_undone(keeping: Site) -> None:
+    table = written(keeping)
+    compacted(keeping, table)
+    assert keeping.hive_database is None
+    with pytest.raises(RefusedError, match="Hive's own Cleaner may be at work for compaction .* metastore_db_conn_id"):
+        undo(keeping, table)
+
+
+def test_a_newer_request_is_waited_for(keeping: Site) -> None:
+    table = written(keeping)
+    result = compacted(keeping, table)
+    table.insert(6)
+    request = keeping.client.compact(table.entity(), CompactionType.MAJOR, pool="nobody")
+    assert request.accepted, request
+    with pytest.raises(RefusedError, match="is newer, and has not ended"):
+        undo(keeping, table)
+    withdraw(keeping.client, [request.id])
+    assert undo(keeping, table).removed == result
+
+
+# --- aborted writes
+
+
+def streamed(site: Site) -> tuple[AcidTable, int]:
+    """A table of one streaming delta with an aborted write id in it, and an insert."""
+    table = site.table()
+    batch = table.writes(3)
+    events = [(0, write.id, 1 << 29, place, write.id, (write.id * 10,)) for place, write in enumerate(batch)]
+    table.write_file(f"delta_{batch[0].id:07d}_{batch[2].id:07d}", events)
+    batch[0].commit()
+    batch[1].abort()
+    batch[2].commit()
+    table.insert(5)
+    return table, batch[1].id
+
+
+@pytest.mark.parametrize("site", ["hive_3"], indirect=True)
+def test_rows_of_aborted_writes_do_not_come_back(keeping: Site) -> None:
+    site = keeping
+    table, aborted = streamed(site)
+    rows = table.rows()
+    assert sorted(rows.values()) == [5, 10, 30]
+    compacted(site, table)
+    site.clean(table.entity())
+    let_hives_housekeeping_run(site)
+    undo(site, table)
+    let_hives_housekeeping_run(site)
+    assert recorded_aborts(site, table.name) == {aborted}
+    assert is_read_by_all(table, rows)
+
+
+@pytest.mark.parametrize("site", ["hive_3"], indirect=True)
+def test_where_the_metastore_forgot_an_abort_the_result_stays(keeping: Site) -> None:
+    site = keeping
+    table, aborted = streamed(site)
+    compacted(site, table)
+    rows = table.rows()
+    where = f"tc_writeid = {aborted} AND tc_database = '{site.database}'"
+    site.server.server_database.query(f"DELETE FROM TXN_COMPONENTS WHERE {where}")
+    let_hives_housekeeping_run(site)
+    with pytest.raises(RefusedError, match=f"the metastore forgot that write ids {aborted} were aborted"):
+        undo(site, table)
+    assert is_read_by_all(table, rows)
+
+
+def test_on_hive_4_nothing_is_undone_while_hives_cleaner_may_be_at_work_for_aborts(keeping: Site) -> None:
+    table = written(keeping)
+    compacted(keeping, table)
+    rows = table.rows()
+    aborted = table.write().insert(9)
+    aborted.abort()
+    with pytest.raises(RefusedError, match=f"aborted write ids {aborted.id} of the table are on record|is gone"):
+        undo(keeping, table)
     assert is_read_by_all(table, rows)
