@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     acid_compact_table: DAG
     acid_compaction: DAG
     acid_housekeeping: DAG
+    acid_undo: DAG
 
-__all__ = ["acid_compact_table", "acid_compaction", "acid_housekeeping"]
+__all__ = ["acid_compact_table", "acid_compaction", "acid_housekeeping", "acid_undo"]
 
 
 def __getattr__(name: str) -> DAG:

@@ -15,6 +15,7 @@ from airflow_provider_acid.compaction.evaluate.demand import DemandedType
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.installed_dags import compact_table as acid_compact_table
 from airflow_provider_acid.installed_dags import housekeeping as acid_housekeeping
+from airflow_provider_acid.installed_dags import undo as acid_undo
 from airflow_provider_acid.installed_dags.compaction import PARAMS, dag
 from airflow_provider_acid.operators.cleaner import AcidCleanerOperator
 from airflow_provider_acid.operators.compaction import AcidCompactionOperator
@@ -30,6 +31,7 @@ FORMS = {
     "acid_compaction": PARAMS,
     "acid_compact_table": acid_compact_table.PARAMS,
     "acid_housekeeping": acid_housekeeping.PARAMS,
+    "acid_undo": acid_undo.PARAMS,
 }
 
 
@@ -128,7 +130,7 @@ def test_every_setting_of_the_plan_of_one_table_comes_from_the_form_as_text() ->
         assert getattr(plan, "decide_only" if name == "decide_only" else name) == f"{{{{ params.{name} }}}}"
 
 
-@pytest.mark.parametrize("of_form", [dag, acid_compact_table.dag, acid_housekeeping.dag], ids=lambda dag: dag.dag_id)
+@pytest.mark.parametrize("of_form", [dag, acid_compact_table.dag, acid_housekeeping.dag, acid_undo.dag], ids=lambda dag: dag.dag_id)
 def test_all_tasks_work_on_the_metastore_of_the_form(of_form: Any) -> None:
     for task in of_form.tasks:
         made = task.unmap({"partitions": []}) if hasattr(task, "unmap") else task

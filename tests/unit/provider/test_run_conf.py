@@ -11,12 +11,14 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 from airflow_provider_acid.installed_dags import compact_table as acid_compact_table
 from airflow_provider_acid.installed_dags import compaction as acid_compaction
 from airflow_provider_acid.installed_dags import housekeeping as acid_housekeeping
+from airflow_provider_acid.installed_dags import undo as acid_undo
 from airflow_provider_acid.operators.run_conf import refuse_unknown_keys
 
 FIRST = {
     "find_due_partitions": acid_compaction.dag,
     "plan": acid_compact_table.dag,
     "keep_house": acid_housekeeping.dag,
+    "undo": acid_undo.dag,
 }
 
 
