@@ -6,10 +6,13 @@ import re
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import pytest
+from airflow.providers.common.compat.sdk import AirflowFailException, AirflowSkipException
 
 from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.compaction.active import ActiveCompaction
 from airflow_provider_acid.compaction.clean.cleaning import CleaningState
 from airflow_provider_acid.compaction.evaluate.selection import TableSelection
 from airflow_provider_acid.compaction.housekeep.housekeeping import Housekeeper
@@ -17,8 +20,10 @@ from airflow_provider_acid.compaction.housekeep.undo import Undo, Undone
 from airflow_provider_acid.compaction.outcomes import OutcomeState
 from airflow_provider_acid.exceptions import RefusedError, StorageError
 from airflow_provider_acid.metastore.values import CompactionState
+from airflow_provider_acid.operators.undo import AcidUndoOperator
 from airflow_provider_acid.plan.plan import CompactionType
 from airflow_provider_acid.storages.local import LocalStorage
+from tests.harness.airflow_connections import connections_to
 from tests.harness.withdrawal import withdraw
 from tests.integration.compaction_site import ON_BOTH_METASTORES, AcidTable, Site, due
 from tests.integration.hive_3_cleaning import let_hives_housekeeping_run, recorded_aborts
@@ -190,12 +195,28 @@ def test_of_two_compactions_the_newer_is_taken_back_and_the_older_stays(keeping:
     assert table.visible() == sorted([older, "delta_0000005_0000005_0000"])
 
 
+def test_a_compaction_on_top_that_came_to_nothing_leaves_the_undo_as_it_was(keeping: Site) -> None:
+    site, table = keeping, written(keeping)
+    before = table.visible()
+    result = compacted(site, table)
+    table.insert(6)
+    rows = table.rows()
+    worker = site.worker()
+    active = worker.begin(due(table.entity()))
+    assert isinstance(active, ActiveCompaction), active
+    worker.abandon(active, "test")
+    assert undo(site, table).removed == result
+    assert table.directories() == sorted([*before, "delta_0000005_0000005_0000"])
+    assert is_read_by_all(table, rows)
+
+
 @ON_BOTH_METASTORES
 def test_what_is_due_again_is_compacted_though_more_is_kept_and_cleaned_once_its_time_is_over(keeping: Site) -> None:
-    site, table = keeping, written(keeping)
+    site = keeping
+    table, _ = with_a_base(site)
     compacted(site, table)
-    assert site.evaluate().due == (), "what is kept makes nothing due"
-    for value in (6, 7):
+    assert site.evaluate().due == (), "what is kept, a base too, makes nothing due"
+    for value in (7, 8):
         table.insert(value)
     rows = table.rows()
     (again,) = site.evaluate().due
@@ -333,6 +354,26 @@ def test_what_cannot_be_taken_back_is_refused_by_name_and_stays_as_it_is(
     assert table.rows() == rows
     assert [row.state for row in keeping.rows(table.entity())] == states
     assert keeping.client.show_locks(table.entity()) == []
+
+
+@ON_BOTH_METASTORES
+def test_the_operator_shows_it_in_a_dry_run_does_it_and_fails_at_once_where_it_is_refused(
+    keeping: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site, table = keeping, written(keeping)
+    for name, text in connections_to(site.server).items():
+        monkeypatch.setenv(name, text)
+    operator = partial(AcidUndoOperator, task_id="undo", database=site.database, table=table.name)
+    with pytest.raises(AirflowFailException, match="has no compaction on record"):
+        operator().execute({})
+    result, rows, before = compacted(site, table), table.rows(), table.fingerprint()
+    with pytest.raises(AirflowSkipException, match=f"Dry run: {table.entity()}: {result} of request"):
+        operator(decide_only="True").execute({})
+    assert table.fingerprint() == before
+    done = operator().execute({})
+    assert (done["removed"], done["restored"]) == (result, 4)
+    assert result not in table.directories()
+    assert is_read_by_all(table, rows)
 
 
 @ON_BOTH_METASTORES

@@ -45,6 +45,7 @@ READ: dict[str, tuple[str, Callable[[], object], object]] = {
     "slice_bytes": ("7", lambda: configured_settings().policy(HIVE_4).slice_bytes, 7),
     "worker_timeout_seconds": ("7", lambda: configured_settings().worker_timeout_seconds, 7.0),
     "cleaner_retention_seconds": ("7", lambda: configured_settings().cleaner_retention_seconds, 7.0),
+    "keep_replaced_hours": ("7", lambda: configured_settings().keep_replaced_seconds, 25_200.0),
     "cleaner_lock_wait_seconds": ("7", lambda: configured_settings().cleaner_lock_wait_seconds, 7.0),
     "cleaner_lock_timeout_action": (
         "delete",

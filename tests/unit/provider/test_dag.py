@@ -130,7 +130,11 @@ def test_every_setting_of_the_plan_of_one_table_comes_from_the_form_as_text() ->
         assert getattr(plan, "decide_only" if name == "decide_only" else name) == f"{{{{ params.{name} }}}}"
 
 
-@pytest.mark.parametrize("of_form", [dag, acid_compact_table.dag, acid_housekeeping.dag, acid_undo.dag], ids=lambda dag: dag.dag_id)
+@pytest.mark.parametrize(
+    "of_form",
+    [dag, *(one.dag for one in (acid_compact_table, acid_housekeeping, acid_undo))],
+    ids=lambda dag: dag.dag_id,
+)
 def test_all_tasks_work_on_the_metastore_of_the_form(of_form: Any) -> None:
     for task in of_form.tasks:
         made = task.unmap({"partitions": []}) if hasattr(task, "unmap") else task

@@ -29,6 +29,7 @@ from airflow_provider_acid.operators.cleaner import AcidCleanerOperator
 from airflow_provider_acid.operators.compaction import AcidCompactionOperator
 from airflow_provider_acid.operators.housekeeping import AcidHousekeepingOperator
 from airflow_provider_acid.operators.table_plan import AcidTablePlanOperator
+from airflow_provider_acid.operators.undo import AcidUndoOperator
 from airflow_provider_acid.sensors.compaction import AcidCompactionSensor
 from tests.unit.provider.waiting import ended
 
@@ -41,6 +42,7 @@ TASKS: dict[str, Callable[[], Any]] = {
     "plan": lambda: AcidTablePlanOperator(task_id="t", database="d", table="t"),
     "operator": lambda: AcidCompactionOperator(task_id="t", partitions=PARTITIONS),
     "cleaner": lambda: AcidCleanerOperator(task_id="t", partitions=PARTITIONS),
+    "undo": lambda: AcidUndoOperator(task_id="t", database="d", table="t"),
     "housekeeping": lambda: AcidHousekeepingOperator(task_id="t", tables=["d.*"]),
 }
 PERMANENT = {
