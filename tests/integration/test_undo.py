@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -16,62 +14,17 @@ from airflow_provider_acid.compaction.active import ActiveCompaction
 from airflow_provider_acid.compaction.clean.cleaning import CleaningState
 from airflow_provider_acid.compaction.evaluate.selection import TableSelection
 from airflow_provider_acid.compaction.housekeep.housekeeping import Housekeeper
-from airflow_provider_acid.compaction.housekeep.undo import Undo, Undone
+from airflow_provider_acid.compaction.housekeep.undo import Undo
 from airflow_provider_acid.compaction.outcomes import OutcomeState
-from airflow_provider_acid.exceptions import RefusedError, StorageError
+from airflow_provider_acid.exceptions import RefusedError
 from airflow_provider_acid.metastore.values import CompactionState
 from airflow_provider_acid.operators.undo import AcidUndoOperator
 from airflow_provider_acid.plan.plan import CompactionType
-from airflow_provider_acid.storages.local import LocalStorage
 from tests.harness.airflow_connections import connections_to
-from tests.harness.withdrawal import withdraw
 from tests.integration.compaction_site import ON_BOTH_METASTORES, AcidTable, Site, due
 from tests.integration.hive_3_cleaning import let_hives_housekeeping_run, recorded_aborts
 from tests.integration.insert_only_tables import InsertOnly, orc_file
-from tests.integration.test_twin_results import CopyingLocations
-
-KEPT_HOURS = 48.0
-VALUES = [2, 3, 4, 5]
-"""Of five rows, of which one is deleted."""
-
-
-@pytest.fixture
-def keeping(site: Site) -> Site:
-    site.settings = replace(site.settings, keep_replaced_hours=KEPT_HOURS, minor_lock_wait_seconds=2.0)
-    return site
-
-
-def written(site: Site, name: str = "t") -> AcidTable:
-    table = site.table(name)
-    table.insert(1, 2)
-    table.insert(3)
-    table.write().delete((1, 0)).commit()
-    table.insert(4, 5)
-    return table
-
-
-def compacted(site: Site, table: AcidTable, type: CompactionType = CompactionType.MAJOR) -> str:
-    outcome = site.compact(due(table.entity(), type=type))
-    assert outcome.state is OutcomeState.COMPACTED, outcome
-    (target,) = outcome.targets
-    return target
-
-
-def undo(site: Site, table: AcidTable) -> Undone:
-    return Undo(site.client, site.queue, site.settings).undo(table.entity())
-
-
-def cleaned_now(site: Site, table: AcidTable) -> list[CleaningState]:
-    """As if the time were over."""
-    kept, site.settings = site.settings, replace(site.settings, keep_replaced_hours=0.0)
-    states = [cleaning.state for cleaning in site.clean(table.entity())]
-    site.settings = kept
-    return states
-
-
-def is_read_by_all(table: AcidTable, rows: object) -> bool:
-    """By readers of Hive's kind and by those of Trino's."""
-    return table.rows() == rows == table.rows(check_visibility=False)
+from tests.integration.kept_tables import VALUES, cleaned_now, compacted, is_read_by_all, undo, written
 
 
 @ON_BOTH_METASTORES
@@ -244,118 +197,6 @@ def test_the_housekeeping_keeps_what_an_undo_needs_and_hands_it_on_when_its_time
     assert undo(site, table).removed == result
 
 
-# --- what is refused
-
-
-def was_cleaned(site: Site, table: AcidTable) -> None:
-    compacted(site, table)
-    assert cleaned_now(site, table) == [CleaningState.CLEANED]
-
-
-def was_compacted_without(site: Site, table: AcidTable) -> None:
-    site.settings = replace(site.settings, keep_replaced_hours=0.0)
-    compacted(site, table)
-
-
-def was_never_compacted(site: Site, table: AcidTable) -> None:
-    """Nor was it asked for."""
-
-
-def is_a_pair(site: Site, table: AcidTable) -> None:
-    site.settings = replace(site.settings, minor_pairs_on_hive_3=True)
-    outcome = site.compact(due(table.entity(), type=CompactionType.MINOR))
-    assert len(outcome.targets) == 2
-
-
-def lost_a_directory(site: Site, table: AcidTable) -> None:
-    compacted(site, table)
-    shutil.rmtree(table.folder() / "delta_0000002_0000002_0000")
-
-
-def lost_a_file(site: Site, table: AcidTable) -> None:
-    compacted(site, table)
-    (table.folder() / "delta_0000002_0000002_0000" / "bucket_00000").unlink()
-
-
-def has_a_file_of_another_size(site: Site, table: AcidTable) -> None:
-    compacted(site, table)
-    with (table.folder() / "delta_0000002_0000002_0000" / "bucket_00000").open("ab") as file:
-        file.write(b"x")
-
-
-def lost_half_to_a_cleaner_that_died(site: Site, table: AcidTable) -> None:
-    compacted(site, table)
-    taken: list[str] = []
-    move = LocalStorage.move
-
-    def move_one(storage: LocalStorage, source: str, target: str) -> None:
-        if taken:
-            raise StorageError(source, "cannot be moved", "none")
-        taken.append(source)
-        move(storage, source, target)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(LocalStorage, "move", move_one)
-        assert cleaned_now(site, table) == [CleaningState.FAILED]
-    assert taken
-
-
-def was_overwritten(site: Site, table: AcidTable) -> None:
-    compacted(site, table)
-    overwrite = table.write()
-    table.write_file(f"base_{overwrite.id:07d}", [(0, overwrite.id, 1 << 29, 0, overwrite.id, (9,))])
-    overwrite.commit()
-
-
-def may_not_be_deleted_from(site: Site, table: AcidTable) -> None:
-    compacted(site, table)
-    site.set_properties(table, {"no_cleanup": "true"})
-
-
-def lies_where_nothing_is_renamed(site: Site, table: AcidTable) -> None:
-    compacted(site, table)
-    site.settings = replace(site.settings, storages=CopyingLocations())
-
-
-def changed_its_note(site: Site, table: AcidTable) -> None:
-    compacted(site, table)
-    (note,) = table.folder().glob("_acid_compaction_*/undo.json")
-    note.write_text(re.sub(r'"transaction": ?[0-9]+', '"transaction": 1', note.read_text()))
-
-
-@pytest.mark.parametrize(
-    ("made", "words"),
-    [
-        (was_cleaned, "replaced was deleted"),
-        (was_compacted_without, "was compacted without keep_replaced_hours"),
-        (was_never_compacted, "has no compaction on record"),
-        (is_a_pair, "cannot be taken back by one rename"),
-        (lost_a_directory, "replaced delta_0000002_0000002_0000, delta_0000002_0000002_0000/bucket_00000 is gone"),
-        (lost_a_file, "replaced delta_0000002_0000002_0000/bucket_00000 is gone"),
-        (has_a_file_of_another_size, "replaced delta_0000002_0000002_0000/bucket_00000 is gone"),
-        (lost_half_to_a_cleaner_that_died, "is gone"),
-        (was_overwritten, "is replaced by what came after it"),
-        (may_not_be_deleted_from, "has no_cleanup=true"),
-        (lies_where_nothing_is_renamed, "lies on an object store"),
-        (changed_its_note, "is not what compaction"),
-    ],
-)
-@ON_BOTH_METASTORES
-def test_what_cannot_be_taken_back_is_refused_by_name_and_stays_as_it_is(
-    keeping: Site, made: Callable[[Site, AcidTable], None], words: str
-) -> None:
-    table = written(keeping)
-    made(keeping, table)
-    before, rows, states = table.fingerprint(), table.rows(), [row.state for row in keeping.rows(table.entity())]
-    for what in (Undo.look, Undo.undo):
-        with pytest.raises(RefusedError, match=re.escape(words)):
-            what(Undo(keeping.client, keeping.queue, keeping.settings), table.entity())
-    assert table.fingerprint() == before
-    assert table.rows() == rows
-    assert [row.state for row in keeping.rows(table.entity())] == states
-    assert keeping.client.show_locks(table.entity()) == []
-
-
 @ON_BOTH_METASTORES
 def test_the_operator_shows_it_in_a_dry_run_does_it_and_fails_at_once_where_it_is_refused(
     keeping: Site, monkeypatch: pytest.MonkeyPatch
@@ -384,27 +225,6 @@ def test_a_look_tells_what_would_be_done_and_changes_nothing(keeping: Site) -> N
     found = Undo(keeping.client, keeping.queue, keeping.settings).look(table.entity())
     assert (found.removed, len(found.restored)) == (result, 4)
     assert table.fingerprint() == before
-
-
-@pytest.mark.parametrize("site", ["hive_4"], indirect=True)
-def test_where_hives_cleaner_cannot_be_kept_away_nothing_is_undone(keeping: Site) -> None:
-    table = written(keeping)
-    compacted(keeping, table)
-    assert keeping.hive_database is None
-    with pytest.raises(RefusedError, match="Hive's own Cleaner may be at work for compaction .* metastore_db_conn_id"):
-        undo(keeping, table)
-
-
-def test_a_newer_request_is_waited_for(keeping: Site) -> None:
-    table = written(keeping)
-    result = compacted(keeping, table)
-    table.insert(6)
-    request = keeping.client.compact(table.entity(), CompactionType.MAJOR, pool="nobody")
-    assert request.accepted, request
-    with pytest.raises(RefusedError, match="is newer, and has not ended"):
-        undo(keeping, table)
-    withdraw(keeping.client, [request.id])
-    assert undo(keeping, table).removed == result
 
 
 # --- aborted writes

@@ -27,9 +27,7 @@ from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
 from airflow_provider_acid.storages.local import LocalStorage
 from tests.integration.compaction_site import ON_BOTH_METASTORES, AcidTable, Site
-from tests.integration.test_undo import compacted, is_read_by_all, keeping, undo, written
-
-__all__ = ["keeping"]
+from tests.integration.kept_tables import compacted, is_read_by_all, undo, written
 
 AT_ONCE = 0.001
 
