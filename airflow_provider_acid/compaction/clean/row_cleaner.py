@@ -204,13 +204,13 @@ class RowCleaner:
             before = PartitionLook.at(storage)
         cleaning = yield from self._delete(row, storage, view, before, discard)
         # None comes after a compaction's commit.
-        if any(name in before.listing.directories for name in own_staging(row)):
+        if any(name in before.listing.directories for name in _own_staging(row)):
             self._remove_staging(row, storage)
         return cleaning
 
     def _clean_replaced(self, row: CompactionRow, storage: Storage, discard: Discard) -> _Steps:
         """On Hive 3: delete by the compaction's own list, which goes last, so that a repeated cleaning finds it."""
-        lists = (read_replaced(storage, staging) for staging in own_staging(row))
+        lists = (read_replaced(storage, staging) for staging in _own_staging(row))
         replaced = next((names for names in lists if names is not None), None)
         if replaced is None:
             remark = "; what the compaction replaced is not on record, so that it stays until the next one"
@@ -296,7 +296,7 @@ class RowCleaner:
     def _remove_staging(self, row: CompactionRow, storage: Storage) -> None:
         try:
             with Supervised(row.entity):
-                storage.delete(own_staging(row))
+                storage.delete(_own_staging(row))
         except AcidError as error:
             log.warning("%s: cleaned, but the compaction's staging directory stays: %s", row.entity, error)
 
@@ -324,7 +324,7 @@ def _first_words(error: MetastoreError) -> str:
     return error.reason.partition("(")[0].strip()
 
 
-def own_staging(row: CompactionRow) -> tuple[str, ...]:
+def _own_staging(row: CompactionRow) -> tuple[str, ...]:
     """The compaction's staging directory, where its name is known.
 
     On Hive 4 it is that of one that died after its commit, when all that was left was tidying up.

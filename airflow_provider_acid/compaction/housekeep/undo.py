@@ -32,12 +32,13 @@ from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.listing import Listing
 from airflow_provider_acid.acid.names import parse_directory_name
 from airflow_provider_acid.acid.write_ids import compactor_list
-from airflow_provider_acid.compaction.clean.row_cleaner import check_may_delete, own_staging
+from airflow_provider_acid.compaction.clean.row_cleaner import check_may_delete
 from airflow_provider_acid.compaction.exclusive_lock import wait_for_exclusive
 from airflow_provider_acid.compaction.facts import EntityFacts, load_facts
 from airflow_provider_acid.compaction.neighbours import Neighbours
 from airflow_provider_acid.compaction.publish.discard import Discard
 from airflow_provider_acid.compaction.publish.publisher import publisher_on, remove_discards
+from airflow_provider_acid.compaction.publish.staging import staging_name, staging_tokens
 from airflow_provider_acid.compaction.publish.undo_note import UndoNote, read_undo_note
 from airflow_provider_acid.compaction.recover.attempts import nobodys_pool
 from airflow_provider_acid.compaction.recover.withdrawal import end_dead_lockers, removers_transaction
@@ -199,12 +200,12 @@ class Undo:
                 "name metastore_db_conn_id in the extra of the hive_acid connection before it is compacted",
             )
         listing = storage.list()
-        noted = ((staging, read_undo_note(storage, staging)) for staging in own_staging(row))
-        staging, note = next(((name, note) for name, note in noted if note is not None), ("", None))
-        if note is None:
-            return self._without_note(row, listing)
-        result = self._result(row, note)
-        return _Found(row, note, staging, result, result in listing.directories)
+        for staging in map(staging_name, staging_tokens(listing)):
+            note = read_undo_note(storage, staging)
+            if note is not None and note.transaction == row.txn_id:
+                result = self._result(row, note)
+                return _Found(row, note, staging, result, result in listing.directories)
+        return self._without_note(row, listing)
 
     def _without_note(self, row: CompactionRow, listing: Listing) -> Undone:
         left = [name for name in listing.directories if _was_undone(row) and name in (row.error_message or "")]
@@ -228,7 +229,7 @@ class Undo:
         (result,) = note.targets
         name = parse_directory_name(result)
         txn_id = note.transaction if self._queue.hive.publishes_by_commit else 0
-        if name is None or name.visibility_txn_id != txn_id or row.txn_id not in (None, note.transaction):
+        if name is None or name.visibility_txn_id != txn_id:
             raise _refused(row.entity, f"{result} is not what {row} made", "find out who changed its staging directory")
         return result
 
