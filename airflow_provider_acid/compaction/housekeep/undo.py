@@ -143,6 +143,8 @@ class Undo:
             waits = wait_for_exclusive(transaction, self._settings.minor_lock_wait_seconds, LOCK_QUEUE_SECONDS)
             if waits is not None:
                 raise _refused(entity, f"waits for {waits}", "try again when that has ended")
+            # Nobody drops or moves it any more.
+            facts, storage = self._open(entity)
             with publisher_on(storage).discard() as discard:
                 return self._undo_under_lock(facts, storage, transaction, discard)
 
