@@ -21,10 +21,11 @@ from airflow_provider_acid.exceptions import OwnershipLostError
 from airflow_provider_acid.metastore.database.database import MetastoreDatabase
 from airflow_provider_acid.metastore.hive3.queue import SqlCompactionQueue
 from airflow_provider_acid.metastore.hive4.queue import ThriftCompactionQueue
-from airflow_provider_acid.metastore.queues import open_queue
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
+from airflow_provider_acid.plan.plan import CompactionPlan
+from airflow_provider_acid.plan.result import CompactionResult
 from airflow_provider_acid.storages.local import LocalStorage
 from tests.integration.compaction_site import ON_BOTH_METASTORES, AcidTable, Site
 from tests.integration.kept_tables import compacted, is_read_by_all, undo, written
@@ -53,14 +54,23 @@ def undo_until_killed(site: Site, step: str, *, after: bool) -> None:
 
         return call
 
-    def run() -> None:
+    def run(there: Site) -> None:
         classes, name = STEPS[step]
         for one in classes:
             setattr(one, name, deadly(getattr(one, name)))
+        Undo(there.client, there.queue, there.settings).undo(Entity(there.database, "t"))
+
+    in_a_process_that_dies(site, run)
+
+
+def in_a_process_that_dies(site: Site, work: Callable[[Site], None]) -> None:
+    """Done with connections of its own, until it is killed."""
+
+    def run() -> None:
         url = site.server.database_url
         database = None if url is None else MetastoreDatabase(url)
         with AcidMetastoreClient([MetastoreAddress(site.server.host, site.server.port)], user="tester") as client:
-            Undo(client, open_queue(client, database), site.settings).undo(Entity(site.database, "t"))
+            work(replace(site, client=client, hive_database=database))
 
     process = multiprocessing.get_context("fork").Process(target=run)
     process.start()
@@ -160,3 +170,35 @@ def clean_all_that_is_obsolete(site: Site, table: AcidTable) -> None:
     assert site.compact(table.entity()).state is OutcomeState.NOTHING_TO_MERGE
     assert [cleaning.state for cleaning in site.clean(table.entity())] == [CleaningState.CLEANED]
     site.settings = kept
+
+
+@ON_BOTH_METASTORES
+def test_a_dead_attempts_output_that_is_adopted_can_be_taken_back(keeping: Site) -> None:
+    """What it had noted for an undo names a transaction that published nothing."""
+    site, table = keeping, written(keeping)
+    rows, sources = table.rows(), table.visible()
+    publish = LocalStorage.publish
+
+    def die_at_the_result(storage: LocalStorage, source: str, target: str) -> None:
+        if target.startswith("base_"):
+            os.kill(os.getpid(), signal.SIGKILL)
+        publish(storage, source, target)
+
+    def compact(there: Site) -> None:
+        setattr(LocalStorage, "publish", die_at_the_result)  # noqa: B010 - in a process of its own
+        there.compact(table.entity())
+
+    in_a_process_that_dies(site, compact)
+    (note,) = table.folder().glob("_acid_compaction_*/undo.json")
+    site.settings = replace(site.settings, transaction_timeout_seconds=AT_ONCE)
+    outcome = site.compact(table.entity(), job=merges_nothing)
+    assert outcome.state is OutcomeState.COMPACTED, outcome
+    assert not note.exists()
+    assert is_read_by_all(table, rows)
+    assert undo(site, table).removed == outcome.targets[0]
+    assert table.directories() == sources
+    assert is_read_by_all(table, rows)
+
+
+def merges_nothing(plan: CompactionPlan) -> CompactionResult:
+    raise AssertionError(f"{plan.entity} was merged once more")
