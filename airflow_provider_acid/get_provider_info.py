@@ -31,6 +31,7 @@ def get_provider_info() -> dict[str, object]:
                     "airflow_provider_acid.operators.doctor",
                     "airflow_provider_acid.operators.housekeeping",
                     "airflow_provider_acid.operators.table_plan",
+                    "airflow_provider_acid.operators.undo",
                 ],
             }
         ],

@@ -52,6 +52,7 @@ class Place(Flag):
     COMPACTION = auto()
     CLEANER = auto()
     HOUSEKEEPING = auto()
+    UNDO = auto()
 
 
 @dataclass(frozen=True)

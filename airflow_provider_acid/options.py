@@ -212,6 +212,15 @@ _TABLE = (
         hive="hive.compactor.cleaner.retention.time.seconds",
     ),
     Option(
+        "keep_replaced_hours",
+        NUMBER,
+        "How long what a compaction replaced is kept after its commit. Until then the DAG acid_undo takes the result "
+        "back, where nothing was compacted on top of it; after that the housekeeping deletes what is kept.",
+        default=0.0,
+        since="0.2.0",
+        example="48",
+    ),
+    Option(
         "cleaner_lock_wait_seconds",
         NUMBER,
         "Longest time for which a cleaning, which deletes under the EXCLUSIVE lock, makes readers and writers of the "

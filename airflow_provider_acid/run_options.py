@@ -30,6 +30,7 @@ from airflow_provider_acid.option import (
 )
 
 _SWEEP = Place.CONFIG | Place.SENSOR
+_OF_ONE_TABLE = Place.TABLE_PLAN | Place.UNDO
 _SPARK = Place.CONFIG | Place.COMPACTION
 
 RUN_OPTIONS = (
@@ -62,14 +63,14 @@ RUN_OPTIONS = (
         "Fail on unmatched patterns",
         since="0.2.0",
     ),
-    Option("database", TEXT, "The table's database.", Place.TABLE_PLAN, "default", "Database"),
-    Option("table", TEXT, "The table's name, without the database.", Place.TABLE_PLAN, title="Table"),
+    Option("database", TEXT, "The table's database.", _OF_ONE_TABLE, "default", "Database"),
+    Option("table", TEXT, "The table's name, without the database.", _OF_ONE_TABLE, title="Table"),
     Option(
         "partition",
         OPTIONAL_TEXT,
         "One partition as SHOW PARTITIONS spells it, e.g. ds=2026-01-01/region=eu; empty for all partitions, or for a "
         "table that has none.",
-        Place.TABLE_PLAN,
+        _OF_ONE_TABLE,
         None,
         "Partition",
     ),
@@ -85,7 +86,7 @@ RUN_OPTIONS = (
         "decide_only",
         TRUTH,
         "A dry run: the decisions are shown in the log of the first task, and nothing is changed.",
-        Place.SENSOR | Place.TABLE_PLAN,
+        Place.SENSOR | _OF_ONE_TABLE,
         False,
         "Dry run",
     ),

@@ -45,6 +45,14 @@ class Hive:
         return not self.publishes_by_commit
 
     @property
+    def cleans_aborts_by_itself(self) -> bool:
+        """Whether Hive's own Cleaner deletes what is obsolete wherever something aborted, without request or lock.
+
+        It may be at work in any partition of a table with aborted writes on record.
+        """
+        return self.generation == 4
+
+    @property
     def is_claimed_until_cleaned(self) -> bool:
         """Whether a row that is ready for cleaning is still 'working' for everybody else.
 

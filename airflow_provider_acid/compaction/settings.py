@@ -70,6 +70,7 @@ class CompactionSettings:
     lock_wait_seconds: float = 60.0
     worker_timeout_seconds: float = 86_400.0
     cleaner_retention_seconds: float = 0.0
+    keep_replaced_hours: float = 0.0
     cleaner_lock_wait_seconds: float = 30.0
     cleaner_lock_timeout_action: CleaningLockAction = CleaningLockAction.BY_VERSION
     listing_threads: int = 8
@@ -79,6 +80,11 @@ class CompactionSettings:
     exclusive_locations: tuple[str, ...] = ()
     served_pools: tuple[str, ...] = ()
     storages: Storages = field(default_factory=Storages)
+
+    @property
+    def keep_replaced_seconds(self) -> float:
+        """How long after its commit nothing is deleted of what a compaction replaced."""
+        return self.keep_replaced_hours * 3600
 
     def policy(self, hive: Hive) -> CompactionPolicy:
         """What planning has to know of these settings."""

@@ -17,8 +17,16 @@ if TYPE_CHECKING:
     acid_compaction: DAG
     acid_doctor: DAG
     acid_housekeeping: DAG
+    acid_undo: DAG
 
-__all__ = ["acid_compact_table", "acid_compaction", "acid_compaction_dag", "acid_doctor", "acid_housekeeping"]
+__all__ = [
+    "acid_compact_table",
+    "acid_compaction",
+    "acid_compaction_dag",
+    "acid_doctor",
+    "acid_housekeeping",
+    "acid_undo",
+]
 
 
 def __getattr__(name: str) -> object:

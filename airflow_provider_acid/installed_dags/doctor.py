@@ -14,7 +14,7 @@ from airflow_provider_acid.installed_dags.form import arguments, form
 from airflow_provider_acid.operators.doctor import AcidDoctorOperator
 from airflow_provider_acid.operators.run_conf import refuse_unknown_keys
 
-PARAMS = form({"What": ("tables", "exclude"), "How": ("hive_acid_conn_id",)})
+PARAMS = form(("tables", "exclude", "hive_acid_conn_id"), {})
 
 with DAG(
     dag_id="acid_doctor",

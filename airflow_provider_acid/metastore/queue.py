@@ -163,6 +163,9 @@ class CompactionQueue(Protocol):
     def ready_to_clean(self, entities: Iterable[Entity]) -> list[CompactionRow]:
         """Rows whose compaction is committed and not cleaned, by high-water mark: they are to be cleaned in order."""
 
+    def is_withheld(self, row: CompactionRow) -> bool:
+        """Whether Hive's own Cleaner certainly leaves a row alone that waits to be cleaned."""
+
     def cleaned(self, row: CompactionRow, highest_write_id: int | None) -> None:
         """Move a row to history as succeeded, after its obsolete directories are deleted.
 

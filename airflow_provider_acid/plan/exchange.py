@@ -44,6 +44,9 @@ JOURNAL_FILE = "journal.json"
 REPLACED_FILE = "replaced.json"
 """In a staging directory: what the compaction replaced; where the rename publishes it stays until the cleaning."""
 
+UNDO_FILE = "undo.json"
+"""In a staging directory: what the compaction replaced, file by file; it stays until the cleaning, or an undo."""
+
 BATCH_FILE, END_FILE = "batch.json", "end.json"
 
 LEAST_PAUSE_SECONDS = 0.05

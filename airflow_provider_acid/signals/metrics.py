@@ -105,7 +105,7 @@ WRITTEN_BYTES = _counter("merged_output_bytes", "bytes of the files that took th
 WRITTEN_ROWS = _counter("merged_output_rows", "rows in them")
 
 CLEANED = _counter("cleaning_cleaned", "requests whose cleaning is complete")
-KEPT = _counter("cleaning_kept", "requests whose files are cleaned and whose row stays in the queue")
+KEPT = _counter("cleaning_kept", "requests that stay in the queue: kept for an undo, or cleaned but for the row")
 DELETED = _counter("cleaning_deleted", "directories and files of partitions that were deleted")
 CLEANER_CYCLE = _hives("compaction_cleaner_cycle_duration", Kind.GAUGE, "milliseconds of the last cleaning")
 CLEANER_FAILURES = _hives("compaction_cleaner_failure_counter", Kind.COUNTER, "cleanings that failed")

@@ -63,4 +63,5 @@ class CleaningTrigger(MetastoreWait):
         self._checked = checked
         if any(cleaning.state is CleaningState.READY for cleaning in found):
             return []
-        return [f"{cleaning.entity} {cleaning.message}" for cleaning in found]
+        waiting = [cleaning for cleaning in found if cleaning.state is CleaningState.WAITING]
+        return [f"{cleaning.entity} {cleaning.message}" for cleaning in waiting]

@@ -16,6 +16,7 @@ PLACES = {
     Place.COMPACTION: "compaction",
     Place.CLEANER: "cleaner",
     Place.HOUSEKEEPING: "housekeeping",
+    Place.UNDO: "undo",
 }
 
 

@@ -89,6 +89,13 @@ def site(request: pytest.FixtureRequest) -> Site:
 
 
 @pytest.fixture
+def keeping(site: Site) -> Site:
+    """The site, with what a compaction replaces kept for an undo."""
+    site.settings = replace(site.settings, keep_replaced_hours=48.0, minor_lock_wait_seconds=2.0)
+    return site
+
+
+@pytest.fixture
 def hive_4_site(metastore: MetastoreServer) -> Iterator[Site]:
     """A new database; transactions that the test leaves open are aborted."""
     yield from make_site(metastore)

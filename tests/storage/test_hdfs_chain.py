@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.clean.cleaning import CleaningState
+from airflow_provider_acid.compaction.housekeep.undo import Undo
 from airflow_provider_acid.compaction.outcomes import OutcomeState
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.steps import Step
@@ -110,6 +112,25 @@ def test_readers_see_hives_rows_at_every_step(
         assert cleaning.state is CleaningState.CLEANED, cleaning
         assert table.names(entity) == sorted(compacted.outcome.targets)
         assert table.read() == table.expected
+
+
+def test_what_is_taken_back_is_read_as_before(server: MetastoreServer, place: RemotePlace, tmp_path: Path) -> None:
+    table = table_on(server, place, tmp_path, ("4.0.1", "acid_part"))
+    entity = table.entities[0]
+    before = table.names(entity)
+    chain = chain_of(table, entity)
+    settings = replace(chain.settings, keep_replaced_hours=48.0)
+    [result] = replace(chain, settings=settings).compact().outcome.targets
+    [kept] = replace(chain, settings=settings).clean()
+    assert kept.state is CleaningState.KEPT
+    with chain.client() as client:
+        undone = Undo(client, chain.queue(client), settings).undo(entity)
+    assert undone.removed == result
+    assert table.names(entity) == before
+    assert table.read() == table.read(check_visibility=False) == table.expected
+    assert chain.compact().outcome.state is OutcomeState.COMPACTED
+    assert [cleaning.state for cleaning in chain.clean()] == [CleaningState.CLEANED]
+    assert table.read() == table.expected
 
 
 @pytest.mark.parametrize("step", STEPS)

@@ -157,6 +157,7 @@ def test_every_dag_of_the_documents_and_of_the_package_parses_without_network_da
     assert parsed["acid_compact_table.py"].dags == {"acid_compact_table": tasks}
     assert parsed["acid_doctor.py"].dags == {"acid_doctor": ["look"]}
     assert parsed["acid_housekeeping.py"].dags == {"acid_housekeeping": ["clean_forgotten", "keep_house"]}
+    assert parsed["acid_undo.py"].dags == {"acid_undo": ["undo"]}
 
 
 def test_every_command_of_the_documents_works(tmp_path: Path) -> None:

@@ -102,6 +102,7 @@ class Cleaner:
         self._sleep(max(opening_ends_monotonic - time.monotonic(), 0.0))
         readers.look_again()
         done |= {row.id: self._judge(row, readers) for row in _ready(rows, done)}
+        kept = {row.entity for row in rows if done[row.id].state is CleaningState.KEPT}
         ready = _ready(rows, done)
         done |= self._clean_together(ready, readers.horizon, locations)
         # What stood in the way of an older compaction's row may have gone with the directories of a newer one.
@@ -113,6 +114,9 @@ class Cleaner:
         for row in ready:
             if done[row.id].state is CleaningState.WAITING:
                 self._keep(row, readers)
+                if row.entity in kept:
+                    # It may wait for the newer one, which is kept for long; the housekeeping comes back to both.
+                    done[row.id] = replace(done[row.id], state=CleaningState.KEPT)
         return (*(done[row.id] for row in rows), *unsettled)
 
     def _clean_together(
@@ -191,6 +195,13 @@ class Cleaner:
             return Cleaning(row.entity, row.id, CleaningState.FAILED, str(error))
 
     def _judged(self, row: CompactionRow, readers: Readers) -> Cleaning:
+        kept_seconds = readers.seconds_kept(row, self._settings.keep_replaced_seconds)
+        if kept_seconds > 0:
+            self._keep(row, readers)
+            message = (
+                f"what it replaced is kept for {kept_seconds / 3600:.1f} h more, for an undo (keep_replaced_hours)"
+            )
+            return Cleaning(row.entity, row.id, CleaningState.KEPT, message)
         waiting = readers.waits_for(row)
         if waiting is not None:
             self._keep(row, readers)

@@ -9,7 +9,10 @@ from airflow_provider_acid.acid.entity import Entity
 
 
 class CleaningState(str, Enum):
-    """How far the cleaning of one compaction is."""
+    """How far the cleaning of one compaction is.
+
+    What is kept is done for this time: its files stay for an undo, or are deleted, and only its row stays.
+    """
 
     READY = "ready"
     WAITING = "waiting"

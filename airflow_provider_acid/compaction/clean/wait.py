@@ -100,6 +100,15 @@ class Readers:
         stays = next(filter(self._stays, locks), None)
         return None if stays is None else f"waits for {self._lock_text(stays)}, beside which nothing is deleted"
 
+    def seconds_kept(self, row: CompactionRow, keep_seconds: float) -> float:
+        """How much longer what a compaction replaced is kept, whoever reads it; 0 for no longer.
+
+        :param keep_seconds: how long after its commit it is.
+        """
+        if keep_seconds <= 0 or row.commit_ms is None:
+            return 0.0
+        return max(keep_seconds - self._age_seconds(row.commit_ms), 0.0)
+
     def _stays(self, lock: LockInfo) -> bool:
         if self._queue_seconds is None or lock.acquired_ms is None:
             return False

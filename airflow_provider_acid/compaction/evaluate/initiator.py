@@ -168,7 +168,7 @@ class Initiator:
         tables = list(self._tables(selection, findings))
         if tables:
             places = self._places(tables, selection, rows, others.entities)
-            self._look_at(places, selection, findings)
+            self._look_at(places, selection, findings, self._kept(rows))
         worst_first = sorted(findings.due, key=lambda item: (-item[0], item[1].request_id or 0, item[1].entity))
         return Evaluation(
             tuple(due for _, due in worst_first),
@@ -278,8 +278,14 @@ class Initiator:
             log.info("%s: all partitions are looked at, for a write is recorded that names none", entity)
         return recorded
 
-    def _look_at(self, places: Places, selection: TableSelection, findings: _Findings) -> None:
-        judge = Judge(self._client, self._queue, self._settings, self._demand)
+    def _kept(self, rows: RowsByEntity) -> Set[Entity]:
+        """The partitions where what a compaction replaced may be kept for an undo."""
+        if not self._settings.keep_replaced_seconds:
+            return frozenset()
+        return {row.entity for of_entity in rows.values() for row in of_entity if row.waits_to_be_cleaned}
+
+    def _look_at(self, places: Places, selection: TableSelection, findings: _Findings, kept: Set[Entity]) -> None:
+        judge = Judge(self._client, self._queue, self._settings, self._demand, kept)
         with closing(places), closing(in_order(self._look, places, self._settings.listing_threads)) as looks:
             for found in looks:
                 self._progress.looked_at()
@@ -332,7 +338,8 @@ class Initiator:
                 "the DAG acid_compact_table with type major or minor."
             )
         waiting = [row for row in rows if row.state is CompactionState.READY_FOR_CLEANING]
-        if waiting and self._queue.hive.is_claimed_until_cleaned:
+        # What is only kept for an undo is cleaned by whoever compacts it anew.
+        if waiting and self._queue.hive.is_claimed_until_cleaned and not self._settings.keep_replaced_seconds:
             return f"{entity}: request {waiting[0].id} waits to be cleaned, and Hive 3 takes no other meanwhile"
         return None
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
 
+from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.evaluate.aborts import AbortAges, aborted_write_ids
 from airflow_provider_acid.compaction.evaluate.demand import Demand
 from airflow_provider_acid.compaction.evaluate.looking import Seen
@@ -13,7 +15,7 @@ from airflow_provider_acid.exceptions import RefusedError
 from airflow_provider_acid.metastore.queue import CompactionQueue
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.plan.planning import Choice, choose
-from airflow_provider_acid.plan.thresholds import CompactionDecision, decide, demanded
+from airflow_provider_acid.plan.thresholds import AbortedFigures, CompactionDecision, decide, demanded
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,11 @@ class Judgement:
 
 
 class Judge:
-    """Judges the partitions of one evaluation; belongs to one thread, like its client."""
+    """Judges the partitions of one evaluation; belongs to one thread, like its client.
+
+    :param kept: partitions where what a compaction replaced is kept for an undo: it is nobody's to clean, nor are the
+        aborted writes there.
+    """
 
     def __init__(
         self,
@@ -40,7 +46,9 @@ class Judge:
         queue: CompactionQueue,
         settings: CompactionSettings,
         demand: Demand = Demand(),  # noqa: B008 - immutable
+        kept: Set[Entity] = frozenset(),
     ) -> None:
+        self._kept = kept
         self._ages = AbortAges(client)
         self._neighbours = Neighbours(client, queue.database, settings.exclusive_locations)
         self._policy = settings.policy(queue.hive)
@@ -61,12 +69,15 @@ class Judge:
             choice = choose(seen.place.entity, directory, seen.files, decision.type, self._policy)
         except RefusedError as error:
             return Judgement(decision, None, str(error), refused=True)
-        if choice.nothing is not None and not directory.obsolete and not directory.aborted:
+        left_over = directory.obsolete or directory.aborted
+        if choice.nothing is not None and (not left_over or seen.place.entity in self._kept):
             return Judgement(decision, None, choice.nothing)
         return Judgement(decision, choice)
 
     def _decide(self, seen: Seen) -> CompactionDecision:
         view = seen.place.view
-        aborted = self._ages.figures(view.table.full_table_name, aborted_write_ids(seen.directory, view.write_ids))
+        aborted = AbortedFigures()
+        if seen.place.entity not in self._kept:
+            aborted = self._ages.figures(view.table.full_table_name, aborted_write_ids(seen.directory, view.write_ids))
         decision = decide(seen.directory, view.thresholds, self._policy.hive, kind=view.kind, aborted=aborted)
         return decision if self._demand.type is None else demanded(decision, self._demand.type)

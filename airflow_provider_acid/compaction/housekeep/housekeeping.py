@@ -84,7 +84,7 @@ class Housekeeper:
         self._client = client
         self._queue = queue
         self._settings = settings
-        self._forgotten_seconds = forgotten_seconds
+        self._forgotten_seconds = max(forgotten_seconds, settings.keep_replaced_seconds)
         self._max_partitions = max_partitions
         self._twins = TwinResults(client, queue, settings, repair=repair_twins)
 

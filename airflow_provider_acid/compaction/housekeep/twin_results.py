@@ -33,7 +33,7 @@ from airflow_provider_acid.compaction.housekeep.report import Chore, Deed, Stuck
 from airflow_provider_acid.compaction.neighbours import Neighbours
 from airflow_provider_acid.compaction.publish.publisher import publisher_on
 from airflow_provider_acid.compaction.recover.attempts import nobodys_pool, pool_of_txn
-from airflow_provider_acid.compaction.recover.withdrawal import end_dead_lockers
+from airflow_provider_acid.compaction.recover.withdrawal import end_dead_lockers, removers_transaction
 from airflow_provider_acid.compaction.settings import LOCK_QUEUE_SECONDS, CompactionSettings
 from airflow_provider_acid.compaction.snapshot import Snapshot, TransactionView, take_snapshot
 from airflow_provider_acid.compaction.supervision import Supervised
@@ -126,13 +126,8 @@ class TwinResults:
         Neighbours(self._client, self._queue.database, exclusive).check(facts.table, facts.partition)
         end_dead_lockers(self._client, self._settings, facts.entity, None)
         wait_seconds = self._settings.minor_lock_wait_seconds
-        transaction = CompactionTransaction(
-            self._client,
-            facts.entity,
-            heartbeat_seconds=self._settings.heartbeat_seconds,
-            lock_wait_seconds=wait_seconds,
-            agent_info=str(nobodys_pool(facts.entity)),
-        )
+        asker = str(nobodys_pool(facts.entity))
+        transaction = removers_transaction(self._client, self._settings, facts.entity, asker)
         try:
             transaction.start()
         except RefusedError as error:

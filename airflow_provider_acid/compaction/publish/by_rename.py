@@ -29,6 +29,7 @@ from airflow_provider_acid.plan.exchange import (
     PLAN_FILE,
     REPLACED_FILE,
     RESULT_FILE,
+    UNDO_FILE,
 )
 from airflow_provider_acid.plan.plan import CompactionPlan, OutputDirectory
 from airflow_provider_acid.plan.result import CompactionResult
@@ -98,7 +99,7 @@ class ByRename:
             if self._storage.exists(finished.staging):
                 raise
             return False
-        self._storage.delete([f"{plan.staging}/{name}" for name in (JOURNAL_FILE, REPLACED_FILE)])
+        self._storage.delete([f"{plan.staging}/{name}" for name in (JOURNAL_FILE, REPLACED_FILE, UNDO_FILE)])
         return True
 
     def discard(self) -> Discard:

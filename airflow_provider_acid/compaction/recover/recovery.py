@@ -24,6 +24,7 @@ from airflow_provider_acid.compaction.publish.staging import (
     staging_name,
     staging_tokens,
 )
+from airflow_provider_acid.compaction.publish.undo_note import read_undo_note
 from airflow_provider_acid.compaction.recover.attempts import Attempts, nobodys_pool, pool_of_txn, tokens_in
 from airflow_provider_acid.compaction.recover.dead_results import dead_results, kept_until
 from airflow_provider_acid.compaction.recover.recovered_partition import DIED, EndRow, RecoveredPartition, busy, end_row
@@ -125,11 +126,13 @@ class Recovery:
             return tuple(removed)
         attempts = self._look()
         partition = RecoveredPartition(entity, storage, lambda: attempts, nobodys_pool(entity), None)
-        in_the_queue = tokens_in(self._queue.rows(entity=entity))
+        rows = self._queue.rows(entity=entity)
+        in_the_queue = tokens_in(rows)
         staging = publisher_on(storage)
         for token in tokens:
             txn = partition.attempts.transaction_of(token)
-            if token in in_the_queue or (txn is not None and partition.attempts.is_alive(txn, None)):
+            is_alive = txn is not None and partition.attempts.is_alive(txn, None)
+            if token in in_the_queue or is_alive or _serves_an_undo(storage, token, rows):
                 continue
             moved = staging.take_over(token)
             if moved is not None and self._results.take_back(partition, moved, txn.id if txn else None) is None:
@@ -236,14 +239,14 @@ class Recovery:
         # Looked at after the listing: whoever made a staging directory opened its transaction before, and a result
         # that was published since then is in the queue.
         attempts = self._look()
-        waiting = tokens_in(filter(self._results.is_unsettled, self._queue.rows(entity=partition.entity)))
+        rows = self._queue.rows(entity=partition.entity)
+        waiting = tokens_in(filter(self._results.is_unsettled, rows))
         staging = publisher_on(partition.storage)
         finished: FinishedOutput | None = None
         for token in tokens:
             txn = attempts.transaction_of(token)
-            if token in {partition.own.token, *waiting} or (
-                txn is not None and attempts.is_alive(txn, partition.owner)
-            ):
+            is_alive = txn is not None and attempts.is_alive(txn, partition.owner)
+            if token in {partition.own.token, *waiting} or is_alive or _serves_an_undo(partition.storage, token, rows):
                 continue
             moved = staging.take_over(token)
             if moved is None:
@@ -285,3 +288,12 @@ def _transaction(attempts: Attempts, row: CompactionRow) -> TxnInfo | None:
     pool = RequestPool.of_worker(row.worker_id)
     of_attempt = None if pool is None else attempts.transaction_of(pool.token)
     return attempts.transactions.get(row.txn_id or 0) or of_attempt
+
+
+def _serves_an_undo(storage: Storage, token: str, rows: Iterable[CompactionRow]) -> bool:
+    """Whether a staging directory has the note of what a result replaced that waits to be cleaned.
+
+    The row of a request that others made does not tell the token.
+    """
+    note = read_undo_note(storage, staging_name(token))
+    return note is not None and any(row.waits_to_be_cleaned and row.txn_id == note.transaction for row in rows)

@@ -132,13 +132,7 @@ class Withdrawal:
     def _remove_under_lock(self, txn_id: int) -> str | None:
         end_dead_lockers(self._client, self._settings, self._entity, self._owner)
         wait_seconds = self._settings.minor_lock_wait_seconds
-        transaction = CompactionTransaction(
-            self._client,
-            self._entity,
-            heartbeat_seconds=self._settings.heartbeat_seconds,
-            lock_wait_seconds=wait_seconds,
-            agent_info=self._asker,
-        )
+        transaction = removers_transaction(self._client, self._settings, self._entity, self._asker)
         try:
             with transaction:
                 waits = wait_for_exclusive(transaction, wait_seconds, LOCK_QUEUE_SECONDS)
@@ -157,6 +151,22 @@ def compacted_by(listing: Listing) -> frozenset[int]:
     names = (parse_directory_name(path) for path in listing.directories if "/" not in path and is_acid_prefixed(path))
     txn_ids = (name.visibility_txn_id for name in names if isinstance(name, BaseName | DeltaName))
     return frozenset(txn_id for txn_id in txn_ids if txn_id)
+
+
+def removers_transaction(
+    client: AcidMetastoreClient, settings: CompactionSettings, entity: Entity, asker: str
+) -> CompactionTransaction:
+    """The transaction of somebody who removes a whole result, for the EXCLUSIVE lock; not started yet.
+
+    :param asker: see :class:`Withdrawal`.
+    """
+    return CompactionTransaction(
+        client,
+        entity,
+        heartbeat_seconds=settings.heartbeat_seconds,
+        lock_wait_seconds=settings.minor_lock_wait_seconds,
+        agent_info=asker,
+    )
 
 
 def end_dead_lockers(

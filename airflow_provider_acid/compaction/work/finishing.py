@@ -16,6 +16,7 @@ from airflow_provider_acid.compaction.exclusive_lock import ask_when_due
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
 from airflow_provider_acid.compaction.publish.fence import check_inputs, verify_output
 from airflow_provider_acid.compaction.publish.publisher import publisher_on
+from airflow_provider_acid.compaction.publish.undo_note import write_undo_note
 from airflow_provider_acid.compaction.settings import LOCK_QUEUE_SECONDS, CompactionSettings, LockTimeoutAction
 from airflow_provider_acid.compaction.steps import Step, StepListener
 from airflow_provider_acid.compaction.supervision import Supervised
@@ -188,6 +189,8 @@ class Finisher:
         active.transaction.verify()
 
     def _publish(self, active: ActiveCompaction, result: CompactionResult) -> None:
+        if self._keeps_for_undo(active):
+            write_undo_note(active.storage, active.plan, active.transaction.txn_id)
         # What nobody foresaw may have come between two renames: then only a look at the partition tells.
         with Supervised(active.entity, HalfPublishedError):
             publisher_on(active.storage).publish(active, result, self._on_step)
@@ -220,12 +223,16 @@ class Finisher:
             round(time.monotonic() - active.begun_monotonic, 3),
         )
 
+    def _keeps_for_undo(self, active: ActiveCompaction) -> bool:
+        return self._settings.keep_replaced_seconds > 0 and active.storage.rules.renames
+
     def _tidy_up(self, active: ActiveCompaction) -> None:
         staging = active.plan.staging
         parts = [f"{staging}/{name}" for name in (ATTEMPTS_DIRECTORY, OUTPUTS_DIRECTORY)]
         try:
             with Supervised(active.entity):
-                active.storage.delete(parts if self._queue.hive.lists_what_is_replaced else [staging])
+                keeps = self._queue.hive.lists_what_is_replaced or self._keeps_for_undo(active)
+                active.storage.delete(parts if keeps else [staging])
         except AcidError as error:
             log.warning("%s: the compaction is committed, but its staging directory stays: %s", active.entity, error)
 

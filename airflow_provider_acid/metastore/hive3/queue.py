@@ -207,6 +207,10 @@ class SqlCompactionQueue:
         """See :meth:`~.queue.CompactionQueue.ready_to_clean`; rows that Hive's own Cleaner handles are not listed."""
         return in_cleaning_order(self.rows(state=CompactionState.READY_FOR_CLEANING), entities)
 
+    def is_withheld(self, row: CompactionRow) -> bool:
+        """See :meth:`~.queue.CompactionQueue.is_withheld`; to that Cleaner our rows are still worked on."""
+        return row.waits_to_be_cleaned
+
     def cleaned(self, row: CompactionRow, highest_write_id: int | None) -> None:
         """See :meth:`~.queue.CompactionQueue.cleaned`; all in one transaction of the database."""
         if highest_write_id is not None:

@@ -43,6 +43,14 @@ def withhold(database: MetastoreDatabase, id: int, txn_id: int) -> None:
     database.write(f"compaction {id}", lambda connection: connection.execute(statement))
 
 
+def is_withheld(database: MetastoreDatabase, id: int) -> bool:
+    """Whether a compaction's row is one of :func:`withhold`."""
+    queue = queue_to_withhold_from(database)
+    wanted = select(queue["CQ_RETRY_RETENTION"]).where(queue["CQ_ID"] == id)
+    found = database.read(f"compaction {id}", lambda connection: connection.execute(wanted).scalar_one_or_none())
+    return found == WITHHELD_MS
+
+
 def claim(database: MetastoreDatabase, id: int, pool: str | None, worker_id: str, worker_version: str) -> None:
     """Claim one waiting request, as ``find_next_compact2`` claims whichever stands first.
 

@@ -226,6 +226,10 @@ class ThriftCompactionQueue:
         """See :meth:`~.queue.CompactionQueue.ready_to_clean`."""
         return in_cleaning_order(self.rows(state=CompactionState.READY_FOR_CLEANING), entities)
 
+    def is_withheld(self, row: CompactionRow) -> bool:
+        """See :meth:`~.queue.CompactionQueue.is_withheld`; False where the database is not at hand."""
+        return self.database is not None and by_sql.is_withheld(self.database, row.id)
+
     def cleaned(self, row: CompactionRow, highest_write_id: int | None) -> None:
         """See :meth:`~.queue.CompactionQueue.cleaned`."""
         highest = forgettable(row, highest_write_id)

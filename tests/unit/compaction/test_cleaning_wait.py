@@ -238,3 +238,15 @@ def test_where_nobody_is_waited_for_neither_names_nor_the_clock_are_asked_for() 
     client = FakeClient((21,), locks=(lock(101),))
     assert waits(client) is None
     assert client.asked == {"open_transactions": 1, "show_locks": 1}
+
+
+@pytest.mark.parametrize(
+    ("keep_seconds", "committed_seconds_ago", "seconds"),
+    [(0, 10, 0), (60, 10, 50), (60, 60, 0), (60, 100, 0), (60, None, 0)],
+)
+def test_what_was_replaced_is_kept_for_so_long_after_the_commit(
+    keep_seconds: float, committed_seconds_ago: float | None, seconds: float
+) -> None:
+    commit_ms = None if committed_seconds_ago is None else NOW_MS - int(committed_seconds_ago * 1000)
+    readers = Readers(FakeClient(), 0, locks_count=False, queue_seconds=None)
+    assert readers.seconds_kept(replace(ROW, commit_ms=commit_ms), keep_seconds) == seconds

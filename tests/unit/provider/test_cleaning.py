@@ -198,6 +198,12 @@ def test_after_the_deadline_it_looks_once_more_and_is_skipped(monkeypatch: pytes
     assert len(FakeCleaner.asked) == 1
 
 
+def test_the_trigger_does_not_wait_for_what_is_kept_for_an_undo(monkeypatch: pytest.MonkeyPatch) -> None:
+    finds(monkeypatch, (KEPT, KEPT), (KEPT, WAITING))
+    assert trigger().look() == []
+    assert len(trigger().look()) == 1
+
+
 def test_an_error_of_the_trigger_fails_the_task(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(AirflowException, match="^no metastore$"):
         operator(deferrable=True).execute_complete({}, ended("error", "no metastore"))

@@ -18,6 +18,7 @@ from airflow_provider_acid.operators.cleaner import AcidCleanerOperator
 from airflow_provider_acid.operators.compaction import AcidCompactionOperator
 from airflow_provider_acid.operators.housekeeping import AcidHousekeepingOperator
 from airflow_provider_acid.operators.table_plan import AcidTablePlanOperator
+from airflow_provider_acid.operators.undo import AcidUndoOperator
 from airflow_provider_acid.option import REQUIRED, Place
 from airflow_provider_acid.options import OPTIONS, parameters_of
 from airflow_provider_acid.plan.partition import MinorPublication
@@ -44,6 +45,7 @@ READ: dict[str, tuple[str, Callable[[], object], object]] = {
     "slice_bytes": ("7", lambda: configured_settings().policy(HIVE_4).slice_bytes, 7),
     "worker_timeout_seconds": ("7", lambda: configured_settings().worker_timeout_seconds, 7.0),
     "cleaner_retention_seconds": ("7", lambda: configured_settings().cleaner_retention_seconds, 7.0),
+    "keep_replaced_hours": ("7", lambda: configured_settings().keep_replaced_seconds, 25_200.0),
     "cleaner_lock_wait_seconds": ("7", lambda: configured_settings().cleaner_lock_wait_seconds, 7.0),
     "cleaner_lock_timeout_action": (
         "delete",
@@ -207,6 +209,7 @@ def test_a_name_that_is_no_option_is_refused_with_the_one_that_was_perhaps_meant
         (Place.COMPACTION, AcidCompactionOperator),
         (Place.CLEANER, AcidCleanerOperator),
         (Place.HOUSEKEEPING, AcidHousekeepingOperator),
+        (Place.UNDO, AcidUndoOperator),
     ],
 )
 def test_every_option_of_a_task_is_a_parameter_and_templated(place: Place, task: Any) -> None:

@@ -18,6 +18,7 @@ from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.installed_dags import compact_table as acid_compact_table
 from airflow_provider_acid.installed_dags import doctor as acid_doctor
 from airflow_provider_acid.installed_dags import housekeeping as acid_housekeeping
+from airflow_provider_acid.installed_dags import undo as acid_undo
 from airflow_provider_acid.installed_dags.compaction import dag
 from airflow_provider_acid.operators.cleaner import AcidCleanerOperator
 from airflow_provider_acid.operators.compaction import AcidCompactionOperator
@@ -35,6 +36,7 @@ FORMS = {
     "acid_compact_table": acid_compact_table.PARAMS,
     "acid_doctor": acid_doctor.PARAMS,
     "acid_housekeeping": acid_housekeeping.PARAMS,
+    "acid_undo": acid_undo.PARAMS,
 }
 
 
@@ -183,7 +185,9 @@ def test_every_size_of_spark_comes_from_the_form_and_an_empty_one_is_none(given:
 
 
 @pytest.mark.parametrize(
-    "of_form", [dag, acid_compact_table.dag, acid_doctor.dag, acid_housekeeping.dag], ids=lambda dag: dag.dag_id
+    "of_form",
+    [dag, *(one.dag for one in (acid_compact_table, acid_doctor, acid_housekeeping, acid_undo))],
+    ids=lambda dag: dag.dag_id,
 )
 def test_all_tasks_work_on_the_metastore_of_the_form(of_form: Any) -> None:
     for task in of_form.tasks:

@@ -30,6 +30,7 @@ from airflow_provider_acid.operators.compaction import AcidCompactionOperator
 from airflow_provider_acid.operators.doctor import AcidDoctorOperator
 from airflow_provider_acid.operators.housekeeping import AcidHousekeepingOperator
 from airflow_provider_acid.operators.table_plan import AcidTablePlanOperator
+from airflow_provider_acid.operators.undo import AcidUndoOperator
 from airflow_provider_acid.sensors.compaction import AcidCompactionSensor
 from tests.unit.provider.waiting import ended
 
@@ -43,6 +44,7 @@ TASKS: dict[str, Callable[[], Any]] = {
     "operator": lambda: AcidCompactionOperator(task_id="t", partitions=PARTITIONS),
     "cleaner": lambda: AcidCleanerOperator(task_id="t", partitions=PARTITIONS),
     "doctor": lambda: AcidDoctorOperator(task_id="t", tables=["d.*"]),
+    "undo": lambda: AcidUndoOperator(task_id="t", database="d", table="t"),
     "housekeeping": lambda: AcidHousekeepingOperator(task_id="t", tables=["d.*"]),
 }
 PERMANENT = {

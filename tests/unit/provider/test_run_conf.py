@@ -12,6 +12,7 @@ from airflow_provider_acid.installed_dags import compact_table as acid_compact_t
 from airflow_provider_acid.installed_dags import compaction as acid_compaction
 from airflow_provider_acid.installed_dags import doctor as acid_doctor
 from airflow_provider_acid.installed_dags import housekeeping as acid_housekeeping
+from airflow_provider_acid.installed_dags import undo as acid_undo
 from airflow_provider_acid.operators.run_conf import refuse_unknown_keys
 
 FIRST = {
@@ -19,6 +20,7 @@ FIRST = {
     "plan": acid_compact_table.dag,
     "look": acid_doctor.dag,
     "keep_house": acid_housekeeping.dag,
+    "undo": acid_undo.dag,
 }
 
 
