@@ -123,7 +123,7 @@ def _checked(dag_id: str, settings: Mapping[str, object]) -> dict[str, object]:
         raise ConfigurationError(
             subject, f"{', '.join(map(repr, of_spark))}: arguments of Spark's operator", "give them in spark={…}"
         )
-    refuse_unknown(subject, settings, _SETTINGS)
+    refuse_unknown(subject, settings, [*_SETTINGS, "schedule", "spark", "tags", "default_args"])
     return {name: OPTIONS[name].kind.parse(f"{name} of {dag_id}", value) for name, value in settings.items()}
 
 

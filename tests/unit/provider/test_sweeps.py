@@ -79,6 +79,7 @@ def test_what_a_sweep_is_given_its_form_starts_with(
         ),
         ({"tabels": ["a.*"]}, "Remedy: write 'tables' for 'tabels'"),
         ({"max_gb": 1, "exlude": ()}, "Remedy: write 'exclude' for 'exlude'; write 'max_gib' for 'max_gb'"),
+        ({"shedule": "@daily"}, "Remedy: write 'schedule' for 'shedule'"),
         ({"num_executors": 4}, "'num_executors': arguments of Spark's operator. Remedy: give them in spark={…}"),
         ({"conn_id": "x", "conf": {}}, "'conf', 'conn_id': arguments of Spark's operator"),
         ({"tables": []}, "parameter tables of sweep: table selection names no table"),
