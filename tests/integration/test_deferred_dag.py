@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_acid.metastore.values import CompactionState
+from tests.integration.airflow_runs import Airflow, Run
 from tests.integration.compaction_site import Site
-from tests.integration.test_dag import Airflow, Run
 
 DAGS = Path(__file__).with_name("deferring_dags")
 PATIENCE_SECONDS = 300.0
