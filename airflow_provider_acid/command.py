@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 from rich.console import Console
 from rich.status import Status
@@ -16,9 +17,11 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
 from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.compaction.evaluate.demand import DemandedType
 from airflow_provider_acid.compaction.evaluate.looking import Seen
 from airflow_provider_acid.compaction.evaluate.selection import TableSelection
 from airflow_provider_acid.compaction.settings import CompactionSettings
+from airflow_provider_acid.compaction.supervision import Supervised
 from airflow_provider_acid.doctor.diagnosis import diagnose
 from airflow_provider_acid.doctor.finding import Severity
 from airflow_provider_acid.doctor.picture import show
@@ -26,11 +29,14 @@ from airflow_provider_acid.exceptions import AcidError, ConfigurationError
 from airflow_provider_acid.hooks.endpoint import MetastoreEndpoint
 from airflow_provider_acid.hooks.extra import ConnectionExtra
 from airflow_provider_acid.plan.thresholds import CompactionDecision
+from airflow_provider_acid.table_commands import plan, undo
 
 DATABASE_VARIABLE = "AIRFLOW_ACID_DATABASE_URL"
 """Holds a password, so that it is no argument, which everybody on the machine could read."""
 
 WELL, UNWELL, MISUSED = 0, 1, 2
+
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 class _Counting:
@@ -54,7 +60,7 @@ class _Counting:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Look, and say what was found.
+    """Do what is asked for, and say what was found.
 
     :returns: 0 where there is no problem, 1 where there is one, 2 where an argument cannot be used.
     """
@@ -62,11 +68,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(arguments)
     try:
         endpoint = _endpoint(given.metastore, given.extra)
-        selection = TableSelection.of(given.tables or ["*.*"], given.exclude or [])
+        settings = CompactionSettings(storages=endpoint.storages)
+        if given.command == "doctor":
+            return _doctor(endpoint, settings, given)
+        with Supervised(given.command):
+            (plan if given.command == "plan" else undo)(endpoint, settings, given)
     except AcidError as error:
         print(error, file=sys.stderr)
-        return MISUSED
-    settings = CompactionSettings(storages=endpoint.storages)
+        return MISUSED if isinstance(error, ConfigurationError) else UNWELL
+    return WELL
+
+
+def _doctor(endpoint: MetastoreEndpoint, settings: CompactionSettings, given: argparse.Namespace) -> int:
+    selection = TableSelection.of(given.tables or ["*.*"], given.exclude or [])
     with Console(stderr=True).status("looking at the metastore") as status:
         diagnosis = diagnose(endpoint, selection, settings, _Counting(status), given.health_location)
     if given.json:
@@ -78,22 +92,43 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="airflow-acid", description="Compaction of Hive ACID tables.")
-    doctor = parser.add_subparsers(dest="command", required=True).add_parser(
-        "doctor",
-        help="look at a metastore and its tables, say what is wrong and what is due, change nothing",
-        epilog=f"With Hive 3.1, {DATABASE_VARIABLE} holds the SQLAlchemy URL of the metastore's database.",
+    commands = parser.add_subparsers(dest="command", required=True)
+    doctor = _command(
+        commands, "doctor", "look at a metastore and its tables, say what is wrong and what is due, change nothing"
     )
-    doctor.add_argument("metastore", help="thrift://HOST:PORT; several are separated by commas")
     doctor.add_argument("--tables", action="append", metavar="PATTERN", help="e.g. sales.*; default: all tables")
     doctor.add_argument("--exclude", action="append", metavar="PATTERN", help="tables to leave out")
-    doctor.add_argument(
+    doctor.add_argument("--health-location", metavar="URI", help="[hive_acid] health_location, to look at it, too")
+    doctor.add_argument("--json", action="store_true", help="print one JSON object, for programs")
+    of_one = _command(commands, "plan", "show what a compaction of one table would do, and why; change nothing")
+    _add_table(of_one)
+    types = [one.value for one in DemandedType]
+    of_one.add_argument("--type", choices=types, default="auto", help="auto (the default): by the thresholds")
+    take_back = _command(commands, "undo", "take back the newest compaction of one table or partition")
+    _add_table(take_back)
+    take_back.add_argument("--dry-run", action="store_true", help="say what would be taken back, change nothing")
+    return parser
+
+
+def _command(commands: Commands, name: str, told: str) -> argparse.ArgumentParser:
+    command = commands.add_parser(
+        name,
+        help=told,
+        description=told,
+        epilog=f"{DATABASE_VARIABLE} holds the SQLAlchemy URL of the metastore's database, where that is needed.",
+    )
+    command.add_argument("metastore", help="thrift://HOST:PORT; several are separated by commas")
+    command.add_argument(
         "--extra",
         type=Path,
         help="JSON file with what the Airflow connection's extra would have: storage, TLS, Kerberos, HTTP",
     )
-    doctor.add_argument("--health-location", metavar="URI", help="[hive_acid] health_location, to look at it, too")
-    doctor.add_argument("--json", action="store_true", help="print one JSON object, for programs")
-    return parser
+    return command
+
+
+def _add_table(command: argparse.ArgumentParser) -> None:
+    command.add_argument("table", help="the table with its database, e.g. sales.orders")
+    command.add_argument("--partition", help="as SHOW PARTITIONS spells it; default: none, or for a plan all")
 
 
 def _endpoint(hosts: str, file: Path | None) -> MetastoreEndpoint:

@@ -27,6 +27,9 @@ TESTED_ELSEWHERE = {
     "airflow-acid doctor thrift://metastore.example.com:9083 --tables 'sales.*' --exclude 'sales.tmp_*' --json": (
         "tests/integration/test_doctor.py"
     ),
+    "airflow-acid undo thrift://metastore.example.com:9083 sales.orders --dry-run": (
+        "tests/integration/test_table_commands.py"
+    ),
     "./benchmark": "tests/integration/test_benchmark.py",
     "./benchmark --quick": "tests/integration/test_benchmark.py",
     "./quickstart": "tests/integration/test_quickstart.py",
