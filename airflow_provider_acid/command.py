@@ -8,6 +8,7 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
+from importlib.resources import files
 from pathlib import Path
 from typing import TypeAlias
 
@@ -28,6 +29,7 @@ from airflow_provider_acid.doctor.picture import show
 from airflow_provider_acid.exceptions import AcidError, ConfigurationError
 from airflow_provider_acid.hooks.endpoint import MetastoreEndpoint
 from airflow_provider_acid.hooks.extra import ConnectionExtra
+from airflow_provider_acid.metastore import database
 from airflow_provider_acid.plan.thresholds import CompactionDecision
 from airflow_provider_acid.table_commands import plan, undo
 
@@ -66,6 +68,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     logging.basicConfig(level=logging.ERROR)
     given = _parser().parse_args(arguments)
+    if given.command == "grants":
+        print((files(database) / f"grants-{given.database}.sql").read_text(encoding="utf-8"), end="")
+        return WELL
     try:
         endpoint = _endpoint(given.metastore, given.extra)
         settings = CompactionSettings(storages=endpoint.storages)
@@ -107,6 +112,8 @@ def _parser() -> argparse.ArgumentParser:
     take_back = _command(commands, "undo", "take back the newest compaction of one table or partition")
     _add_table(take_back)
     take_back.add_argument("--dry-run", action="store_true", help="say what would be taken back, change nothing")
+    grants = commands.add_parser("grants", help="print what a login to the metastore's database needs, as SQL")
+    grants.add_argument("database", choices=["postgresql", "mysql"])
     return parser
 
 

@@ -12,6 +12,7 @@ from airflow_provider_acid.doctor.site import Site
 from airflow_provider_acid.exceptions import AcidError
 from airflow_provider_acid.metastore.database.database import MetastoreDatabase
 from airflow_provider_acid.metastore.database.rights import missing_rights
+from airflow_provider_acid.metastore.database.sql_errors import HOW_TO_GRANT
 from airflow_provider_acid.metastore.hive3.server_check import setting
 from airflow_provider_acid.metastore.hive4.server_check import CLEANER, HOUSEKEEPING
 
@@ -70,7 +71,7 @@ def _rights(site: Site) -> Iterator[Seen]:
         yield problem(
             f"the login to the metastore's database lacks {', '.join(missing)}",
             "cleaning fails, or leaves records that nobody removes",
-            "grant what docs/grants-postgresql.sql or docs/grants-mysql.sql names",
+            HOW_TO_GRANT,
         )
 
 

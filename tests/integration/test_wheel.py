@@ -113,6 +113,12 @@ def test_the_command_of_the_installed_wheel_works(python: Path, tmp_path: Path) 
     assert "doctor" in run(python.with_name("airflow-acid"), "--help", cwd=tmp_path)
 
 
+@pytest.mark.parametrize("database", ["postgresql", "mysql"])
+def test_the_command_of_the_installed_wheel_prints_the_grants(python: Path, tmp_path: Path, database: str) -> None:
+    printed = run(python.with_name("airflow-acid"), "grants", database, cwd=tmp_path)
+    assert printed == (ROOT / "docs" / f"grants-{database}.sql").read_text()
+
+
 @pytest.mark.parametrize("name", ["dags/acid_compaction.py", "spark_jobs/compact.py"])
 def test_what_is_copied_or_submitted_is_found_in_the_installed_wheel(python: Path, tmp_path: Path, name: str) -> None:
     program = (

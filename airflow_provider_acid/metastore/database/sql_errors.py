@@ -8,6 +8,9 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, SQLAlch
 
 from airflow_provider_acid.exceptions import MetastoreError, MetastoreUnavailableError
 
+HOW_TO_GRANT = "run what `airflow-acid grants postgresql` or `airflow-acid grants mysql` prints"
+"""To a login that lacks a right."""
+
 
 class Trouble(Enum):
     """Kinds of trouble with a database, told apart by what helps."""
@@ -88,7 +91,7 @@ def metastore_error(error: SQLAlchemyError, subject: str, secret: str | None) ->
         return MetastoreError(
             subject,
             f"the login lacks a right in the metastore's database ({reason})",
-            "run docs/grants-postgresql.sql or docs/grants-mysql.sql for it",
+            f"{HOW_TO_GRANT}, as the owner of its tables",
         )
     return MetastoreError(
         subject, f"the metastore's database answered with an error ({reason})", "look at the database's log"

@@ -7,6 +7,7 @@ import logging
 from airflow_provider_acid.exceptions import ConfigurationError
 from airflow_provider_acid.metastore.database.database import MetastoreDatabase
 from airflow_provider_acid.metastore.database.rights import missing_rights
+from airflow_provider_acid.metastore.database.sql_errors import HOW_TO_GRANT
 from airflow_provider_acid.metastore.hive4 import by_sql
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 
@@ -62,7 +63,7 @@ def _check_rights(database: MetastoreDatabase) -> None:
         raise ConfigurationError(
             "login to the metastore's database",
             f"lacks {', '.join(missing)}, by which our rows are kept from Hive's own Cleaner",
-            "grant what docs/grants-postgresql.sql or docs/grants-mysql.sql names, or configure no connection to it",
+            f"{HOW_TO_GRANT}, or configure no connection to it",
         )
 
 

@@ -235,7 +235,9 @@ def login_name(is_mysql: bool) -> str:
 def test_a_missing_grant_is_named_with_its_remedy(server: MetastoreServer, login: MetastoreDatabase) -> None:
     server.server_database.query(f"REVOKE DELETE ON TXN_COMPONENTS FROM {login_name(login.is_mysql)}")
     assert missing_rights(login) == ["DELETE on TXN_COMPONENTS"]
-    with pytest.raises(MetastoreError, match="(?i)denied.*txn_components.*Remedy: run docs/grants-") as error:
+    with pytest.raises(
+        MetastoreError, match="(?i)denied.*txn_components.*Remedy: run what `airflow-acid grants"
+    ) as error:
         login.write("components", lambda connection: connection.execute(sqlalchemy.text("DELETE FROM TXN_COMPONENTS")))
     assert "sesame" not in str(error.value)
 

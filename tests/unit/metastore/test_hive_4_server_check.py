@@ -89,7 +89,7 @@ def test_a_cleaner_that_waits_for_registered_readers_only_is_refused_without_the
 
 def test_a_login_that_cannot_keep_rows_from_that_cleaner_is_refused(rights: list[str]) -> None:
     rights.append("UPDATE on COMPACTION_QUEUE")
-    with pytest.raises(ConfigurationError, match=r"lacks UPDATE on COMPACTION_QUEUE.*docs/grants-postgresql\.sql"):
+    with pytest.raises(ConfigurationError, match=r"lacks UPDATE on COMPACTION_QUEUE.*airflow-acid grants postgresql"):
         check(HIVE_4_2, DATABASE)
 
 
