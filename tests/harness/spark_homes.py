@@ -100,7 +100,8 @@ def executor_python(more: tuple[str, ...] = ()) -> Path:
             python = Path(temporary, "bin", "python")
             _pip("--python", str(python), "install", "--no-deps", *pins)
             publish(Path(temporary), complete)
-            Path(temporary).mkdir()
+            # Still there where another process was first.
+            Path(temporary).mkdir(exist_ok=True)
     return complete / "bin" / "python"
 
 
