@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.harness import spark_homes
+from tests.harness.jars import publish
 
 
 def test_a_python_that_another_process_made_meanwhile_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -15,7 +16,7 @@ def test_a_python_that_another_process_made_meanwhile_is_used(tmp_path: Path, mo
             other = tmp_path / "other"
             made.rename(other)
             made.mkdir()
-            spark_homes.publish(other, tmp_path / name)
+            publish(other, tmp_path / name)
 
     monkeypatch.setattr(spark_homes, "cache_base", lambda: tmp_path)
     monkeypatch.setattr(spark_homes, "_pip", lambda *_: None)
