@@ -67,6 +67,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     :returns: 0 where there is no problem, 1 where there is one, 2 where an argument cannot be used.
     """
     logging.basicConfig(level=logging.ERROR)
+    # It logs what its errors say, which are shown.
+    logging.getLogger("thrift").setLevel(logging.CRITICAL)
     given = _parser().parse_args(arguments)
     if given.command == "grants":
         print((files(database) / f"grants-{given.database}.sql").read_text(encoding="utf-8"), end="")

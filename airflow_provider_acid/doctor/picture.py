@@ -25,7 +25,8 @@ def show(diagnosis: Diagnosis, console: Console) -> None:
     if odd:
         console.print(_table("what was seen, why it matters, what to do", odd, show_lines=True))
     well = [finding for finding in worst_first if finding.severity is Severity.OK]
-    console.print(_table("what was seen", well, show_lines=False))
+    if well:
+        console.print(_table("what was seen", well, show_lines=False))
     console.print(_due(diagnosis))
 
 

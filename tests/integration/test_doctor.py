@@ -197,9 +197,13 @@ def test_without_its_database_such_a_metastore_cannot_be_worked_with(
     assert "metastore_db_conn_id" in str(document["findings"])
 
 
-def test_a_metastore_that_does_not_answer_is_a_problem_with_a_remedy(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_metastore_that_does_not_answer_is_a_problem_with_a_remedy(
+    capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
     assert main(["doctor", f"thrift://127.0.0.1:{free_port()}"]) == UNWELL
-    printed = " ".join(capsys.readouterr().out.replace("│", " ").split())
+    output = capsys.readouterr().out
+    assert (output.count("┏"), caplog.messages) == (1, []), "one table, and nothing beside it"
+    printed = " ".join(output.replace("│", " ").split())
     assert "problem metastore answers" in printed
     assert "→ start the metastore, or correct host and port" in printed
 
