@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,13 @@ from tests.harness.hive_engine_program import HIVE_3, HIVE_4_1, HIVE_4_2
 
 ON_DATABASE_SERVERS = {HIVE_3: "hive_3_engine", HIVE_4_1: "hive_4_1_engine", HIVE_4_2: "hive_4_2_engine"}
 StartHive = Callable[[str], HiveEngine]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Lets no test be in any process: its engine would be started there a second time, on a database that is there."""
+    for item in items:
+        if item.path.parent == Path(__file__).parent and item.get_closest_marker("xdist_group") is None:
+            raise pytest.UsageError(f"{item.nodeid} has no xdist_group")
 
 
 @pytest.fixture(scope="session")

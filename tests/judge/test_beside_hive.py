@@ -205,7 +205,7 @@ def test_hives_own_cleaner_never_takes_a_row_of_ours(beside: Beside) -> None:
     check_every_way(beside.hive, f"{DATABASE}.left_behind", "row__id, *", written, "after the cleaning")
 
 
-@pytest.mark.parametrize("beside", [HIVE_4], indirect=True)
+@pytest.mark.parametrize("beside", [pytest.param(HIVE_4, marks=pytest.mark.xdist_group(HIVE_4))], indirect=True)
 def test_without_the_database_hives_own_cleaner_may_clean_after_us(beside: Beside) -> None:
     """Where it waits for all readers that have a transaction."""
     beside.site.hive_database = None
@@ -221,7 +221,7 @@ def test_without_the_database_hives_own_cleaner_may_clean_after_us(beside: Besid
     check_every_way(beside.hive, f"{DATABASE}.left_behind_more", "row__id, *", written, "after the cleaning")
 
 
-@pytest.mark.parametrize("beside", [HIVE_4_2], indirect=True)
+@pytest.mark.parametrize("beside", [pytest.param(HIVE_4_2, marks=pytest.mark.xdist_group(HIVE_4_2))], indirect=True)
 def test_without_the_database_a_cleaner_that_waits_for_registered_readers_only_is_refused(beside: Beside) -> None:
     """With both settings as Hive 4.2 has them by default."""
     with pytest.raises(ConfigurationError, match="cleaner.on: is true .*minhistorywriteid: .*metastore_db_conn_id"):
