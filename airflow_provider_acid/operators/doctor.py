@@ -26,6 +26,7 @@ from airflow_provider_acid.operators.compaction import DEFAULT_CONF
 from airflow_provider_acid.operators.executor_packages import ExecutorPackages
 from airflow_provider_acid.operators.permanent import failing_at_once
 from airflow_provider_acid.parameters import as_boolean, as_word
+from airflow_provider_acid.run_options import SPARK_SIZES
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -52,7 +53,8 @@ class AcidDoctorOperator(BaseOperator):
     :param tables: patterns of tables; default: ``[hive_acid] tables``. (templated)
     :param exclude: patterns of tables to leave out; default: ``[hive_acid] exclude``. (templated)
     :param hive_acid_conn_id: the metastore's connection. (templated)
-    :param spark_conn_id: the Spark connection; empty: it is not looked at. (templated)
+    :param spark_conn_id: the Spark connection; default: ``[hive_acid] spark_conn_id``; empty: it is not looked at.
+        (templated)
     :param executors: whether executors are asked for their packages, by a Spark application of a second. (templated)
     :param fail_on: ``problem`` (as that the metastore does not answer), ``warning`` or ``never``: the task fails, and
         is not tried again; its error is the report in brief, for whoever is notified. (templated)
@@ -68,7 +70,7 @@ class AcidDoctorOperator(BaseOperator):
         tables: Sequence[str] | str | None = None,
         exclude: Sequence[str] | str | None = None,
         hive_acid_conn_id: str = AcidMetastoreHook.default_conn_name,
-        spark_conn_id: str | None = SparkSubmitHook.default_conn_name,
+        spark_conn_id: str | None = None,
         executors: bool | str = False,
         fail_on: str = FailOn.PROBLEM.value,
         **kwargs: Any,
@@ -106,9 +108,9 @@ class AcidDoctorOperator(BaseOperator):
         return replace(found, findings=(*found.findings, *self._of_spark()))
 
     def _of_spark(self) -> Iterator[Finding]:
-        conn_id = self.spark_conn_id
-        if not conn_id:
+        if self.spark_conn_id == "":
             return
+        conn_id = option("spark_conn_id", self.spark_conn_id)
         check = SPARK_CONNECTION
         try:
             connection = spark_connection(conn_id, partial(SparkSubmitHook, conn_id=conn_id))
@@ -122,9 +124,13 @@ class AcidDoctorOperator(BaseOperator):
             yield Finding(check, Severity.PROBLEM, seen, "no compaction can be started", error.remedy)
             return
         if as_boolean("executors", self.executors):
-            conf = {**DEFAULT_CONF, **conf_of_kubernetes(connection["master"])}
-            queue = option("job_queue")
-            self._hook = SparkSubmitHook(conn_id=conn_id, conf=conf, name="airflow-acid-doctor", yarn_queue=queue)
+            self._hook = SparkSubmitHook(
+                conn_id=conn_id,
+                conf={**DEFAULT_CONF, **conf_of_kubernetes(connection["master"]), **option("spark_conf")},
+                name="airflow-acid-doctor",
+                yarn_queue=option("job_queue"),
+                **{name: option(name) for name in SPARK_SIZES},
+            )
             yield from ExecutorPackages(self._hook).findings()
 
     def on_kill(self) -> None:

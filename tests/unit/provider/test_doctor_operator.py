@@ -188,6 +188,19 @@ def test_what_executors_have_is_told_where_that_is_asked_for(
     assert words in str(found)
 
 
+def test_the_application_is_submitted_by_what_is_configured_for_compactions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_OF_THE_SITE", json.dumps({"conn_type": "spark", "host": "local[2]"}))
+    monkeypatch.setenv("AIRFLOW__HIVE_ACID__SPARK_CONN_ID", "spark_of_the_site")
+    monkeypatch.setenv("AIRFLOW__HIVE_ACID__SPARK_CONF", '{"spark.pyspark.python": "/opt/python"}')
+    monkeypatch.setenv("AIRFLOW__HIVE_ACID__EXECUTOR_MEMORY", "3g")
+    (tmp_path / "spark-submit").write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > {tmp_path / "arguments"}\n')
+    look(executors=True)
+    arguments = (tmp_path / "arguments").read_text().splitlines()
+    assert {"local[2]", "spark.pyspark.python=/opt/python", "3g"} <= {*arguments}
+
+
 def test_an_application_that_fails_is_a_problem(tmp_path: Path) -> None:
     (tmp_path / "spark-submit").write_text("#!/bin/sh\nexit 3\n")
     assert look()["worst"] == "ok"
