@@ -8,16 +8,12 @@ Worker notes before it publishes what its own result replaces, and the Cleaner d
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Iterable
 
 from airflow_provider_acid.acid import json_fields as fields
-from airflow_provider_acid.exceptions import ConfigurationError, CorruptFileError, StorageError
-from airflow_provider_acid.filesystem import Storage, join
+from airflow_provider_acid.compaction.publish.staging import read_note
+from airflow_provider_acid.filesystem import Storage
 from airflow_provider_acid.plan.exchange import REPLACED_FILE
-from airflow_provider_acid.storages.small_files import EXCHANGE_FILE_BYTES
-
-log = logging.getLogger(__name__)
 
 _FORMAT_VERSION = 1
 
@@ -42,18 +38,7 @@ def read_replaced(storage: Storage, staging: str) -> frozenset[str] | None:
     :returns: None where nothing is, or nothing that can be understood: nothing may be deleted then.
     :raises StorageError: it exists but cannot be read now.
     """
-    path = f"{staging}/{REPLACED_FILE}"
-    try:
-        content = storage.read(path, EXCHANGE_FILE_BYTES)
-        return replaced_names(content)
-    except StorageError:
-        # Looked for afterwards: another cleaner may be through with it just now.
-        if storage.exists(path):
-            raise
-        return None
-    except (ConfigurationError, CorruptFileError) as error:
-        log.warning("%s is passed over: %s", join(storage.location, path), error)
-        return None
+    return read_note(storage, f"{staging}/{REPLACED_FILE}", replaced_names)
 
 
 def replaced_names(document: bytes) -> frozenset[str]:

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from airflow_provider_acid.acid.listing import Listing
-from airflow_provider_acid.filesystem import Storage
+from airflow_provider_acid.exceptions import ConfigurationError, CorruptFileError, StorageError
+from airflow_provider_acid.filesystem import Storage, join
 from airflow_provider_acid.plan.exchange import ATTEMPTS_DIRECTORY, PLAN_FILE
 from airflow_provider_acid.plan.plan import CompactionPlan
 from airflow_provider_acid.plan.result import CompactionResult
+from airflow_provider_acid.storages.small_files import EXCHANGE_FILE_BYTES
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 STAGING_PREFIX = "_acid_compaction_"
 REMOVED_PREFIX = "_acid_compaction_removed_"
@@ -51,6 +60,24 @@ def open_staging(storage: Storage, plan: CompactionPlan) -> None:
     for output in plan.outputs:
         storage.make_directory(plan.staged(output.kind))
     storage.write_new(f"{plan.staging}/{PLAN_FILE}", plan.to_json().encode())
+
+
+def read_note(storage: Storage, path: str, parse: Callable[[bytes], T]) -> T | None:
+    """What a note in a staging directory says; None where there is none, or none that can be understood.
+
+    :param parse: reads its document; raises a ConfigurationError or CorruptFileError of one that it does not know.
+    :raises StorageError: it exists but cannot be read now.
+    """
+    try:
+        return parse(storage.read(path, EXCHANGE_FILE_BYTES))
+    except StorageError:
+        # Looked for afterwards: somebody else may be through with it just now.
+        if storage.exists(path):
+            raise
+        return None
+    except (ConfigurationError, CorruptFileError) as error:
+        log.warning("%s is passed over: %s", join(storage.location, path), error)
+        return None
 
 
 @dataclass(frozen=True)

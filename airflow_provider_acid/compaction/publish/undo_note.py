@@ -5,19 +5,17 @@ An undo goes by it to find out whether all of that is still there, whole. It is 
 
 from __future__ import annotations
 
-import logging
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from airflow_provider_acid.acid import json_fields as fields
 from airflow_provider_acid.acid.listing import Listing
 from airflow_provider_acid.acid.names import DeltaName, is_acid_prefixed, parse_directory_name
-from airflow_provider_acid.exceptions import ConfigurationError, CorruptFileError, StorageError
-from airflow_provider_acid.filesystem import Storage, join
+from airflow_provider_acid.compaction.publish.staging import read_note, staging_name
+from airflow_provider_acid.filesystem import Storage
+from airflow_provider_acid.metastore.values import CompactionRow
 from airflow_provider_acid.plan.exchange import UNDO_FILE
 from airflow_provider_acid.plan.plan import FORMAT_VERSION, CompactionPlan
-from airflow_provider_acid.storages.small_files import EXCHANGE_FILE_BYTES
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -101,13 +99,17 @@ def read_undo_note(storage: Storage, staging: str) -> UndoNote | None:
 
     :raises StorageError: it exists but cannot be read now.
     """
-    path = f"{staging}/{UNDO_FILE}"
-    try:
-        return UndoNote.from_json(storage.read(path, EXCHANGE_FILE_BYTES))
-    except StorageError:
-        if storage.exists(path):
-            raise
-        return None
-    except (ConfigurationError, CorruptFileError) as error:
-        log.warning("%s is passed over: %s", join(storage.location, path), error)
-        return None
+    return read_note(storage, f"{staging}/{UNDO_FILE}", UndoNote.from_json)
+
+
+def serves_an_undo(storage: Storage, token: str, rows: Iterable[CompactionRow]) -> bool:
+    """Whether an attempt's staging directory has the note of what a result replaced that waits to be cleaned.
+
+    The row of a request that others made does not tell the token. Nothing is read where no result waits.
+
+    :param rows: of the partition.
+    :raises StorageError: a note exists but cannot be read now.
+    """
+    waiting = {row.txn_id for row in rows if row.waits_to_be_cleaned}
+    note = read_undo_note(storage, staging_name(token)) if waiting else None
+    return note is not None and note.transaction in waiting

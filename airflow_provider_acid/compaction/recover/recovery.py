@@ -11,7 +11,7 @@ or be found done.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.listing import Listing
@@ -24,7 +24,7 @@ from airflow_provider_acid.compaction.publish.staging import (
     staging_name,
     staging_tokens,
 )
-from airflow_provider_acid.compaction.publish.undo_note import read_undo_note
+from airflow_provider_acid.compaction.publish.undo_note import serves_an_undo
 from airflow_provider_acid.compaction.recover.attempts import Attempts, nobodys_pool, pool_of_txn, tokens_in
 from airflow_provider_acid.compaction.recover.dead_results import dead_results, kept_until
 from airflow_provider_acid.compaction.recover.recovered_partition import DIED, EndRow, RecoveredPartition, busy, end_row
@@ -132,7 +132,7 @@ class Recovery:
         for token in tokens:
             txn = partition.attempts.transaction_of(token)
             is_alive = txn is not None and partition.attempts.is_alive(txn, None)
-            if token in in_the_queue or is_alive or _serves_an_undo(storage, token, rows):
+            if token in in_the_queue or is_alive or serves_an_undo(storage, token, rows):
                 continue
             moved = staging.take_over(token)
             if moved is not None and self._results.take_back(partition, moved, txn.id if txn else None) is None:
@@ -246,7 +246,7 @@ class Recovery:
         for token in tokens:
             txn = attempts.transaction_of(token)
             is_alive = txn is not None and attempts.is_alive(txn, partition.owner)
-            if token in {partition.own.token, *waiting} or is_alive or _serves_an_undo(partition.storage, token, rows):
+            if token in {partition.own.token, *waiting} or is_alive or serves_an_undo(partition.storage, token, rows):
                 continue
             moved = staging.take_over(token)
             if moved is None:
@@ -288,12 +288,3 @@ def _transaction(attempts: Attempts, row: CompactionRow) -> TxnInfo | None:
     pool = RequestPool.of_worker(row.worker_id)
     of_attempt = None if pool is None else attempts.transaction_of(pool.token)
     return attempts.transactions.get(row.txn_id or 0) or of_attempt
-
-
-def _serves_an_undo(storage: Storage, token: str, rows: Iterable[CompactionRow]) -> bool:
-    """Whether a staging directory has the note of what a result replaced that waits to be cleaned.
-
-    The row of a request that others made does not tell the token.
-    """
-    note = read_undo_note(storage, staging_name(token))
-    return note is not None and any(row.waits_to_be_cleaned and row.txn_id == note.transaction for row in rows)
