@@ -14,6 +14,7 @@ from airflow_provider_acid.compaction.facts import load_facts
 from airflow_provider_acid.compaction.outcomes import DuePartition
 from airflow_provider_acid.compaction.publish.discard import DISCARD_PREFIX
 from airflow_provider_acid.compaction.publish.staging import REMOVED_PREFIX, token_of_staging
+from airflow_provider_acid.compaction.publish.undo_note import serves_an_undo
 from airflow_provider_acid.compaction.quantities import human_seconds
 from airflow_provider_acid.compaction.recover.attempts import Attempts, tokens_in
 from airflow_provider_acid.compaction.run.run_place import RunPlace
@@ -93,7 +94,8 @@ def _is_ours(name: str) -> bool:
 
 
 def _dead(site: Site, attempts: Attempts, entity: Entity, names: Iterable[str]) -> Iterator[str]:
-    in_the_queue = tokens_in(site.queue.rows(entity=entity))
+    rows = site.queue.rows(entity=entity)
+    in_the_queue = tokens_in(rows)
     for name in filter(_is_ours, names):
         token = token_of_staging(name)
         txn = None if token is None else attempts.transaction_of(token)
@@ -102,6 +104,9 @@ def _dead(site: Site, attempts: Attempts, entity: Entity, names: Iterable[str]) 
             is_dead = not attempts.any_alive
         else:
             is_dead = token not in in_the_queue and (txn is None or not attempts.is_alive(txn, None))
+            if is_dead and any(row.waits_to_be_cleaned for row in rows):
+                storage = site.settings.storages.open(load_facts(site.client, entity).location)
+                is_dead = not serves_an_undo(storage, token, rows)
         if is_dead:
             yield name
 

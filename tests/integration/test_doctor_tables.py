@@ -9,6 +9,7 @@ import pytest
 
 from airflow_provider_acid.compaction.evaluate.initiator import Initiator
 from airflow_provider_acid.compaction.evaluate.selection import TableSelection
+from airflow_provider_acid.compaction.outcomes import OutcomeState
 from airflow_provider_acid.compaction.publish.discard import DISCARD_PREFIX
 from airflow_provider_acid.compaction.publish.staging import REMOVED_PREFIX, STAGING_PREFIX
 from airflow_provider_acid.doctor import health_check
@@ -16,8 +17,9 @@ from airflow_provider_acid.doctor.finding import Severity
 from airflow_provider_acid.exceptions import StorageError
 from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.health.recording import recording_evaluation
+from airflow_provider_acid.plan.plan import CompactionType
 from airflow_provider_acid.storages.local import LocalStorage
-from tests.integration.compaction_site import Site, fingerprint
+from tests.integration.compaction_site import ON_BOTH_METASTORES, Site, due, fingerprint
 from tests.integration.doctor_site import DELTA_NUM, answers, failing, inserts
 from tests.integration.twin_tables import make_twins
 
@@ -121,6 +123,17 @@ def test_what_a_living_compaction_works_on_is_no_remains(site: Site) -> None:
     (finding,) = answers(site, REMAINS)
     assert begun.plan.staging in finding.seen
     assert " ago" in finding.seen
+
+
+@ON_BOTH_METASTORES
+def test_what_is_kept_for_an_undo_is_no_remains(keeping: Site) -> None:
+    """Not even where the row, as that of a user's request on Hive 4, does not tell whose staging directory it is."""
+    table = inserts(keeping)
+    asked = keeping.client.compact(table.entity(), CompactionType.MAJOR)
+    assert keeping.compact(due(table.entity(), asked.id)).state is OutcomeState.COMPACTED
+    assert [name for name in table.directories() if name.startswith(STAGING_PREFIX)]
+    (finding,) = answers(keeping, REMAINS)
+    assert finding.severity is Severity.OK, finding
 
 
 @ON_HIVE_4
