@@ -195,6 +195,16 @@ class CompactionTransaction:
     def _lost(self, lock_id: int, reason: str) -> OwnershipLostError:
         return OwnershipLostError(f"lock {lock_id} on {self.entity}", reason, "start the attempt again")
 
+    def allocate_write_id(self) -> None:
+        """Write to the table without writing anything: from the commit on its valid write id list is another one.
+
+        Readers that keep a listing by that list then list again.
+
+        :raises OwnershipLostError: the transaction is aborted or unknown.
+        """
+        self.check()
+        self._client.allocate_write_id(self.txn_id, self.entity)
+
     def commit(self) -> None:
         """Stop beating and commit.
 

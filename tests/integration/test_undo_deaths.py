@@ -37,6 +37,7 @@ STEPS: dict[str, tuple[tuple[type, ...], str]] = {
     "rename": ((Discard,), "take"),
     "flush": ((LocalStorage,), "flush"),
     "emptying": ((Discard,), "empty"),
+    "write id": ((CompactionTransaction,), "allocate_write_id"),
     "commit": ((CompactionTransaction,), "commit"),
 }
 """What an undo does, in this order, and by which method."""

@@ -40,6 +40,14 @@ def is_a_pair(site: Site, table: AcidTable) -> None:
     assert len(outcome.targets) == 2
 
 
+def is_a_delete_delta(site: Site, table: AcidTable) -> None:
+    site.compact(table.entity())
+    cleaned_now(site, table)
+    for row in ((2, 0), (4, 0)):
+        table.write().delete(row).commit()
+    assert compacted(site, table, CompactionType.MINOR).startswith("delete_delta_")
+
+
 def lost_a_directory(site: Site, table: AcidTable) -> None:
     compacted(site, table)
     shutil.rmtree(table.folder() / "delta_0000002_0000002_0000")
@@ -103,6 +111,7 @@ def changed_its_note(site: Site, table: AcidTable) -> None:
         (was_compacted_without, "was compacted without keep_replaced_hours"),
         (was_never_compacted, "has no compaction on record"),
         (is_a_pair, "cannot be taken back by one rename"),
+        (is_a_delete_delta, "holds deletes alone"),
         (lost_a_directory, "replaced delta_0000002_0000002_0000, delta_0000002_0000002_0000/bucket_00000 is gone"),
         (lost_a_file, "replaced delta_0000002_0000002_0000/bucket_00000 is gone"),
         (has_a_file_of_another_size, "replaced delta_0000002_0000002_0000/bucket_00000 is gone"),

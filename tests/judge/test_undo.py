@@ -16,6 +16,9 @@ from tests.judge.conftest import StartHive
 from tests.judge.readings import check_every_way, read
 from tests.judge.table_kind import ACID, LEFT_TO_US
 
+KEEPS_LISTINGS = {"hive.exec.orc.split.strategy": "BI"}
+"""With it Hive 4 keeps the listing of what is a base alone for two hours, or until the valid write id list changes."""
+
 DATABASE = "undone"
 TABLE = f"{DATABASE}.t"
 PARTITION = Entity(DATABASE, "t", "p=a")
@@ -60,3 +63,27 @@ def test_hive_reads_the_same_rows_by_the_same_ids_and_what_it_wrote_by_them_hold
         site.settings = replace(site.settings, keep_replaced_hours=0.0)
         compactor.clean(PARTITION)
         check_every_way(hive, TABLE, COLUMNS, left, "after the next compaction and its cleaning")
+
+
+@pytest.mark.xdist_group(HIVE_4_2)
+def test_hive_4_finds_the_rows_after_an_undo_where_it_keeps_listings(start_hive: StartHive) -> None:
+    hive, table = start_hive(HIVE_4_2), f"{DATABASE}.kept_listing"
+    hive.execute(
+        f"create database if not exists {DATABASE}",
+        f"create table {table} (v int, s string) {ACID}",
+        LEFT_TO_US.format(t=table),
+        f"insert into {table} values (1, 'a'), (2, 'b'), (3, 'c')",
+        f"delete from {table} where v = 1",
+    )
+    rows = read(hive, table, COLUMNS)
+    assert len(rows) == 2
+    with compactor_for(hive, DATABASE, replace(SETTINGS, keep_replaced_hours=48.0)) as compactor:
+        site, entity = compactor.site, Entity(DATABASE, "kept_listing")
+        compactor.compact(entity, CompactionType.MAJOR)
+        hive.set(KEEPS_LISTINGS)
+        try:
+            check_every_way(hive, table, COLUMNS, rows, "after the compaction")
+            Undo(site.client, site.queue, site.settings).undo(entity)
+            check_every_way(hive, table, COLUMNS, rows, "after the undo")
+        finally:
+            hive.set(dict.fromkeys(KEEPS_LISTINGS, "HYBRID"))

@@ -3,7 +3,9 @@
 One rename does it: with the result gone nothing hides the merged directories any more. They hold the same rows under
 the same ids, so that whoever read the result may delete or update by what he read. A delta and a delete delta would
 take two renames, and between them a dead undo would leave every reader with half of the result; where files go one by
-one it is the same. So these are refused.
+one it is the same. A delete delta alone would be missed by nobody: Hive reads on where a file of deletes is gone
+(``ColumnizedDeleteEventRegistry``, ``OrcRawRecordMerger``), so that rows came back in a query without a lock that had
+listed it. So these are refused.
 
 It is done under the EXCLUSIVE lock, in this order:
 
@@ -12,6 +14,8 @@ It is done under the EXCLUSIVE lock, in this order:
 3. All is looked at again. Of what was replaced nothing may be missing; and what readers would read must be that.
 4. The result goes by way of a discard, which a cleaner removes before it deletes anything. So an undo that fell asleep
    here takes nothing away after that.
+5. The transaction gets a write id of the table, though it writes nothing. HiveServer2 (split strategy BI) and Impala
+   keep listings for as long as the valid write id list is the same, and would go on looking for the result.
 
 Whoever dies in between leaves a result that readers read on, or its sources; the next undo goes on. The metastore
 still knows all aborted writes, for nobody marked the request as cleaned.
@@ -30,7 +34,7 @@ from dataclasses import asdict, dataclass
 from airflow_provider_acid.acid.directory import AcidDirectory, acid_directory
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.listing import Listing
-from airflow_provider_acid.acid.names import parse_directory_name
+from airflow_provider_acid.acid.names import DeltaName, parse_directory_name
 from airflow_provider_acid.acid.write_ids import compactor_list
 from airflow_provider_acid.compaction.clean.row_cleaner import check_may_delete
 from airflow_provider_acid.compaction.exclusive_lock import wait_for_exclusive
@@ -165,6 +169,7 @@ class Undo:
             discard.take([found.result], transaction.check)
             storage.flush()
             discard.empty()
+        transaction.allocate_write_id()
         storage.delete([found.staging])
         # Lost only now, it has served.
         with suppress(OwnershipLostError):
@@ -230,6 +235,13 @@ class Undo:
             )
         (result,) = note.targets
         name = parse_directory_name(result)
+        if isinstance(name, DeltaName) and name.is_delete:
+            raise _refused(
+                row.entity,
+                f"{result} holds deletes alone, and a query without a lock that finds it gone reads on without it, so "
+                "that deleted rows come back there",
+                "ask for a major compaction where one may have to be taken back",
+            )
         txn_id = note.transaction if self._queue.hive.publishes_by_commit else 0
         if name is None or name.visibility_txn_id != txn_id:
             raise _refused(row.entity, f"{result} is not what {row} made", "find out who changed its staging directory")

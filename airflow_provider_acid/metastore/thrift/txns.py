@@ -173,6 +173,15 @@ class TransactionCalls(MetastoreConnection):
         request = ttypes.HeartbeatRequest(txnid=txn_id)
         self._invoke(f"transaction {txn_id}", methods.HEARTBEAT, request, repeatable=True)
 
+    def allocate_write_id(self, txn_id: int, entity: Entity) -> None:
+        """Give a transaction its write id in an entity's table; it keeps the one that it has.
+
+        :raises OwnershipLostError: the transaction is aborted or unknown.
+        """
+        request = structs.AllocateTableWriteIdsRequest(database=entity.database, table=entity.table, txn_ids=[txn_id])
+        subject = f"write id of transaction {txn_id}"
+        self._invoke(subject, methods.ALLOCATE_TABLE_WRITE_IDS, request, repeatable=True)
+
     def txn_timeout_seconds(self) -> float:
         """After how long without a heartbeat the metastore aborts a transaction (``metastore.txn.timeout``)."""
         for name in ("metastore.txn.timeout", "hive.txn.timeout"):
