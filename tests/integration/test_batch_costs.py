@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +25,13 @@ from airflow_provider_acid.compaction.work.batch import BEGUN_TOGETHER
 from airflow_provider_acid.compaction.work.worker import Worker
 from airflow_provider_acid.filesystem import Storage, Storages
 from airflow_provider_acid.metastore.hive3 import row_store
+from airflow_provider_acid.metastore.hive3.queue import SqlCompactionQueue
 from airflow_provider_acid.metastore.hive3.stored_rows import stored_rows
 from airflow_provider_acid.metastore.pools import RequestPool, owner_of
 from airflow_provider_acid.metastore.thrift import methods
 from airflow_provider_acid.metastore.thrift.connection import MetastoreConnection
 from airflow_provider_acid.metastore.thrift.wire import Method
-from airflow_provider_acid.metastore.values import CompactionState
+from airflow_provider_acid.metastore.values import CompactionRow, CompactionState
 from airflow_provider_acid.plan.plan import FORMAT_VERSION, CompactionType
 from airflow_provider_acid.storages.local import LocalStorage
 from benchmarks.counted_calls import StorageCalls
@@ -139,6 +140,35 @@ def test_of_many_hands_one_looks_for_dead_runs(site: Site, monkeypatch: pytest.M
     assert {outcome.state for outcome in found.values()} == {OutcomeState.COMPACTED}
     assert len(hands) > 1
     assert len(looked) == 1
+
+
+@ON_HIVE_3
+def test_what_is_kept_for_an_undo_is_cleaned_once_for_all_that_are_begun_together(
+    keeping: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On Hive 3.1 its claim would stand in the way. Each cleaning looks at all that is kept, and waits a second."""
+    monkeypatch.setattr(batch, "HANDS", 1)
+    names = [f"p={number}" for number in range(6)]
+    table = keeping.table(partitions=names)
+    looks: list[int] = []
+    ready_to_clean = SqlCompactionQueue.ready_to_clean
+
+    def counted(queue: SqlCompactionQueue, entities: Iterable[Entity]) -> list[CompactionRow]:
+        found = ready_to_clean(queue, entities)
+        looks.append(len(found))
+        return found
+
+    for _ in range(2):
+        for name in names:
+            for value in range(2):
+                table.insert(value, partition=name)
+        looks.clear()
+        monkeypatch.setattr(SqlCompactionQueue, "ready_to_clean", counted)
+        found = play(keeping, [table.entity(name) for name in names], max_active=len(names))
+        monkeypatch.setattr(SqlCompactionQueue, "ready_to_clean", ready_to_clean)
+        assert {outcome.state for outcome in found.values()} == {OutcomeState.COMPACTED}
+    assert looks == [1, len(names) - 1], "the first is begun alone"
+    assert table.values() == sorted([0, 1] * 2 * len(names))
 
 
 def test_a_partition_that_nobody_was_at_work_on_costs_15_calls_and_no_transaction_but_its_own(

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.compaction.clean.cleaner import Cleaner
 from airflow_provider_acid.compaction.eligibility import check_entity
 from airflow_provider_acid.compaction.facts import EntityFacts, FactsOfMany
 from airflow_provider_acid.compaction.neighbours import Neighbours
@@ -138,10 +137,6 @@ class Claimer:
         return self._lock(served, claim, pool, recovered, facts.location)
 
     def _recover(self, facts: EntityFacts, pool: RequestPool) -> Outcome | FinishedOutput | None:
-        if self._settings.keep_replaced_seconds and self._queue.hive.is_claimed_until_cleaned:
-            # What is kept for an undo stands in the way of nobody.
-            settings = replace(self._settings, keep_replaced_hours=0.0)
-            Cleaner(self._client, self._queue, settings).clean([facts.entity])
         recovered = self._recovery.recover(facts, pool)
         self._on_step(Step.RECOVERED, facts.entity)
         return recovered

@@ -10,10 +10,11 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.active import ActiveCompaction, Waiting
+from airflow_provider_acid.compaction.clean.cleaner import Cleaner
 from airflow_provider_acid.compaction.facts import FactsOfMany
 from airflow_provider_acid.compaction.neighbours import KnownPlaces, Neighbours
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
@@ -82,6 +83,7 @@ class Worker:
     ) -> None:
         self._client = client
         self._queue = queue
+        self._settings = settings
         self._identity = identity
         looked_at = LookedAt() if looked_at is None else looked_at
         neighbours = Neighbours(client, queue.database, settings.exclusive_locations, looked_at.places)
@@ -109,6 +111,8 @@ class Worker:
 
         :returns: one of each, in their order; errors of one partition come back as its outcome.
         """
+        if self._settings.keep_replaced_seconds and self._queue.hive.is_claimed_until_cleaned:
+            self._clean_kept([one.entity for one in due])
         known = FactsOfMany(self._client, [one.entity for one in due])
         claimed: list[Claimed | Outcome] = []
         try:
@@ -123,6 +127,17 @@ class Worker:
                 if isinstance(begun, Claimed):
                     begun.transaction.close()
             raise
+
+    def _clean_kept(self, entities: Sequence[Entity]) -> None:
+        """Clean what is kept for an undo: on Hive 3 the claims of its compactions would stand in the way of new ones.
+
+        What cannot be cleaned has its partition left alone, by the claim that is there.
+        """
+        settings = replace(self._settings, keep_replaced_hours=0.0)
+        try:
+            Cleaner(self._client, self._queue, settings).clean(entities)
+        except AcidError as error:
+            log.warning("What is kept for an undo is not cleaned now: %s", error)
 
     def _claim(self, due: DuePartition, known: FactsOfMany) -> Claimed | Outcome:
         pool = RequestPool.new(owner_of(self._identity, str(due.entity)))
