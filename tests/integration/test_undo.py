@@ -21,7 +21,7 @@ from airflow_provider_acid.metastore.values import CompactionState
 from airflow_provider_acid.operators.undo import AcidUndoOperator
 from airflow_provider_acid.plan.plan import CompactionType
 from tests.harness.airflow_connections import connections_to
-from tests.integration.compaction_site import ON_BOTH_METASTORES, AcidTable, Site, due
+from tests.integration.compaction_site import ON_BOTH_METASTORES, AcidTable, Site, Write, due
 from tests.integration.hive_3_cleaning import let_hives_housekeeping_run, recorded_aborts
 from tests.integration.insert_only_tables import InsertOnly, orc_file
 from tests.integration.kept_tables import VALUES, cleaned_now, compacted, is_read_by_all, undo, written
@@ -293,6 +293,42 @@ def test_on_hive_4_nothing_is_undone_while_hives_cleaner_may_be_at_work_for_abor
     rows = table.rows()
     aborted = table.write().insert(9)
     aborted.abort()
-    with pytest.raises(RefusedError, match=f"aborted write ids {aborted.id} of the table are on record|is gone"):
+    with pytest.raises(RefusedError, match="aborted writes to it are on record|is gone"):
         undo(keeping, table)
+    assert is_read_by_all(table, rows)
+
+
+def assert_refused_without_its_record(site: Site, entity: Entity, aborted: Write) -> None:
+    """As right after a cleaning: Hive's Cleaner, which began by the record, may be at work still."""
+    database = site.server.server_database
+
+    def move(source: str, target: str) -> None:
+        set_it = f"""UPDATE "TXN_COMPONENTS" SET "TC_DATABASE" = '{target}'"""
+        of_it = f""""TC_DATABASE" = '{source}' AND "TC_WRITEID" = {aborted.id}"""
+        assert len(database.query(f'{set_it} WHERE {of_it} RETURNING "TC_TXNID"')) == 1
+
+    move(site.database, "elsewhere")
+    with pytest.raises(RefusedError, match="of which none tells where they were"):
+        Undo(site.client, site.queue, site.settings).undo(entity)
+    move("elsewhere", site.database)
+
+
+def test_on_hive_4_aborted_writes_to_another_partition_keep_nothing_from_being_undone(keeping: Site) -> None:
+    table = keeping.table(partitions=["p=a", "p=b"])
+    for value in (1, 2):
+        table.insert(value, partition="p=a")
+    rows, sources = table.rows(), table.directories("p=a")
+    entity = table.entity("p=a")
+    assert keeping.compact(entity).state is OutcomeState.COMPACTED
+    aborted = table.write("p=b").insert(9)
+    aborted.abort()
+    assert aborted.id in keeping.admin.write_ids(keeping.database, table.name).aborted
+    assert_refused_without_its_record(keeping, entity, aborted)
+    Undo(keeping.client, keeping.queue, keeping.settings).undo(entity)
+    assert table.directories("p=a") == sources
+    assert is_read_by_all(table, rows)
+    assert keeping.compact(entity).state is OutcomeState.COMPACTED
+    table.write("p=a").insert(9).abort()
+    with pytest.raises(RefusedError, match="aborted writes to it are on record|is gone"):
+        Undo(keeping.client, keeping.queue, keeping.settings).undo(entity)
     assert is_read_by_all(table, rows)

@@ -17,7 +17,7 @@ HOLES = (
     "what DROP left for Hive's own Cleaner is ended as a compaction",
     "the directory is listed before the transactions are looked at",
 )
-AT_ONCE = "test_whoever_reads_while_others_write_compact_and_clean_reads_the_ledgers_rows"
+AT_ONCE = "test_whoever_reads_while_others_write_compact_clean_and_undo_reads_the_ledgers_rows"
 MOST_HISTORIES = 2_000
 SEEDS = range(5_000, 5_005)
 

@@ -36,6 +36,7 @@ from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.listing import Listing
 from airflow_provider_acid.acid.names import DeltaName, parse_directory_name
 from airflow_provider_acid.acid.write_ids import compactor_list
+from airflow_provider_acid.compaction.candidates import written_partitions
 from airflow_provider_acid.compaction.clean.row_cleaner import check_may_delete
 from airflow_provider_acid.compaction.exclusive_lock import wait_for_exclusive
 from airflow_provider_acid.compaction.facts import EntityFacts, load_facts
@@ -50,6 +51,7 @@ from airflow_provider_acid.compaction.settings import LOCK_QUEUE_SECONDS, Compac
 from airflow_provider_acid.compaction.snapshot import current_txns, list_with_base_formats
 from airflow_provider_acid.exceptions import OwnershipLostError, RefusedError
 from airflow_provider_acid.filesystem import Storage
+from airflow_provider_acid.metastore.database.written import WriteRecords
 from airflow_provider_acid.metastore.queue import CompactionQueue
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
@@ -282,13 +284,22 @@ class Undo:
         if forgotten:
             reason = f"the metastore forgot that write ids {_some(forgotten)} were aborted, whose rows would come back"
             raise _refused(entity, reason, _LEAVE)
-        if aborted and self._queue.hive.cleans_aborts_by_itself:
+        if aborted and self._queue.hive.cleans_aborts_by_itself and self._may_be_cleaned(entity, aborted):
             raise _refused(
                 entity,
-                f"aborted write ids {_some(aborted)} of the table are on record, so that Hive's own Cleaner may be at "
-                "work there, which deletes what the result replaced, too",
+                "aborted writes to it are on record, or aborted writes to the table of which none tells where they "
+                "were, so that Hive's own Cleaner may be at work there, which deletes what the result replaced, too",
                 "try again when they are cleaned",
             )
+
+    def _may_be_cleaned(self, entity: Entity, aborted: Collection[int]) -> bool:
+        """Whether Hive's Cleaner may clean, or have just cleaned, aborted writes there; it goes by these records."""
+        if self._queue.database is None or entity.partition is None:
+            return True
+        recorded = WriteRecords(self._queue.database).aborted(entity.database, entity.table)
+        placed = {write_id for _, write_id in recorded}
+        names = {name for name, _ in recorded}
+        return not placed.issuperset(aborted) or bool(written_partitions([entity.partition], names))
 
 
 def _newest(entity: Entity, rows: list[CompactionRow]) -> CompactionRow:

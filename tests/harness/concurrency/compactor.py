@@ -1,4 +1,4 @@
-"""Compactions and cleanings in a loop, with the package's own worker and cleaner; the merge runs in this process."""
+"""Compactions, cleanings and undos in a loop, with the package's own classes; the merge runs in this process."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from contextlib import contextmanager
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.clean.cleaner import Cleaner
 from airflow_provider_acid.compaction.clean.cleaning import CleaningState
+from airflow_provider_acid.compaction.housekeep.undo import Undo
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.steps import StepListener, ignore_steps
 from airflow_provider_acid.compaction.work.worker import Worker
-from airflow_provider_acid.exceptions import OwnershipLostError
+from airflow_provider_acid.exceptions import OwnershipLostError, RefusedError
 from airflow_provider_acid.metastore.pools import RequestPool
 from airflow_provider_acid.metastore.queue import CompactionQueue
 from airflow_provider_acid.metastore.queues import open_queue
@@ -31,7 +32,10 @@ SETTINGS = CompactionSettings(
     minor_lock_wait_seconds=4.0,
     cleaner_lock_wait_seconds=6.0,
     slice_bytes=1,
+    keep_replaced_hours=1.5 / 3600,
 )
+"""A cleaning comes that much later, so that an undo may come before it."""
+
 _REST_SECONDS = (0.1, 0.6)
 _MINORS = 0.65
 
@@ -42,9 +46,10 @@ class Compactor:
     :param identity: of the task.
     """
 
-    def __init__(self, worker: Worker, cleaner: Cleaner, queue: CompactionQueue) -> None:
+    def __init__(self, worker: Worker, cleaner: Cleaner, undo: Undo, queue: CompactionQueue) -> None:
         self.worker = worker
         self.cleaner = cleaner
+        self.undo = undo
         self.queue = queue
 
     def compact(self, place: Place, type: CompactionType) -> Outcome:
@@ -65,7 +70,7 @@ def compactor(stage: Stage, identity: str, on_step: StepListener = ignore_steps)
             return CompactionTransaction(client, entity, agent_info=agent_info)
 
         worker = Worker(client, queue, transaction, SETTINGS, identity=identity, host="concurrency", on_step=on_step)
-        yield Compactor(worker, Cleaner(client, queue, SETTINGS), queue)
+        yield Compactor(worker, Cleaner(client, queue, SETTINGS), Undo(client, queue, SETTINGS), queue)
 
 
 class CompactionLoop(Actor):
@@ -121,6 +126,33 @@ class CleaningLoop(Actor):
                 self.ledger.note(f"{self.name}: {cleaning}")
             self.figures[f"cleanings {cleaning.state.value}"] += 1
             self.figures["obsolete directories deleted"] += len(cleaning.deleted)
+
+
+class UndoLoop(Actor):
+    """Takes back whatever can be taken back, again and again."""
+
+    def __init__(self, stage: Stage, number: int) -> None:
+        super().__init__(stage, f"undoer-{number}")
+
+    def act(self) -> None:
+        with compactor(self.stage, self.name) as parts:
+            while not self.stage.is_over:
+                self._undo(parts)
+                self.pause(self.random.uniform(*_REST_SECONDS))
+
+    def _undo(self, parts: Compactor) -> None:
+        ready = parts.queue.ready_to_clean([place.entity for place in self.stage.places])
+        if not ready:
+            return
+        row = self.random.choice(ready)
+        try:
+            done = parts.undo.undo(row.entity)
+        except (RefusedError, OwnershipLostError) as error:
+            self.ledger.note(f"{self.name}: {error}")
+            self.figures["undos refused"] += 1
+            return
+        self.ledger.note(f"{self.name}: {done}")
+        self.figures["undos done"] += bool(done.removed)
 
 
 def _what(outcome: Outcome, wanted: CompactionType) -> str:

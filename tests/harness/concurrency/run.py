@@ -12,7 +12,7 @@ from functools import partial
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
-from tests.harness.concurrency.compactor import CleaningLoop, CompactionLoop
+from tests.harness.concurrency.compactor import CleaningLoop, CompactionLoop, UndoLoop
 from tests.harness.concurrency.ending import Ending
 from tests.harness.concurrency.places import COLUMNS, PARTITION_KEYS, RunTable
 from tests.harness.concurrency.reader import Habit, Reader
@@ -36,6 +36,7 @@ _ALWAYS = (
     "compactors that overslept",
     "cleanings cleaned",
     "obsolete directories deleted",
+    "undos refused",
     "snapshots of Hive readers",
     "snapshots of Trino readers",
 )
@@ -89,7 +90,7 @@ def short_run(database: str, seed: int, seconds: float = 45.0) -> Run:
     cast: tuple[tuple[Role, ...], ...] = (
         tuple(partial(Writer, number=number) for number in (1, 2, 3)),
         tuple(partial(Reader, number=number, habit=habit) for number, habit in enumerate((hive, trino, patient))),
-        (partial(CompactionLoop, number=1), partial(CleaningLoop, number=1)),
+        (partial(CompactionLoop, number=1), partial(CleaningLoop, number=1), partial(UndoLoop, number=1)),
         (partial(CompactionLoop, number=2, drowsy=True), partial(CleaningLoop, number=2)),
     )
     return Run(database, seconds, seed, ("p=A", "p=B"), cast, (*_ALWAYS, "snapshots of patient readers"))
@@ -106,7 +107,7 @@ def long_run(database: str, seed: int, seconds: float = 570.0) -> Run:
         tuple(partial(Writer, number=number) for number in (1, 2)),
         tuple(partial(Writer, number=number) for number in (3, 4)),
         tuple(partial(Reader, number=number, habit=habit) for number, habit in enumerate(habits)),
-        (partial(CompactionLoop, number=1), partial(CleaningLoop, number=1)),
+        (partial(CompactionLoop, number=1), partial(CleaningLoop, number=1), partial(UndoLoop, number=1)),
         (partial(CompactionLoop, number=2, drowsy=True), partial(CleaningLoop, number=2)),
     )
     partitions = ("p=A", "p=B", "p=H", "p=I")
