@@ -63,11 +63,17 @@ class WheelEnvironment:
 
     def install(self, wheel: Path) -> None:
         """Install a wheel, in the place of the one that is there."""
+        wanted = ("--constraint", ROOT / "constraints.txt", f"{wheel}[{EXTRAS}]")
         uv = Path(sys.executable).with_name("uv")
-        installs: list[str | Path] = [uv, "pip", "install", "--quiet", "--python", self.python]
         if not uv.exists():
-            installs = [sys.executable, "-m", "pip", "--python", self.python, "install", "--quiet"]
-        run(*installs, "--constraint", ROOT / "constraints.txt", f"{wheel}[{EXTRAS}]", cwd=self.folder)
+            run(sys.executable, "-m", "pip", "--python", self.python, "install", "-q", *wanted, cwd=self.folder)
+            return
+        installs = (uv, "pip", "install", "--quiet", "--python", self.python)
+        try:
+            # What the running environment was made of is in the cache; to ask the index for it takes half a minute.
+            run(*installs, "--offline", *wanted, cwd=self.folder)
+        except AssertionError:
+            run(*installs, *wanted, cwd=self.folder)
 
     def distributions(self) -> dict[str, str]:
         """Name and version of all that is installed."""
