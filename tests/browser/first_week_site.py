@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from urllib.parse import quote
 
 from tests.browser.running_airflow import RunningAirflow
@@ -27,6 +28,11 @@ from airflow_provider_acid.installed_dags import acid_compaction_dag
 acid_compaction_dag("{WEB_SWEEP}", tables=["web.*"], schedule="{YEARLY}", max_partitions=1)
 acid_compaction_dag("{WITHOUT_SPARK}", tables=["web.*"], schedule=None, spark={{"conn_id": "spark_lost"}})
 """
+MISSPELT_FILES = {
+    name: "from airflow_provider_acid.installed_dags import acid_compaction_dag\n\n"
+    f'acid_compaction_dag("misspelt", tables=["web.*"], {said})\n'
+    for name, said in {"option.py": "max_partitons=1", "literal.py": 'candidates="wirtten"'}.items()
+}
 OPTIONS = {
     "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "True",
     "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "5",
@@ -46,6 +52,30 @@ def register_tables(server: MetastoreServer) -> dict[str, FixtureTable]:
         for database, version, names in (("sales", "4.0.1", ("acid_part", "acid_merge")), ("web", "3.1.3", ("a_part",)))
         for name in names
     }
+
+
+def queue_and_files(server: MetastoreServer) -> tuple[object, ...]:
+    """All that a compaction changes: requests, transactions, and what lies in the warehouse."""
+    with ThriftAdmin(server.host, server.port) as admin:
+        rows = [admin.compactions(database) for database in ("sales", "web")]
+        transactions = admin.transactions()
+        return rows, transactions.open, transactions.aborted, sorted(server.warehouse.rglob("*"))
+
+
+def failure(airflow: RunningAirflow, dag_id: str, run: str) -> tuple[int, str]:
+    """Of a run that has failed: the try in which its task failed, and that try's log."""
+    path = f"/dags/{dag_id}/dagRuns/{run}"
+    airflow.wait_until(lambda: airflow.ask(path)["state"] in ("failed", "success"), 120, f"{dag_id} has ended")
+    assert airflow.ask(path)["state"] == "failed", airflow.logs()
+    (task,) = [task for task in airflow.ask(f"{path}/taskInstances")["task_instances"] if task["state"] == "failed"]
+    place = f"{path}/taskInstances/{task['task_id']}/logs/{task['try_number']}"
+    where = f"{place}?map_index={task['map_index']}&full_content=true"
+    return task["try_number"], json.dumps(airflow.ask(where)["content"])
+
+
+def connect(airflow: RunningAirflow, name: str, **fields: object) -> None:
+    """Make a connection."""
+    airflow.call("POST", "/api/v2/connections", airflow.token("admin"), {"connection_id": name, **fields})
 
 
 def switch_on(airflow: RunningAirflow, *dag_ids: str) -> None:

@@ -19,6 +19,7 @@ from tests.browser.conftest import SCREENSHOTS, PageOf, pages_of
 from tests.browser.first_week_site import (
     DAG_FILE,
     INSTALLED_DAGS,
+    MISSPELT_FILES,
     OPTIONS,
     SWEEPS,
     SWEEPS_FILE,
@@ -26,9 +27,12 @@ from tests.browser.first_week_site import (
     WITHOUT_SPARK,
     address_of,
     compacted_partitions,
+    connect,
     directories,
+    failure,
     is_read_as_hive_did,
     newest_compacted,
+    queue_and_files,
     register_tables,
     scheduled_run,
     switch_on,
@@ -41,6 +45,7 @@ from tests.harness.hive_engine_program import hive_4_metastore_program
 from tests.harness.hive_tables import FixtureTable
 from tests.harness.metastore_database import ServerDatabase
 from tests.harness.metastore_server import MetastoreServer
+from tests.harness.ports import free_port
 from tests.harness.postgres_server import PostgresServer
 from tests.harness.wheel_environment import ROOT, WheelEnvironment, build_wheel
 
@@ -229,6 +234,7 @@ def test_a_compaction_is_asked_for_on_the_page_and_watched_to_its_end(
     assert is_read_as_hive_did(airflow.server, table)
     page.reload()
     expect(page.locator("tbody tr", has_text="compacted").first).to_be_visible()
+    expect(page.get_by_text("is kept for an undo")).to_be_visible()
     screenshot(page, "week-compacted")
 
 
@@ -254,3 +260,59 @@ def test_the_compaction_is_taken_back_and_the_rows_have_the_same_ids(
     page.goto(f"/dags/acid_undo/runs/{run}/tasks/undo")
     expect(page.get_by_text("Taken back: ").first).to_be_visible()
     screenshot(page, "week-undone")
+
+
+def test_a_mistake_of_each_kind_is_told_at_once_by_name_and_changes_nothing(
+    installed: WheelEnvironment,
+    airflow: RunningAirflow,
+    home: Path,
+    page_of: PageOf,
+    screenshot: Screenshot,
+    keep_terminal: KeepTerminal,
+) -> None:
+    server = airflow.server
+    switch_on(airflow, *INSTALLED_DAGS[:2], WITHOUT_SPARK)
+    connect(airflow, "hive_typo", conn_type="hive_acid", host=server.host, port=server.port, extra='{"tsl": true}')
+    connect(airflow, "spark_lost", conn_type="spark", host="local", extra='{"spark-binary": "spark3-submit"}')
+    before = queue_and_files(server)
+    for name, text in MISSPELT_FILES.items():
+        (airflow.dags_folder / name).write_text(text)
+    one_table = {"database": "web", "table": "a_part"}
+    runs: dict[str, tuple[str, dict[str, object]]] = {
+        "tabel": ("acid_compact_table", {**one_table, "tabel": "a_part"}),
+        "a_parts": ("acid_compact_table", {**one_table, "table": "a_parts"}),
+        "tsl": ("acid_compact_table", {**one_table, "hive_acid_conn_id": "hive_typo"}),
+        "sails.*": ("acid_compaction", {"tables": ["sails.*"], "fail_on_unmatched_patterns": True}),
+        "spark3-submit": (WITHOUT_SPARK, {}),
+    }
+    started = {word: (dag_id, airflow.trigger(dag_id, conf)) for word, (dag_id, conf) in runs.items()}
+    for word, (dag_id, run) in started.items():
+        tries, log = failure(airflow, dag_id, run)
+        assert tries == 1, "no other try can mend it"
+        assert word in log, log
+    nowhere = f"127.0.0.1:{free_port()}"
+    shown = type_in(installed.programs, ["airflow-acid", "doctor", f"thrift://{nowhere}"], dict(os.environ), home)
+    assert shown.code == UNWELL
+    assert (nowhere in shown.text, "problem metastore answers" in shown.text) == (True, True)
+    keep_terminal(shown, "week-address")
+    airflow.wait_until(lambda: airflow.ask("/importErrors")["total_entries"] == len(MISSPELT_FILES), 60, "are read")
+    found = airflow.ask("/importErrors")["import_errors"]
+    errors = {error["filename"].rpartition("/")[2]: error["stack_trace"] for error in found}
+    for name, word in (("option.py", "max_partitons"), ("literal.py", "wirtten")):
+        assert word in errors[name]
+    assert queue_and_files(server) == before
+    page = page_of("admin", "/", complains=True)
+    page.get_by_role("button", name="Import Error").click()
+    expect(page.get_by_text("max_partitons").first).to_be_visible()
+    screenshot(page, "week-mistakes")
+    for name in MISSPELT_FILES:
+        (airflow.dags_folder / name).unlink()
+
+
+def test_a_value_of_the_configuration_that_is_none_is_named_where_dag_files_are_read(
+    installed: WheelEnvironment, airflow: RunningAirflow
+) -> None:
+    environment = {**airflow.environment, "AIRFLOW__HIVE_ACID__CANDIDATES": "wirtten"}
+    command = ["airflow", "dags", "list-import-errors", "--local", "--output", "json"]
+    shown = type_in(installed.programs, command, environment, airflow.folder)
+    assert "[hive_acid] candidates: is 'wirtten'" in shown.text
