@@ -37,6 +37,7 @@ from tests.browser.first_week_site import (
     scheduled_run,
     switch_on,
 )
+from tests.browser.former_release import WHEEL, FormerRelease
 from tests.browser.planted_faults import CHECKS, PlantedFaults
 from tests.browser.running_airflow import RunningAirflow
 from tests.browser.terminal import Shown, type_in
@@ -316,3 +317,38 @@ def test_a_value_of_the_configuration_that_is_none_is_named_where_dag_files_are_
     command = ["airflow", "dags", "list-import-errors", "--local", "--output", "json"]
     shown = type_in(installed.programs, command, environment, airflow.folder)
     assert "[hive_acid] candidates: is 'wirtten'" in shown.text
+
+
+def test_an_upgrade_over_a_release_that_was_killed_puts_in_order_what_it_left(
+    wheel: Path,
+    airflow: RunningAirflow,
+    home: Path,
+    tmp_path: Path,
+    page_of: PageOf,
+    screenshot: Screenshot,
+    keep_terminal: KeepTerminal,
+) -> None:
+    server = airflow.server
+    environment = WheelEnvironment(KEPT / "former")
+    environment.install(WHEEL)
+    former = FormerRelease(tmp_path, environment, server, airflow.health)
+    former.compact_until_killed()
+    assert former.states() == {table.name: "ready for cleaning" for table in former.tables}
+    assert all(is_read_as_hive_did(server, table) for table in former.tables)
+    page = page_of("admin", "/hive-acid/#/partitions?search=former")
+    for table in former.tables:
+        expect(page.locator("tbody tr", has_text=f"former.{table.name}")).to_be_visible()
+    former.let_its_transaction_die()
+    version = environment.distributions()["airflow-provider-acid"]
+    environment.install(wheel)
+    assert environment.distributions()["airflow-provider-acid"] > version
+    former.compact()
+    assert former.states() == {table.name: "succeeded" for table in former.tables}
+    for table in former.tables:
+        assert [name.partition("_")[0] for name in directories(table)] == ["base"]
+        assert is_read_as_hive_did(server, table)
+    health = ("--health-location", f"file:{airflow.health}")
+    shown = doctor(environment, server, home, ("former.*",), *health)
+    assert shown.code == WELL, shown.text
+    keep_terminal(shown, "week-upgraded")
+    assert named(doctor(environment, server, home, ("former.*",), *health, "--json")) == {}
