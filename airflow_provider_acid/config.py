@@ -19,6 +19,13 @@ from airflow_provider_acid.option import SECTION, Place
 from airflow_provider_acid.options import OPTIONS, parameters_of
 from airflow_provider_acid.plan.thresholds import Thresholds
 
+_FORMER_NAMES = {
+    "check_interval": "check_interval_seconds",
+    "worker_timeout": "worker_timeout_seconds",
+    "cleaner_retention_time": "cleaner_retention_seconds",
+}
+"""Of 0.1.0. Airflow writes all options with their defaults into the airflow.cfg that it makes, where they stay."""
+
 _OF_THRESHOLDS = {field.name for field in fields(Thresholds)}
 _OF_SETTINGS = {field.name for field in fields(CompactionSettings)} | _OF_THRESHOLDS
 
@@ -52,9 +59,12 @@ def configured_settings(**given: object) -> CompactionSettings:
 def _check_names() -> None:
     """A name that is misspelt would change nothing, and nobody would know."""
     known = parameters_of(Place.CONFIG)
-    for name in conf.getsection(SECTION) or ():
+    for name, value in (conf.getsection(SECTION) or {}).items():
+        former = OPTIONS.get(_FORMER_NAMES.get(name, ""))
+        if former is not None and former.kind.parse(name, value) == former.default:
+            continue
         if name not in known:
-            nearest = get_close_matches(name, known, n=1)
+            nearest = get_close_matches(name, known, n=1) if former is None else [former.name]
             remedy = f"write {nearest[0]}, or take it out" if nearest else "take it out; docs/options.md has all"
             raise ConfigurationError(f"[{SECTION}] {name}", "is no option", remedy)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from airflow_provider_acid.config import option
+from airflow_provider_acid.config import configured_settings, option
 from airflow_provider_acid.filesystem import Storage, Storages
 from airflow_provider_acid.health.reader import HealthReader
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
@@ -31,6 +31,10 @@ class Backends:
         if not location:
             return None
         return self._readers.setdefault(location, HealthReader(lambda: _open(location)))
+
+    def keep_replaced_seconds(self) -> float:
+        """How long what a compaction replaced is kept for an undo; 0: not at all."""
+        return configured_settings().keep_replaced_seconds
 
     @contextmanager
     def metastore(self, conn_id: str) -> Iterator[tuple[AcidMetastoreClient, CompactionQueue]]:

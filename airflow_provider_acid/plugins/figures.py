@@ -159,9 +159,9 @@ def get_requests(
 
 @router.get("/cleaning")
 def get_cleaning(backends: BackendsOfPage, metastore: KnownMetastore, entity: OneEntity) -> JsonObject:
-    """The requests of one partition, and who keeps it from being cleaned."""
+    """The requests of one partition, who keeps it from being cleaned, and how long what it replaced is kept."""
     with _readable_errors("The metastore cannot be asked"), backends.metastore(metastore) as (client, queue):
-        return asdict(cleaning_view(client, queue, entity))
+        return {**asdict(cleaning_view(client, queue, entity)), "keep_seconds": backends.keep_replaced_seconds()}
 
 
 def _metastores(known: Health) -> list[str]:

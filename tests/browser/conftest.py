@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.browser.airflow_site import AirflowSite
+from tests.browser.running_airflow import RunningAirflow
 
 SCREENSHOTS = Path(__file__).parents[2] / "docs" / "screenshots"
 PATIENCE_MILLISECONDS = 60_000
@@ -40,6 +41,11 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture
 def page_of(site: AirflowSite, browser: Browser) -> Iterator[PageOf]:
     """Opens an address as a user who has signed in; what a page says in its console fails the test."""
+    yield from pages_of(site, browser)
+
+
+def pages_of(site: RunningAirflow, browser: Browser) -> Iterator[PageOf]:
+    """What :func:`page_of` gives for a site."""
     contexts = []
     complaints: list[str] = []
 

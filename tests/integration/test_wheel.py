@@ -9,7 +9,6 @@ it, because path files inside a folder named by a path file are not read; a test
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import sysconfig
 import venv
@@ -18,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.harness.wheel_environment import ROOT, build_wheel, run
 
 IMPORT_ALL = """
 import importlib, importlib.metadata, json, pkgutil
@@ -36,25 +35,9 @@ print(json.dumps({
 """
 
 
-def run(*command: str | Path, cwd: Path) -> str:
-    """Run a command; its output, or an error that shows it."""
-    answer = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False, cwd=cwd)
-    assert answer.returncode == 0, f"{command}:\n{answer.stdout}{answer.stderr}"
-    return answer.stdout
-
-
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel of the tracked and new files, built from a copy so that nothing is left in the source tree."""
-    source, target = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
-    names = run("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", cwd=ROOT).split("\0")
-    for name in names:
-        if name and not name.startswith("tests/") and (ROOT / name).is_file():
-            (source / name).parent.mkdir(parents=True, exist_ok=True)
-            (source / name).write_bytes((ROOT / name).read_bytes())
-    run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", target, source, cwd=source)
-    (built,) = target.glob("*.whl")
-    return built
+    return build_wheel(tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture(scope="module")

@@ -95,18 +95,23 @@ function directoriesOf(figures, directories) {
 async function fillCleaning(panel, asked, context, tell) {
   const title = panel.firstElementChild;
   try {
-    const { rows, blockers } = await get("cleaning", asked);
+    const { rows, blockers, keep_seconds: keepSeconds } = await get("cleaning", asked);
     tell(rows);
     const waiting = rows.find((row) => row.state === "ready for cleaning");
     show(panel, title,
-      waiting && blockersOf(blockers, waiting),
+      waiting && blockersOf(blockers, waiting, keepSeconds),
       rows.length ? table(requestColumns(null), rows) : empty("No requests", "The metastore's queue has none for this partition."));
   } catch (error) {
     if (!context.stale()) show(panel, title, failure(error));
   }
 }
 
-function blockersOf(blockers, waiting) {
+function blockersOf(blockers, waiting, keepSeconds) {
+  const keptUntil = waiting.commit_ms ? waiting.commit_ms + keepSeconds * 1000 : 0;
+  if (keptUntil > Date.now()) {
+    const left = age(Date.now(), keptUntil);
+    return h("p", null, `What request ${waiting.id} replaced is kept for an undo, for ${left} more (keep_replaced_hours).`);
+  }
   const since = waiting.commit_ms ? `Request ${waiting.id} has waited to be cleaned for ${age(waiting.commit_ms)}. ` : "";
   if (!blockers.length) return h("p", null, since, "Nobody is in the way: the next cleaning deletes what is obsolete.");
   const columns = [

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import secrets
+import shutil
 import signal
 import socket
 import subprocess
@@ -38,8 +39,13 @@ _UI_COMPONENTS = (
 """What ``airflow standalone`` starts, but without its log servers: those listen on all of the machine's addresses."""
 
 
-def prepare_environment(folder: Path, server: MetastoreServer) -> dict[str, str]:
-    """The environment of every Airflow process; its settings are written below ``folder``."""
+def prepare_environment(
+    folder: Path, server: MetastoreServer, programs: Path = Path(sys.executable).parent
+) -> dict[str, str]:
+    """The environment of every Airflow process; its settings are written below ``folder``.
+
+    :param programs: the folder of Airflow's commands, of ``spark-submit`` and Python.
+    """
     home, spark = folder / "airflow", folder / "spark"
     home.mkdir()
     spark.mkdir()
@@ -48,6 +54,7 @@ def prepare_environment(folder: Path, server: MetastoreServer) -> dict[str, str]
     metastore = {"conn_type": "hive_acid", "host": server.host, "port": server.port}
     return {
         **own,
+        "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
         "AIRFLOW_HOME": str(home),
         "HOME": str(home),
         "AIRFLOW__CORE__DAGS_FOLDER": str(REPOSITORY / "dags"),
@@ -60,7 +67,7 @@ def prepare_environment(folder: Path, server: MetastoreServer) -> dict[str, str]
         "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
         "AIRFLOW_CONN_HIVE_ACID_DEFAULT": json.dumps(metastore),
         "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": "local[2]"}),
-        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_PYTHON": str(programs / "python"),
         "SPARK_CONF_DIR": str(spark),
         "SPARK_LOCAL_DIRS": str(spark),
         "SPARK_LOCAL_IP": "127.0.0.1",
@@ -141,9 +148,11 @@ def _signal_group(process: subprocess.Popen[bytes], how: signal.Signals) -> None
 
 def _start(command: Sequence[str], environment: Mapping[str, str], log: Path) -> subprocess.Popen[bytes]:
     """In a group of its own, so that exactly what was started here can be ended."""
+    program = shutil.which(command[0], path=environment["PATH"])
+    assert program, f"{command[0]} is not in {environment['PATH']}"
     with log.open("ab") as output:
         return subprocess.Popen(
-            [str(Path(sys.executable).parent / command[0]), *command[1:]],
+            [program, *command[1:]],
             cwd=log.parent,
             env=dict(environment),
             stdin=subprocess.DEVNULL,

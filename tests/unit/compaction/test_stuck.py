@@ -48,6 +48,13 @@ def test_failures_count_since_the_last_success_as_in_hive(states: tuple[Compacti
     assert failures_in_a_row(reversed(rows), count_deaths=True) == failures
 
 
+def test_a_result_that_waits_to_be_cleaned_is_a_success() -> None:
+    """With keep_replaced_hours it waits for days, and the partition may be due again."""
+    waiting = row(3, CompactionState.READY_FOR_CLEANING, commit_ms=NOW_MS)
+    assert failures_in_a_row([row(1, F), row(2, F), waiting], count_deaths=True) == 0
+    assert failures_in_a_row([row(1, F), row(2, F), replace(waiting, commit_ms=None)], count_deaths=True) == 2
+
+
 def test_deaths_count_only_where_they_are_to() -> None:
     rows = [row(1, F, error_message="no disk"), row(2, F, error_message=f"{DIED} and another took over")]
     assert failures_in_a_row(rows, count_deaths=True) == 2

@@ -187,6 +187,7 @@ def test_a_default_written_as_text_is_read_as_the_default(name: str) -> None:
     ("name", "remedy"),
     [
         ("worker_timeout", "write worker_timeout_seconds, or take it out"),
+        ("cleaner_retention_time", "write cleaner_retention_seconds, or take it out"),
         ("delta_num_treshold", "write delta_num_threshold, or take it out"),
         ("colour", "take it out; docs/options.md has all"),
         ("skip_when_nothing_due", "take it out; docs/options.md has all"),
@@ -199,6 +200,16 @@ def test_a_name_that_is_no_option_is_refused_with_the_one_that_was_perhaps_meant
     with pytest.raises(ConfigurationError, match=rf"\[hive_acid\] {name}: is no option") as refused:
         configured_settings()
     assert refused.value.remedy == remedy
+
+
+@pytest.mark.parametrize(
+    ("name", "default"), [("check_interval", "300"), ("worker_timeout", "86400"), ("cleaner_retention_time", "0")]
+)
+def test_what_airflow_wrote_into_its_configuration_for_a_former_release_says_nothing(
+    name: str, default: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(f"AIRFLOW__HIVE_ACID__{name.upper()}", default)
+    assert configured_settings() == CompactionSettings()
 
 
 @pytest.mark.parametrize(
