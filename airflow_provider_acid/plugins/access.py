@@ -10,8 +10,8 @@ from airflow.api_fastapi.auth.managers.models.resource_details import AccessView
 from airflow.api_fastapi.core_api.security import requires_access_dag, requires_access_view
 from fastapi import Depends
 
-COMPACT_DAG_ID = "acid_compact_table"
-"""The DAG that the page starts."""
+COMPACT_DAG_ID, UNDO_DAG_ID = "acid_compact_table", "acid_undo"
+"""The DAGs that the page starts."""
 
 REQUIRED = [
     Depends(requires_access_view(AccessView.WEBSITE)),

@@ -19,7 +19,7 @@ from airflow_provider_acid.health.metastore_view import cleaning_view, queue_vie
 from airflow_provider_acid.health.query import PartitionQuery, metastores_of, one_of, overview, page_of
 from airflow_provider_acid.health.reader import Health, HealthReader
 from airflow_provider_acid.health.store import MILLISECONDS_PER_DAY
-from airflow_provider_acid.plugins.access import COMPACT_DAG_ID
+from airflow_provider_acid.plugins.access import COMPACT_DAG_ID, UNDO_DAG_ID
 from airflow_provider_acid.plugins.backends import DEFAULT_METASTORE, Backends
 
 log = logging.getLogger(__name__)
@@ -99,6 +99,7 @@ def get_overview(known: KnownHealth, metastore: str = DEFAULT_METASTORE) -> Json
         "metastore": metastore,
         "metastores": _metastores(known),
         "compact_dag_id": COMPACT_DAG_ID,
+        "undo_dag_id": UNDO_DAG_ID,
         "failures_last_day": len(failures),
         "last_failure": _failure(failures[0]) if failures else None,
         **sums,

@@ -247,14 +247,10 @@ def test_the_compaction_is_taken_back_and_the_rows_have_the_same_ids(
     folder = table.location / partition
     kept = sorted(path.name for path in folder.glob("*delta_*"))
     assert kept, "what was replaced is kept"
-    page = page_of("admin", "/dags/acid_undo", complains=True)
-    page.get_by_role("button", name="Trigger").first.click()
-    form = page.get_by_role("dialog")
-    for name, text in {"database": table.database, "table": table.name, "partition": partition}.items():
-        form.locator(f"#element_{name}").fill(text)
-    form.get_by_role("button", name="Trigger").last.click()
-    expect(page).to_have_url(re.compile("/runs/manual"))
-    run = page.url.rpartition("/runs/")[2].partition("/")[0]
+    page = page_of("admin", address_of(table, partition), complains=True)
+    page.get_by_role("button", name="Undo…").click()
+    page.get_by_role("button", name="Start").click()
+    run = page.locator("dialog .message a").inner_text()
     airflow.wait_for_run("acid_undo", run)
     assert sorted(path.name for path in folder.iterdir() if path.name[0] not in "._") == kept
     assert is_read_as_hive_did(airflow.server, table)

@@ -1,8 +1,7 @@
-// The dialog that starts acid_compact_table: by Airflow's API in the user's name, so that Airflow's rights decide.
+// What the page can have done to a partition: compact it, and take its newest compaction back.
 
-import { getDag, trigger } from "./api.js";
-import { h, show } from "./dom.js";
-import { entityName } from "./format.js";
+import { h } from "./dom.js";
+import { openStart } from "./start.js";
 
 const TYPES = [
   ["auto", "Auto", "What the thresholds ask for, if anything"],
@@ -10,78 +9,19 @@ const TYPES = [
   ["major", "Major", "Write a new base"],
 ];
 
-const dialog = document.getElementById("compact");
-
 export function openCompact(row, context) {
-  const message = h("p", { class: "message", role: "status" });
-  const start = h("button", { type: "submit", class: "primary" }, "Start");
-  const close = h("button", { type: "button", class: "plain", onclick: () => dialog.close() }, "Cancel");
-  const form = h(
-    "form", { method: "dialog" },
-    h("h2", { id: "compact-title" }, "Compact"),
-    h("p", { class: "entity" }, h("code", null, entityName(row))),
-    row.reason && h("p", { class: "quiet" }, row.reason),
-    h("fieldset", null, h("legend", null, "Type"), TYPES.map(([value, title, hint]) => h(
-      "label", { class: "choice" },
-      h("input", { type: "radio", name: "type", value, checked: value === "auto" }),
-      h("span", null, h("b", null, title), h("small", { class: "quiet" }, hint)),
-    ))),
-    h("label", { class: "choice" }, h("input", { type: "checkbox", name: "decide_only" }),
-      h("span", null, h("b", null, "Dry run"), h("small", { class: "quiet" }, "Only log what would be done"))),
-    message,
-    h("footer", null, close, start),
-  );
-  form.addEventListener("submit", (event) => {
-    event.preventDefault();
-    submit(row, context, { form, start, close, message });
-  });
-  show(dialog, form);
-  dialog.showModal();
-  checkDag(context.overview.compact_dag_id, start, message);
+  const fields = h("fieldset", null, h("legend", null, "Type"), TYPES.map(([value, title, hint]) => h(
+    "label", { class: "choice" },
+    h("input", { type: "radio", name: "type", value, checked: value === "auto" }),
+    h("span", null, h("b", null, title), h("small", { class: "quiet" }, hint)),
+  )));
+  const { compact_dag_id: dagId } = context.overview;
+  openStart({ title: "Compact", dagId, said: row.reason, fields, confOf: ({ type }) => ({ type: type.value }) }, row, context);
 }
 
-async function checkDag(dagId, start, message) {
-  try {
-    const dag = await getDag(dagId);
-    if (dag.is_paused) tell(message, `The DAG ${dagId} is paused: the run waits until somebody unpauses it.`, "warning");
-  } catch (error) {
-    if (error.status === 404) {
-      start.disabled = true;
-      tell(message, `There is no DAG ${dagId} in this Airflow. Write this line into a file of its DAGs folder: from airflow_provider_acid.installed_dags import ${dagId}`, "problem");
-    } else if (error.status === 403) {
-      start.disabled = true;
-      tell(message, `You have no right to see the DAG ${dagId}.`, "problem");
-    }
-  }
-}
-
-async function submit(row, context, { form, start, close, message }) {
-  const dagId = context.overview.compact_dag_id;
-  start.disabled = true;
-  tell(message, "Starting…");
-  const conf = {
-    database: row.database,
-    table: row.table,
-    partition: row.partition || null,
-    type: form.elements.type.value,
-    decide_only: form.elements.decide_only.checked,
-    hive_acid_conn_id: context.metastore,
-  };
-  try {
-    const run = await trigger(dagId, conf);
-    const href = new URL(`../dags/${encodeURIComponent(dagId)}/runs/${encodeURIComponent(run.dag_run_id)}`, document.baseURI);
-    show(message, "Started: ", h("a", { href: href.pathname, target: "_top" }, run.dag_run_id));
-    message.className = "message good";
-    close.textContent = "Close";
-    start.hidden = true;
-  } catch (error) {
-    start.disabled = false;
-    const text = error.status === 403 ? `You have no right to start the DAG ${dagId}.` : error.message;
-    tell(message, text, "problem");
-  }
-}
-
-function tell(message, text, kind = "") {
-  message.className = `message ${kind}`;
-  message.textContent = text;
+export function openUndo(row, context) {
+  const said = "The newest compaction is taken back: every reader reads again what it replaced, the same rows by the same "
+    + "ids. It waits for readers and writers of the partition, and is refused by name where it is not possible. Where "
+    + "the partition is due, it is compacted again unless the table has no_auto_compaction.";
+  openStart({ title: "Undo", dagId: context.overview.undo_dag_id, said, confOf: () => ({}) }, row, context);
 }

@@ -3,7 +3,7 @@
 
 import { get } from "./api.js";
 import { directoryTimeline, historyChart } from "./charts.js";
-import { openCompact } from "./compact.js";
+import { openCompact, openUndo } from "./compact.js";
 import { empty, failure, h, loading, show, table } from "./dom.js";
 import { age, ago, bytes, count, entityName, moment, plural, ratio } from "./format.js";
 import { historyColumns } from "./history.js";
@@ -99,19 +99,22 @@ async function fillCleaning(panel, asked, context, tell) {
     tell(rows);
     const waiting = rows.find((row) => row.state === "ready for cleaning");
     show(panel, title,
-      waiting && blockersOf(blockers, waiting, keepSeconds),
+      waiting && (keptFor(asked, waiting, keepSeconds, context) || blockersOf(blockers, waiting)),
       rows.length ? table(requestColumns(null), rows) : empty("No requests", "The metastore's queue has none for this partition."));
   } catch (error) {
     if (!context.stale()) show(panel, title, failure(error));
   }
 }
 
-function blockersOf(blockers, waiting, keepSeconds) {
+function keptFor(entity, waiting, keepSeconds, context) {
   const keptUntil = waiting.commit_ms ? waiting.commit_ms + keepSeconds * 1000 : 0;
-  if (keptUntil > Date.now()) {
-    const left = age(Date.now(), keptUntil);
-    return h("p", null, `What request ${waiting.id} replaced is kept for an undo, for ${left} more (keep_replaced_hours).`);
-  }
+  if (keptUntil <= Date.now()) return undefined;
+  const left = age(Date.now(), keptUntil);
+  return h("p", null, `What request ${waiting.id} replaced is kept for an undo, for ${left} more (keep_replaced_hours). `,
+    h("button", { type: "button", class: "plain", onclick: () => openUndo(entity, context) }, "Undo…"));
+}
+
+function blockersOf(blockers, waiting) {
   const since = waiting.commit_ms ? `Request ${waiting.id} has waited to be cleaned for ${age(waiting.commit_ms)}. ` : "";
   if (!blockers.length) return h("p", null, since, "Nobody is in the way: the next cleaning deletes what is obsolete.");
   const columns = [
