@@ -37,7 +37,7 @@ from tests.browser.first_week_site import (
     scheduled_run,
     switch_on,
 )
-from tests.browser.former_release import WHEEL, FormerRelease
+from tests.browser.former_release import RUNS, WHEEL, FormerRelease
 from tests.browser.planted_faults import CHECKS, PlantedFaults
 from tests.browser.running_airflow import RunningAirflow
 from tests.browser.terminal import Shown, type_in
@@ -342,7 +342,8 @@ def test_an_upgrade_over_a_release_that_was_killed_puts_in_order_what_it_left(
     version = environment.distributions()["airflow-provider-acid"]
     environment.install(wheel)
     assert environment.distributions()["airflow-provider-acid"] > version
-    former.compact()
+    for dag_id in RUNS:
+        former.run(dag_id)
     assert former.states() == {table.name: "succeeded" for table in former.tables}
     for table in former.tables:
         assert [name.partition("_")[0] for name in directories(table)] == ["base"]
