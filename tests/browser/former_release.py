@@ -53,7 +53,7 @@ class FormerRelease:
             "AIRFLOW__HIVE_ACID__HEALTH_LOCATION": f"file:{health}",
         }
         migration = airflow_process.migrate_database(self._settings, folder / "migration.log")
-        assert migration.wait(RUN_SECONDS) == 0, (folder / "migration.log").read_text()
+        assert _ended(migration) == 0, (folder / "migration.log").read_text()
 
     def compact_until_killed(self) -> None:
         """A run that is killed when its second result is published and not committed."""
@@ -61,8 +61,7 @@ class FormerRelease:
             killed = _Killed(proxy, self.tables)
             connections = connections_to(self._server, host=f"{proxy.host}:{proxy.port}")
             killed.process = self._start("acid_compaction", {**self._settings, **connections})
-            killed.process.wait(RUN_SECONDS)
-        assert killed.process.returncode == -signal.SIGKILL, self.log()
+            assert _ended(killed.process) == -signal.SIGKILL, self.log()
         assert all(compacted_partitions(table) for table in self.tables)
 
     def states(self) -> dict[str, str]:
@@ -78,7 +77,7 @@ class FormerRelease:
 
     def run(self, dag_id: str) -> None:
         """Run one of :data:`RUNS` to its end."""
-        assert self._start(dag_id, self._settings).wait(RUN_SECONDS) == 0, self.log()
+        assert _ended(self._start(dag_id, self._settings)) == 0, self.log()
 
     def log(self) -> str:
         """What the runs said."""
@@ -86,6 +85,14 @@ class FormerRelease:
 
     def _start(self, dag_id: str, settings: Mapping[str, str]) -> subprocess.Popen[bytes]:
         return airflow_process.start_dag_test(settings, self.folder / "runs.log", RUNS[dag_id], dag_id)
+
+
+def _ended(process: subprocess.Popen[bytes]) -> int:
+    """The exit code of a process, with which all that it started has ended."""
+    try:
+        return process.wait(RUN_SECONDS)
+    finally:
+        airflow_process.end(process)
 
 
 class _Killed:

@@ -304,6 +304,7 @@ def test_a_mistake_of_each_kind_is_told_at_once_by_name_and_changes_nothing(
     assert queue_and_files(server) == before
     page = page_of("admin", "/", complains=True)
     page.get_by_role("button", name="Import Error").click()
+    page.get_by_role("button", name="option.py").click()
     expect(page.get_by_text("max_partitons").first).to_be_visible()
     screenshot(page, "week-mistakes")
     for name in MISSPELT_FILES:
