@@ -20,13 +20,19 @@ from tests.harness.wheel_environment import ROOT, WheelEnvironment
 DATABASE = "former"
 TABLES = ("acid_buck", "acid_merge")
 WHEEL = ROOT / "tests" / "fixtures" / "releases" / "airflow_provider_acid-0.1.0-py3-none-any.whl"
-DAG_FILE = "from airflow_provider_acid.installed_dags import acid_compaction\n"
-CONF = {"tables": [f"{DATABASE}.*"], "delta_num_threshold": 1}
+DAG_FILE = "from airflow_provider_acid.installed_dags import acid_compaction, acid_housekeeping\n"
+EVERY_TABLE = {"tables": [f"{DATABASE}.*"]}
+RUNS = {
+    "acid_compaction": {**EVERY_TABLE, "delta_num_threshold": 1},
+    "acid_housekeeping": {**EVERY_TABLE, "forgotten_after_seconds": 0},
+}
+"""The DAGs, and the conf with which each is run."""
+
 RUN_SECONDS = 180
 
 
 class FormerRelease:
-    """An environment with the former release, and an Airflow that runs one DAG by hand.
+    """An environment with the former release, and an Airflow whose DAGs are run by hand.
 
     :param environment: of the former release.
     :param health: the health store, which is the site's.
@@ -47,16 +53,15 @@ class FormerRelease:
             "AIRFLOW__HIVE_ACID__HEALTH_LOCATION": f"file:{health}",
         }
         migration = airflow_process.migrate_database(self._settings, folder / "migration.log")
-        assert migration.wait(RUN_SECONDS) == 0, (folder / "migration.log").read_text()
+        assert _ended(migration) == 0, (folder / "migration.log").read_text()
 
     def compact_until_killed(self) -> None:
         """A run that is killed when its second result is published and not committed."""
         with NetworkProxy(self._server.host, self._server.port) as proxy:
             killed = _Killed(proxy, self.tables)
             connections = connections_to(self._server, host=f"{proxy.host}:{proxy.port}")
-            killed.process = self._start({**self._settings, **connections})
-            killed.process.wait(RUN_SECONDS)
-        assert killed.process.returncode == -signal.SIGKILL, self.log()
+            killed.process = self._start("acid_compaction", {**self._settings, **connections})
+            assert _ended(killed.process) == -signal.SIGKILL, self.log()
         assert all(compacted_partitions(table) for table in self.tables)
 
     def states(self) -> dict[str, str]:
@@ -70,16 +75,24 @@ class FormerRelease:
             (transaction,) = admin.transactions().open
             admin.abort(transaction)
 
-    def compact(self) -> None:
-        """A run to its end."""
-        assert self._start(self._settings).wait(RUN_SECONDS) == 0, self.log()
+    def run(self, dag_id: str) -> None:
+        """Run one of :data:`RUNS` to its end."""
+        assert _ended(self._start(dag_id, self._settings)) == 0, self.log()
 
     def log(self) -> str:
         """What the runs said."""
         return (self.folder / "runs.log").read_text(errors="replace")[-8000:]
 
-    def _start(self, settings: Mapping[str, str]) -> subprocess.Popen[bytes]:
-        return airflow_process.start_dag_test(settings, self.folder / "runs.log", CONF)
+    def _start(self, dag_id: str, settings: Mapping[str, str]) -> subprocess.Popen[bytes]:
+        return airflow_process.start_dag_test(settings, self.folder / "runs.log", RUNS[dag_id], dag_id)
+
+
+def _ended(process: subprocess.Popen[bytes]) -> int:
+    """The exit code of a process, with which all that it started has ended."""
+    try:
+        return process.wait(RUN_SECONDS)
+    finally:
+        airflow_process.end(process)
 
 
 class _Killed:

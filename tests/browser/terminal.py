@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -38,7 +39,9 @@ class Shown:
         console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True)
         console.print(Text(f"$ {self.command}", "bold"))
         console.print(Text.from_ansi(self.colored.rstrip()))
-        file.write_text(console.export_svg(title=title, unique_id=file.stem))
+        drawn = console.export_svg(title=title, unique_id=file.stem)
+        # Whoever looks at the documents is not sent to somebody else's server for a font.
+        file.write_text(re.sub(r"@font-face \{.*?\}\n", "", drawn, flags=re.DOTALL))
 
 
 def type_in(programs: Path, command: Sequence[str], environment: Mapping[str, str], folder: Path) -> Shown:

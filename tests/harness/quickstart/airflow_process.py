@@ -79,9 +79,11 @@ def migrate_database(environment: Mapping[str, str], log: Path) -> subprocess.Po
     return _start(["airflow", "db", "migrate"], environment, log)
 
 
-def start_dag_test(environment: Mapping[str, str], log: Path, conf: Mapping[str, object]) -> subprocess.Popen[bytes]:
+def start_dag_test(
+    environment: Mapping[str, str], log: Path, conf: Mapping[str, object], dag_id: str = DAG_ID
+) -> subprocess.Popen[bytes]:
     """Begins ``airflow dags test``."""
-    return _start(["airflow", "dags", "test", DAG_ID, "-c", json.dumps(conf)], environment, log)
+    return _start(["airflow", "dags", "test", dag_id, "-c", json.dumps(conf)], environment, log)
 
 
 def ui_environment(environment: Mapping[str, str], port: int) -> dict[str, str]:

@@ -24,11 +24,13 @@ from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, Out
 from airflow_provider_acid.exceptions import MetastoreUnavailableError
 from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.health.history import TaskPlace
+from airflow_provider_acid.health.metastore_view import CleaningView
 from airflow_provider_acid.health.reader import HealthReader
 from airflow_provider_acid.health.recording import record_history, recording_evaluation
 from airflow_provider_acid.metastore.values import CompactionRow, CompactionState
 from airflow_provider_acid.plan.plan import CompactionType
 from airflow_provider_acid.plugins import backends as backends_module
+from airflow_provider_acid.plugins import figures
 from airflow_provider_acid.plugins.application import make_application
 from airflow_provider_acid.plugins.backends import Backends
 from airflow_provider_acid.plugins.page import URL_PREFIX, HiveAcidPlugin
@@ -203,6 +205,19 @@ def test_the_partitions_of_a_page_that_are_in_work_are_named_with_what_the_queue
         "p=00003": (4, "ready for cleaning"),
     }
     assert get(client, "api/requests", **asked, offset=15).json() == {"requests": []}
+
+
+def test_how_long_what_was_replaced_is_kept_is_said_with_a_partitions_requests(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @contextmanager
+    def metastore(self: object, conn_id: str) -> Iterator[Any]:
+        yield None, None
+
+    monkeypatch.setattr(FakeQueueBackends, "metastore", metastore)
+    monkeypatch.setattr(figures, "cleaning_view", lambda *_: CleaningView([], []))
+    monkeypatch.setenv("AIRFLOW__HIVE_ACID__KEEP_REPLACED_HOURS", "48")
+    assert get(client, "api/cleaning", **ENTITY).json() == {"rows": [], "blockers": [], "keep_seconds": 48 * 3600}
 
 
 def test_only_metastores_of_the_page_are_talked_to(client: TestClient) -> None:
