@@ -21,6 +21,7 @@ from airflow_provider_acid.exceptions import ConfigurationError, StorageError
 from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.hooks.other_connections import database_url
 from airflow_provider_acid.operators.compaction import AcidCompactionOperator
+from airflow_provider_acid.plugins.access import COMPACT_DAG_ID, UNDO_DAG_ID
 from airflow_provider_acid.storages.hdfs.location import HDFS_SCHEMES
 from airflow_provider_acid.storages.s3.location import SCHEMES as S3_SCHEMES
 from tests.unit.test_documentation import ROOT, blocks_of, documents
@@ -208,11 +209,13 @@ def test_the_promise_names_what_it_rests_on() -> None:
 # The page
 
 
-def test_the_dialog_of_a_missing_dag_shows_a_line_that_installs_it() -> None:
+@pytest.mark.parametrize("dag_id", [COMPACT_DAG_ID, UNDO_DAG_ID])
+def test_the_dialog_of_a_missing_dag_shows_a_line_that_installs_it(dag_id: str) -> None:
     line = r"from (airflow_provider_acid\.\w+) import \$\{dagId\}"
-    [module] = re.findall(line, (STATIC / "compact.js").read_text())
-    assert hasattr(import_module(module), "acid_compact_table")
-    assert f"from {module} import acid_compact_table" in text_of("docs/dags.md")
+    [module] = re.findall(line, (STATIC / "start.js").read_text())
+    assert hasattr(import_module(module), dag_id)
+    lines = re.findall(rf"from {re.escape(module)} import (.*)", text_of("docs/dags.md"))
+    assert any(dag_id in line.split(", ") for line in lines)
 
 
 def test_the_page_refers_to_no_place_that_its_user_cannot_find() -> None:
