@@ -5,11 +5,10 @@ from __future__ import annotations
 from argparse import Namespace
 from dataclasses import replace
 
-from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.candidates import Candidates
 from airflow_provider_acid.compaction.evaluate.budget import RunBudget
 from airflow_provider_acid.compaction.evaluate.decision_report import RunShare
-from airflow_provider_acid.compaction.evaluate.demand import Demand, DemandedType, one_table
+from airflow_provider_acid.compaction.evaluate.demand import Demand, DemandedType, one_entity, one_table
 from airflow_provider_acid.compaction.evaluate.initiator import Initiator
 from airflow_provider_acid.compaction.housekeep.undo import Undo
 from airflow_provider_acid.compaction.settings import CompactionSettings
@@ -40,9 +39,7 @@ def undo(endpoint: MetastoreEndpoint, settings: CompactionSettings, given: Names
     :param given: ``table`` with its database, ``partition`` or None, and ``dry_run``, with which nothing is changed.
     :raises AcidError: as :meth:`.Undo.undo`, or an argument cannot be used.
     """
-    (name,) = one_table(*_database_and_table(given.table)).include
-    database, table = _database_and_table(name)
-    entity = Entity(database, table, Demand.of(given.partition, DemandedType.AUTO).partition)
+    entity = one_entity(*_database_and_table(given.table), given.partition)
     with endpoint.connect() as (client, queue):
         newest = Undo(client, queue, settings)
         undone = newest.look(entity) if given.dry_run else newest.undo(entity)

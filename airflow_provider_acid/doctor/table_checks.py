@@ -21,8 +21,13 @@ from airflow_provider_acid.compaction.run.run_place import RunPlace
 from airflow_provider_acid.compaction.supervision import Supervised
 from airflow_provider_acid.doctor.check import Check, Seen, note, problem, warning
 from airflow_provider_acid.doctor.site import Site
-from airflow_provider_acid.exceptions import AcidError, MetastoreUnavailableError, ObjectNotFoundError, RefusedError
-from airflow_provider_acid.filesystem import join
+from airflow_provider_acid.exceptions import (
+    AcidError,
+    ConfigurationError,
+    MetastoreUnavailableError,
+    ObjectNotFoundError,
+    RefusedError,
+)
 from airflow_provider_acid.metastore.pools import RequestPool
 from airflow_provider_acid.plan.thresholds import ENROLLED, NO_AUTO_COMPACTION
 from airflow_provider_acid.storages.paths import split_location
@@ -177,33 +182,13 @@ def _run_directory(site: Site) -> Iterator[Seen]:
     for location in stores.values():
         try:
             with Supervised(location):
-                yield from _of_runs(site, location)
-        except RefusedError as error:
+                RunPlace.of(site.settings.storages, site.settings.run_directory, location).check_usable(
+                    site.settings.storages
+                )
+        except (ConfigurationError, RefusedError) as error:
             yield problem(f"{error.subject} {error.reason}", "every compaction refuses to begin", error.remedy)
         except AcidError as error:
             yield not_known(location, error, "whether compactions find a place for their plans and results")
-
-
-def _of_runs(site: Site, location: str) -> Iterator[Seen]:
-    storages = site.settings.storages
-    place = RunPlace.of(storages, site.settings.run_directory, location)
-    storage = storages.open(place.root)
-    if not storage.rules.renames:
-        return  # Of an object store, whose directories are there by themselves, and whose policies tell who may write.
-    parent = place.root
-    for path in place.own or (place.path,):
-        if not storage.exists(path):
-            break
-        if place.own:
-            storage.check_private(path)
-        parent = join(place.root, path)
-    if not storages.open(place.root).exists("") or storages.open(parent).may_change() is False:
-        yield problem(
-            f"{place.location} is where compactions exchange plans and results, and {parent} is not there, or this "
-            "user may not write into it",
-            "every compaction fails when it begins",
-            "make it for Airflow's user, or name another place by run_directory",
-        )
 
 
 TABLE_CHECKS = (

@@ -22,6 +22,7 @@ from airflow_provider_acid.merge.files.answers import Merged, Part
 from airflow_provider_acid.merge.merge_rows import join_rows, write_part
 from airflow_provider_acid.merge.stitch.stitch_slices import SlicedRows
 from airflow_provider_acid.plan.plan import BucketPlan, CompactionPlan
+from airflow_provider_acid.plan.result import Fault
 
 _T = TypeVar("_T")
 
@@ -57,6 +58,7 @@ class Refusal:
     """Why a task's work is not possible; the text names object, reason and remedy."""
 
     text: str
+    fault: Fault = Fault.UNKNOWN
 
 
 Begun = tuple[Merged, ...] | SlicedRows
@@ -162,7 +164,7 @@ def _answer(work: Callable[[], _T]) -> _T | Refusal:
         check_pyarrow()
         return work()
     except (ConfigurationError, RefusedError, VerificationError) as error:
-        return Refusal(str(error))
+        return Refusal(str(error), Fault.of(error))
 
 
 class _Tenths:
