@@ -57,6 +57,7 @@ PERMANENT = {
     "MetastoreVersionError",
     "ObjectNotFoundError",
     "ConfigurationError",
+    "UnsupportedStorageError",
 }
 
 
