@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from dataclasses import replace
 
-from airflow_provider_acid.compaction.candidates import Candidates
 from airflow_provider_acid.compaction.evaluate.budget import RunBudget
 from airflow_provider_acid.compaction.evaluate.decision_report import RunShare
 from airflow_provider_acid.compaction.evaluate.demand import Demand, DemandedType, one_entity, one_table
@@ -26,9 +24,8 @@ def plan(endpoint: MetastoreEndpoint, settings: CompactionSettings, given: Names
     """
     selection = one_table(*_database_and_table(given.table))
     demand = Demand.of(given.partition, DemandedType(given.type))
-    by_hand = replace(settings, candidates=Candidates.ALL, override_no_auto_compaction=True)
     with endpoint.connect() as (client, queue):
-        evaluation = Initiator(client, queue, by_hand, demand=demand).evaluate(selection)
+        evaluation = Initiator(client, queue, settings.for_what_is_asked_by_name(), demand=demand).evaluate(selection)
     for _, line in RunShare.within(RunBudget(MOST_IN_RUN), evaluation).lines(all_partitions=True):
         print(line)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.evaluate.initiator import Initiator
@@ -162,7 +161,7 @@ def _left_alone(site: Site) -> Iterator[Seen]:
 
 def _due_by_hand(site: Site, names: Sequence[str]) -> Iterator[DuePartition | Seen]:
     """What would be due of tables that are named; one that cannot be looked at ends alone."""
-    settings = replace(site.settings, override_no_auto_compaction=True)
+    settings = site.settings.for_what_is_asked_by_name()
     try:
         with Supervised(", ".join(names)):
             yield from Initiator(site.client, site.queue, settings).evaluate(TableSelection.of(names)).due

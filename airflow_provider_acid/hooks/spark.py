@@ -14,6 +14,7 @@ from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.common.compat.sdk import AirflowNotFoundException, BaseHook
 
 from airflow_provider_acid.exceptions import ConfigurationError
+from airflow_provider_acid.tickets import keytab_of_nobody
 
 _QUEUE_REFUSED = re.compile(
     r"Failed to submit application_\w+ to YARN ?: "
@@ -55,6 +56,8 @@ def spark_connection(conn_id: str, make_hook: Callable[[], SparkSubmitHook]) -> 
         ) from error
     except (ValueError, RuntimeError) as error:
         raise ConfigurationError(subject, f"cannot be used for Spark ({error})", "correct it") from error
+    if connection.get("keytab") and not connection.get("principal"):
+        raise ConfigurationError(f"{subject} or the task itself", *keytab_of_nobody("keytab", "principal"))
     return connection
 
 

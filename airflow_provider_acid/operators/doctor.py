@@ -52,7 +52,8 @@ class AcidDoctorOperator(BaseOperator):
     the problems and warnings.
 
     :param tables: patterns of tables; default: ``[hive_acid] tables``. (templated)
-    :param exclude: patterns of tables to leave out; default: ``[hive_acid] exclude``. (templated)
+    :param exclude: patterns of tables to leave out; default: ``[hive_acid] exclude``; an emptied field of a form is
+        none. (templated)
     :param hive_acid_conn_id: the metastore's connection. (templated)
     :param spark_conn_id: the Spark connection; default: ``[hive_acid] spark_conn_id``; empty: it is not looked at.
         (templated)
@@ -78,7 +79,7 @@ class AcidDoctorOperator(BaseOperator):
     ) -> None:
         super().__init__(**kwargs)
         self.tables = tables
-        self.exclude = exclude
+        self.exclude = option("exclude") if exclude is None else exclude
         self.hive_acid_conn_id = hive_acid_conn_id
         self.spark_conn_id = spark_conn_id
         self.executors = executors
@@ -109,7 +110,7 @@ class AcidDoctorOperator(BaseOperator):
         return small_json(diagnosis)
 
     def _diagnose(self, executors: bool) -> Diagnosis:
-        selection = TableSelection.of(option("tables", self.tables), option("exclude", self.exclude))
+        selection = TableSelection.of(option("tables", self.tables), option("exclude", self.exclude or ()))
         endpoint = AcidMetastoreHook(self.hive_acid_conn_id).endpoint()
         settings = replace(configured_settings(), candidates=Candidates.ALL, storages=endpoint.storages)
         found = diagnose(endpoint, selection, settings, health_location=option("health_location"))

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowFailException, AirflowSkipException, BaseOperator
 
-from airflow_provider_acid.compaction.candidates import Candidates
 from airflow_provider_acid.compaction.evaluate.budget import RunBudget
 from airflow_provider_acid.compaction.evaluate.decision_report import RunShare
 from airflow_provider_acid.compaction.evaluate.demand import Demand, DemandedType, one_table
@@ -77,12 +76,7 @@ class AcidTablePlanOperator(BaseOperator):
         size: int = option("batch_partitions", self.batch_partitions)
         budget = RunBudget(min(option("max_partitions", self.max_partitions), size * most_batches()))
         endpoint = AcidMetastoreHook(self.hive_acid_conn_id).endpoint()
-        settings = replace(
-            configured_settings(),
-            candidates=Candidates.ALL,
-            override_no_auto_compaction=True,
-            storages=endpoint.storages,
-        )
+        settings = replace(configured_settings().for_what_is_asked_by_name(), storages=endpoint.storages)
         with endpoint.connect() as (client, queue):
             evaluation = Initiator(client, queue, settings, demand=demand).evaluate(selection)
         share = RunShare.within(budget, evaluation)

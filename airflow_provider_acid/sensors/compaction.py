@@ -214,7 +214,7 @@ class AcidCompactionSensor(BaseSensorOperator):
         return PokeReturnValue(is_done=False)
 
     def _selection(self) -> TableSelection:
-        # An empty field of a form is None, which means none here, and not what is configured.
+        # An emptied field of a form is None, which means none, and not what is configured.
         return TableSelection.of(self._given("tables"), option("exclude", self.exclude or ()))
 
     def _given(self, name: str) -> Any:
