@@ -45,7 +45,7 @@ from airflow_provider_acid.hooks.spark import (
 from airflow_provider_acid.links.compaction import AcidPageLink, SparkUiLink
 from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
-from airflow_provider_acid.operators.batch_name import NamedByPartitions
+from airflow_provider_acid.operators.batch_name import NamedByPartitions, application_name
 from airflow_provider_acid.operators.configured_spark import ConfiguredSparkOperator
 from airflow_provider_acid.operators.literals import refuse_wrong_literals
 from airflow_provider_acid.operators.permanent import failing_at_once
@@ -74,9 +74,6 @@ with a node the next try of the task plans anew, while a node that is only cut o
 """
 FAILURES_NAMED = 5
 """Failed partitions that a task's error names; the log has all."""
-
-MAX_NAME_CHARACTERS = 200
-"""Of an application's name. Kubernetes takes 253 for a pod's, which has an id of Spark's and ``-driver`` besides."""
 
 _LOOKED_AT = (OutcomeState.COMPACTED, OutcomeState.NOTHING_TO_MERGE)
 """Whose partitions are other than what the evaluation saw that found them due."""
@@ -386,16 +383,3 @@ def task_identity(context: Context) -> str:
     if ti is None:
         return f"no-task/{uuid4().hex}"
     return f"{ti.dag_id}/{ti.run_id}/{ti.task_id}/{ti.map_index}"
-
-
-def application_name(entities: Sequence[Entity]) -> str:
-    """The application's name, as Hive names its jobs: ``<hostname>-compactor-<db>.<table>.<partition>``.
-
-    Braces, which may stand in a partition's name and mean something to YARN, are parentheses here; a long name is cut.
-    """
-    first = entities[0]
-    name = f"{socket.gethostname()}-compactor-{first.full_table_name}"
-    if first.partition is not None:
-        name += f".{first.partition}"
-    name = name.translate(str.maketrans("{}", "()"))[:MAX_NAME_CHARACTERS]
-    return name if len(entities) == 1 else f"{name} and {len(entities) - 1} more"
