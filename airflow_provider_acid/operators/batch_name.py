@@ -1,4 +1,4 @@
-"""Names of batches: of mapped tasks, so that Airflow's grid shows partitions instead of numbers, and of applications."""
+"""Names of batches: of mapped tasks, so that Airflow's grid shows partitions and no numbers, and of applications."""
 
 from __future__ import annotations
 
