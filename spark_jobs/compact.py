@@ -35,10 +35,13 @@ try:
     from airflow_provider_acid.merge.app.pyarrow_version import check_pyarrow
     from airflow_provider_acid.merge.app.run_secret import read_secret
 except ImportError as error:
+    is_ours = (error.name or "").startswith("airflow_provider_acid")
     say_unfit(
         f"Python {sys.executable} of Spark's driver",
         f"cannot import what a merge needs ({error})",
-        "install pyarrow 19 or later, pyorc and protobuf for it, or name another by spark.pyspark.driver.python",
+        "leave ship_package on"
+        if is_ours
+        else "install pyarrow 19 or later, pyorc and protobuf for it, or name another by spark.pyspark.driver.python",
     )
     sys.exit(EXIT_FAILED)
 
