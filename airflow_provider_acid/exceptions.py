@@ -69,6 +69,12 @@ class UnsupportedStorageError(StorageError):
     is_permanent = True
 
 
+class ForbiddenError(StorageError):
+    """A file system does not let this user do what was asked; of an object store's policies that is not known."""
+
+    is_permanent = True
+
+
 class HalfPublishedError(StorageError):
     """A part of a result is published, or may be; neither could the rest be, nor was the part taken back."""
 

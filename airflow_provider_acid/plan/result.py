@@ -10,7 +10,7 @@ from enum import Enum
 
 from airflow_provider_acid.acid import json_fields as fields
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.exceptions import AcidError, ConfigurationError
+from airflow_provider_acid.exceptions import AcidError, ConfigurationError, ForbiddenError
 from airflow_provider_acid.plan.plan import FORMAT_VERSION, CompactionPlan, OutputKind
 
 
@@ -22,12 +22,12 @@ class Fault(str, Enum):
     PARTITION = "partition"
     """In the partition's own files: another try ends the same way."""
     ENVIRONMENT = "environment"
-    """In packages or settings of the Spark application: another try ends the same way, and so does every partition."""
+    """In packages, rights or settings: another try ends the same way, and so does every partition."""
 
     @classmethod
     def of(cls, error: AcidError) -> Fault:
         """The fault that an error speaks of."""
-        if isinstance(error, ConfigurationError):
+        if isinstance(error, ConfigurationError | ForbiddenError):
             return cls.ENVIRONMENT
         return cls.PARTITION if error.is_permanent else cls.UNKNOWN
 

@@ -20,7 +20,13 @@ from airflow_provider_acid.compaction.publish.undo_note import write_undo_note
 from airflow_provider_acid.compaction.settings import LOCK_QUEUE_SECONDS, CompactionSettings, LockTimeoutAction
 from airflow_provider_acid.compaction.steps import Step, StepListener
 from airflow_provider_acid.compaction.supervision import Supervised
-from airflow_provider_acid.exceptions import AcidError, HalfPublishedError, OwnershipLostError, RefusedError
+from airflow_provider_acid.exceptions import (
+    AcidError,
+    ForbiddenError,
+    HalfPublishedError,
+    OwnershipLostError,
+    RefusedError,
+)
 from airflow_provider_acid.metastore.queue import ClaimedCompaction, CompactionQueue
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
 from airflow_provider_acid.plan.exchange import ATTEMPTS_DIRECTORY, OUTPUTS_DIRECTORY
@@ -156,10 +162,10 @@ class Finisher:
     def end_row(self, claim: ClaimedCompaction, error: AcidError) -> None:
         """Move the request to history, if that can be done; recovery does it otherwise.
 
-        As refused where the partition was lost to somebody else, and as failed for every other error: Hive's Initiator
-        gives up a partition that failed twice, and this one did not.
+        As refused where the partition was lost to somebody else, or a right is missing, and as failed for every other
+        error: Hive's Initiator gives up a partition that failed twice, and this one did not.
         """
-        if isinstance(error, OwnershipLostError):
+        if isinstance(error, OwnershipLostError | ForbiddenError):
             self._refuse_row(claim, str(error))
         else:
             self._fail_row(claim, str(error))

@@ -13,7 +13,13 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TypeVar
 
-from airflow_provider_acid.exceptions import ConfigurationError, RefusedError, StorageError, VerificationError
+from airflow_provider_acid.exceptions import (
+    ConfigurationError,
+    ForbiddenError,
+    RefusedError,
+    StorageError,
+    VerificationError,
+)
 from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.merge.app.driver_run import TaskReports
 from airflow_provider_acid.merge.app.pyarrow_version import check_pyarrow
@@ -163,7 +169,7 @@ def _answer(work: Callable[[], _T]) -> _T | Refusal:
     try:
         check_pyarrow()
         return work()
-    except (ConfigurationError, RefusedError, VerificationError) as error:
+    except (ConfigurationError, ForbiddenError, RefusedError, VerificationError) as error:
         return Refusal(str(error), Fault.of(error))
 
 

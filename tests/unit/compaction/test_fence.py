@@ -18,7 +18,13 @@ from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.steps import ignore_steps
 from airflow_provider_acid.compaction.work import finishing
 from airflow_provider_acid.compaction.work.finishing import Finisher
-from airflow_provider_acid.exceptions import AcidError, CorruptFileError, OwnershipLostError, StorageError
+from airflow_provider_acid.exceptions import (
+    AcidError,
+    CorruptFileError,
+    ForbiddenError,
+    OwnershipLostError,
+    StorageError,
+)
 from airflow_provider_acid.plan.plan import CompactionType, OutputDirectory, OutputKind
 from airflow_provider_acid.plan.result import CompactionResult, Fault
 from airflow_provider_acid.storages.local import LocalStorage
@@ -199,14 +205,15 @@ def test_only_what_may_pass_is_tried_again_and_only_what_the_partition_may_be_gu
 
 
 @pytest.mark.parametrize(
-    ("error", "state"),
+    ("error", "state", "ended"),
     [
-        (CorruptFileError("f", "is damaged", "restore it"), OutcomeState.REFUSED),
-        (StorageError("f", "is away", "wait"), OutcomeState.FAILED),
+        (CorruptFileError("f", "is damaged", "restore it"), OutcomeState.REFUSED, "failed"),
+        (ForbiddenError("f", "may not be read", "ask for it"), OutcomeState.REFUSED, "refused"),
+        (StorageError("f", "is away", "wait"), OutcomeState.FAILED, "failed"),
     ],
 )
 def test_what_the_fence_refuses_for_good_is_not_tried_again(
-    case: Case, monkeypatch: pytest.MonkeyPatch, error: AcidError, state: OutcomeState
+    case: Case, monkeypatch: pytest.MonkeyPatch, error: AcidError, state: OutcomeState, ended: str
 ) -> None:
     def verify_output(*_: object) -> None:
         raise error
@@ -214,7 +221,7 @@ def test_what_the_fence_refuses_for_good_is_not_tried_again(
     monkeypatch.setattr(finishing, "verify_output", verify_output)
     outcome = case.finisher.finish(case.active, case.result)
     assert isinstance(outcome, Outcome)
-    assert (outcome.state, case.queue.ended) == (state, "failed")
+    assert (outcome.state, case.queue.ended) == (state, ended)
 
 
 def test_a_delta_alone_waits_for_readers_that_began_before_what_is_merged_had_ended(tmp_path: Path) -> None:

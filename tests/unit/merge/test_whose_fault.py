@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pyspark.errors import PySparkException
 
-from airflow_provider_acid.exceptions import StorageError
+from airflow_provider_acid.exceptions import ForbiddenError, StorageError
 from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.merge.app import bucket_tasks, spark_tasks
 from airflow_provider_acid.merge.app.bucket_tasks import RunItem
@@ -101,8 +101,17 @@ def silence(partition: Partition, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bucket_tasks, "begin_bucket", begin_bucket)
 
 
-@pytest.mark.parametrize(("change", "fault"), [(damage, Fault.PARTITION), (silence, Fault.UNKNOWN)])
-def test_a_damaged_file_is_its_partitions_fault_and_a_silent_store_may_pass(
+def forbid(partition: Partition, monkeypatch: pytest.MonkeyPatch) -> None:
+    def begin_bucket(*_: object) -> None:
+        raise ForbiddenError("disk", "cannot be written (Permission denied)", "check permissions")
+
+    monkeypatch.setattr(bucket_tasks, "begin_bucket", begin_bucket)
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"), [(damage, Fault.PARTITION), (silence, Fault.UNKNOWN), (forbid, Fault.ENVIRONMENT)]
+)
+def test_a_damaged_file_is_its_partitions_fault_a_missing_right_is_not_and_a_silent_store_may_pass(
     tmp_path: Path, item: RunItem, monkeypatch: pytest.MonkeyPatch, change: Callable[..., None], fault: Fault
 ) -> None:
     partition = made(tmp_path / "t")

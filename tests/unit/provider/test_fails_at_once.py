@@ -58,6 +58,7 @@ PERMANENT = {
     "ObjectNotFoundError",
     "ConfigurationError",
     "UnsupportedStorageError",
+    "ForbiddenError",
 }
 
 
