@@ -31,7 +31,7 @@ from airflow_provider_acid.hooks.endpoint import MetastoreEndpoint
 from airflow_provider_acid.hooks.extra import ConnectionExtra
 from airflow_provider_acid.metastore import database
 from airflow_provider_acid.plan.thresholds import CompactionDecision
-from airflow_provider_acid.table_commands import plan, undo
+from airflow_provider_acid.table_commands import clean, plan, undo
 
 DATABASE_VARIABLE = "AIRFLOW_ACID_DATABASE_URL"
 """Holds a password, so that it is no argument, which everybody on the machine could read."""
@@ -79,11 +79,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if given.command == "doctor":
             return _doctor(endpoint, settings, given)
         with Supervised(given.command):
-            (plan if given.command == "plan" else undo)(endpoint, settings, given)
+            is_done = {"plan": plan, "clean": clean, "undo": undo}[given.command](endpoint, settings, given)
     except AcidError as error:
         print(error, file=sys.stderr)
         return MISUSED if isinstance(error, ConfigurationError) else UNWELL
-    return WELL
+    return WELL if is_done else UNWELL
 
 
 def _doctor(endpoint: MetastoreEndpoint, settings: CompactionSettings, given: argparse.Namespace) -> int:
@@ -111,6 +111,16 @@ def _parser() -> argparse.ArgumentParser:
     _add_table(of_one)
     types = [one.value for one in DemandedType]
     of_one.add_argument("--type", choices=types, default="auto", help="auto (the default): by the thresholds")
+    cleaning = _command(commands, "clean", "delete what compactions of one table replaced, once no reader can need it")
+    _add_table(cleaning)
+    cleaning.add_argument("--dry-run", action="store_true", help="say what would be cleaned, change nothing")
+    cleaning.add_argument("--no-wait", action="store_true", help="look once; default: wait up to six hours for readers")
+    for name, meaning in (
+        ("keep_replaced_hours", "for so long after a compaction an undo is possible, and nothing deleted"),
+        ("retention_seconds", "cleaner_retention_seconds: so long all is kept for readers without a transaction"),
+    ):
+        flag = f"--{name.replace('_', '-')}"
+        cleaning.add_argument(flag, required=True, help=f"as [hive_acid] has it, 0 where it is not set; {meaning}")
     take_back = _command(commands, "undo", "take back the newest compaction of one table or partition")
     _add_table(take_back)
     take_back.add_argument("--dry-run", action="store_true", help="say what would be taken back, change nothing")

@@ -56,6 +56,16 @@ def configured_settings(**given: object) -> CompactionSettings:
     return CompactionSettings(thresholds=thresholds, **values)
 
 
+def check_options() -> None:
+    """Read all options, whoever needs them: Airflow shows what cannot be used as an import error of the DAG file.
+
+    :raises ConfigurationError: an option has a value that cannot be used, or ``[hive_acid]`` has a name that is none.
+    """
+    _check_names()
+    for name in parameters_of(Place.CONFIG):
+        option(name)
+
+
 def _check_names() -> None:
     """A name that is misspelt would change nothing, and nobody would know."""
     known = parameters_of(Place.CONFIG)

@@ -63,6 +63,18 @@ class StorageError(AcidError):
     """The warehouse's storage refused, lost or cannot do what was asked."""
 
 
+class UnsupportedStorageError(StorageError):
+    """A location on a kind of storage that this release does not know."""
+
+    is_permanent = True
+
+
+class ForbiddenError(StorageError):
+    """A file system does not let this user do what was asked; of an object store's policies that is not known."""
+
+    is_permanent = True
+
+
 class HalfPublishedError(StorageError):
     """A part of a result is published, or may be; neither could the rest be, nor was the part taken back."""
 

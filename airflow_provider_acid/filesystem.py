@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from typing import Any, BinaryIO, Protocol, TypeVar
 
 from airflow_provider_acid.acid.listing import Listing
-from airflow_provider_acid.exceptions import ConfigurationError, StorageError
+from airflow_provider_acid.exceptions import ConfigurationError, UnsupportedStorageError
 from airflow_provider_acid.storages.hdfs.location import HDFS_SCHEMES
 from airflow_provider_acid.storages.hdfs.opening import open_hdfs
 from airflow_provider_acid.storages.hdfs.options import HdfsOptions
@@ -215,7 +215,8 @@ class Storages:
     def open(self, location: str) -> Storage:
         """The storage that holds ``location``, a URI as the metastore keeps it or an absolute local path.
 
-        :raises StorageError: no storage is known for the URI's scheme, or it does not answer.
+        :raises UnsupportedStorageError: no storage is known for the URI's scheme.
+        :raises StorageError: it does not answer.
         :raises ConfigurationError: what is set is not enough to reach it, or something it needs is not installed.
         """
         scheme = "file" if location.startswith("/") else split_location(location).scheme
@@ -224,7 +225,7 @@ class Storages:
         kind = next((kind for kind in STORES if scheme in kind.schemes), None)
         if kind is not None:
             return kind.open(location, self.of(kind.options))
-        raise StorageError(
+        raise UnsupportedStorageError(
             location,
             f"the storage {scheme}:// is not supported by this release",
             "compact tables on HDFS, S3, or file systems that Airflow and the Spark executors mount",

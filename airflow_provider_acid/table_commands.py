@@ -1,23 +1,35 @@
-"""What the command ``airflow-acid`` does about one table: show what a compaction would do, and take one back."""
+"""What the command ``airflow-acid`` does about one table: show what a compaction would do, clean up, take one back."""
 
 from __future__ import annotations
 
+import time
 from argparse import Namespace
+from collections.abc import Sequence
 from dataclasses import replace
 
-from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.compaction.candidates import Candidates
+from airflow_provider_acid.compaction.clean.cleaner import Cleaner
+from airflow_provider_acid.compaction.clean.cleaning import Cleaning, CleaningState
 from airflow_provider_acid.compaction.evaluate.budget import RunBudget
 from airflow_provider_acid.compaction.evaluate.decision_report import RunShare
-from airflow_provider_acid.compaction.evaluate.demand import Demand, DemandedType, one_table
+from airflow_provider_acid.compaction.evaluate.demand import Demand, DemandedType, as_partition, one_entity, one_table
 from airflow_provider_acid.compaction.evaluate.initiator import Initiator
+from airflow_provider_acid.compaction.evaluate.selection import TableSelection
 from airflow_provider_acid.compaction.housekeep.undo import Undo
-from airflow_provider_acid.compaction.settings import CompactionSettings
+from airflow_provider_acid.compaction.settings import CleaningLockAction, CompactionSettings
 from airflow_provider_acid.hooks.endpoint import MetastoreEndpoint
+from airflow_provider_acid.metastore.queue import CompactionQueue
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.values import CompactionRow
 from airflow_provider_acid.option import MOST_IN_RUN
+from airflow_provider_acid.parameters import as_number
+
+WAIT_SECONDS = 21_600.0
+"""How long a cleaning waits for readers; as long as the option ``cleaning_deadline_seconds`` does."""
+
+POLL_SECONDS = 10.0
 
 
-def plan(endpoint: MetastoreEndpoint, settings: CompactionSettings, given: Namespace) -> None:
+def plan(endpoint: MetastoreEndpoint, settings: CompactionSettings, given: Namespace) -> bool:
     """Show what a compaction of a table would do, and why; changes nothing.
 
     The table is looked at although ``no_auto_compaction`` is set on it, for it is asked for by name.
@@ -27,26 +39,80 @@ def plan(endpoint: MetastoreEndpoint, settings: CompactionSettings, given: Names
     """
     selection = one_table(*_database_and_table(given.table))
     demand = Demand.of(given.partition, DemandedType(given.type))
-    by_hand = replace(settings, candidates=Candidates.ALL, override_no_auto_compaction=True)
     with endpoint.connect() as (client, queue):
-        evaluation = Initiator(client, queue, by_hand, demand=demand).evaluate(selection)
+        evaluation = Initiator(client, queue, settings.for_what_is_asked_by_name(), demand=demand).evaluate(selection)
     for _, line in RunShare.within(RunBudget(MOST_IN_RUN), evaluation).lines(all_partitions=True):
         print(line)
+    return True
 
 
-def undo(endpoint: MetastoreEndpoint, settings: CompactionSettings, given: Namespace) -> None:
+def clean(endpoint: MetastoreEndpoint, settings: CompactionSettings, given: Namespace) -> bool:
+    """Delete what compactions of a table replaced, once no reader can need it.
+
+    The command knows nothing of ``[hive_acid]``, so whoever gives it says how long things are kept at this site. It
+    deletes nothing beside somebody who holds a lock, whatever the site's options say.
+
+    :param given: ``table`` with its database, ``partition`` or None, ``keep_replaced_hours`` and ``retention_seconds``,
+        ``dry_run``, with which nothing is changed, and ``no_wait``, with which it looks once.
+    :returns: whether nothing waits any more, and nothing failed.
+    :raises AcidError: an argument cannot be used, the table does not exist, or metastore or storage do not answer.
+    """
+    selection = one_table(*_database_and_table(given.table))
+    partition = as_partition("partition", given.partition or "")
+    settings = replace(
+        settings,
+        keep_replaced_hours=as_number("--keep-replaced-hours", given.keep_replaced_hours),
+        cleaner_retention_seconds=as_number("--retention-seconds", given.retention_seconds),
+        cleaner_lock_timeout_action=CleaningLockAction.WAIT,
+    )
+    with endpoint.connect() as (client, queue):
+        rows = [row for row in _rows_to_clean(client, queue, selection) if partition in (None, row.entity.partition)]
+        entities = {row.entity for row in rows}
+        if not entities:
+            print(f"nothing of {given.table} waits to be cleaned")
+            return True
+        if given.dry_run:
+            return _told(Cleaner(client, queue, settings, keeps_claims=False).look(entities), "would be ")
+    deadline = time.monotonic() + (0.0 if given.no_wait else WAIT_SECONDS)
+    while True:
+        with endpoint.connect() as (client, queue):
+            cleanings = Cleaner(client, queue, settings, connect=endpoint.connect).clean(entities)
+        is_done = _told(cleanings)
+        entities = {one.entity for one in cleanings if one.state is CleaningState.WAITING}
+        if not entities or time.monotonic() >= deadline:
+            return is_done
+        time.sleep(POLL_SECONDS)
+
+
+def _rows_to_clean(
+    client: AcidMetastoreClient, queue: CompactionQueue, selection: TableSelection
+) -> list[CompactionRow]:
+    (name,) = selection.include
+    client.get_table(*_database_and_table(name))
+    return [row for row in queue.rows() if row.waits_to_be_cleaned and selection.matches(row.entity.full_table_name)]
+
+
+def _told(cleanings: Sequence[Cleaning], would: str = "") -> bool:
+    """Print what was found or done; whether nothing waits or failed."""
+    for one in sorted(cleanings, key=lambda one: (one.entity, one.request_id)):
+        state = "cleaned" if one.state is CleaningState.READY else one.state.value
+        is_done = one.state in (CleaningState.READY, CleaningState.CLEANED)
+        print(f"{one.entity}: request {one.request_id}: {would if is_done else ''}{state}: {one.message}")
+    return not any(one.state in (CleaningState.WAITING, CleaningState.FAILED) for one in cleanings)
+
+
+def undo(endpoint: MetastoreEndpoint, settings: CompactionSettings, given: Namespace) -> bool:
     """Take back the newest compaction of a table without partitions, or of one partition.
 
     :param given: ``table`` with its database, ``partition`` or None, and ``dry_run``, with which nothing is changed.
     :raises AcidError: as :meth:`.Undo.undo`, or an argument cannot be used.
     """
-    (name,) = one_table(*_database_and_table(given.table)).include
-    database, table = _database_and_table(name)
-    entity = Entity(database, table, Demand.of(given.partition, DemandedType.AUTO).partition)
+    entity = one_entity(*_database_and_table(given.table), given.partition)
     with endpoint.connect() as (client, queue):
         newest = Undo(client, queue, settings)
         undone = newest.look(entity) if given.dry_run else newest.undo(entity)
     print(f"{'would be taken back' if given.dry_run else 'taken back'}: {undone}")
+    return True
 
 
 def _database_and_table(name: str) -> tuple[str, str]:

@@ -23,6 +23,15 @@ TICKET_LOCK = threading.Lock()
 """While one thread has a ticket renewed, the cache that it shares with others is empty for a moment."""
 
 
+def keytab_of_nobody(keytab: str, principal: str) -> tuple[str, str]:
+    """Reason and remedy where somebody names a keytab, and not whose key is in it.
+
+    :param keytab: how the setting with the file is called.
+    :param principal: how the one with the name is.
+    """
+    return f"has {keytab}, but not {principal}", f"say in {principal} whose key is in it"
+
+
 class TicketError(Exception):
     """Kerberos has no ticket for us, or does not believe the one that we have.
 

@@ -7,6 +7,7 @@ session and ends the process; :class:`~airflow_provider_acid.merge.app.driver.Dr
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 import traceback
@@ -16,12 +17,33 @@ from typing import NoReturn
 from pyspark import SparkConf
 from pyspark.sql import SparkSession
 
-from airflow_provider_acid.acid.arguments import from_argument
-from airflow_provider_acid.filesystem import Storages
-from airflow_provider_acid.merge.app.driver import Driver, bounded
-from airflow_provider_acid.merge.app.run_secret import read_secret
-
 EXIT_FAILED = 1
+UNFIT = "airflow-acid unfit: "
+"""Begins the line that tells the operator why no partition can be merged here, and that no other try can help."""
+
+
+def say_unfit(subject: str, reason: str, remedy: str) -> None:
+    """Say what is wrong with the driver's machine or settings, in the parts of an error."""
+    print(UNFIT + json.dumps({"subject": subject, "reason": reason, "remedy": remedy}), flush=True)
+
+
+try:
+    from airflow_provider_acid.acid.arguments import from_argument
+    from airflow_provider_acid.exceptions import ConfigurationError
+    from airflow_provider_acid.filesystem import Storages
+    from airflow_provider_acid.merge.app.driver import Driver, bounded
+    from airflow_provider_acid.merge.app.pyarrow_version import check_pyarrow
+    from airflow_provider_acid.merge.app.run_secret import read_secret
+except ImportError as error:
+    is_ours = (error.name or "").startswith("airflow_provider_acid")
+    say_unfit(
+        f"Python {sys.executable} of Spark's driver",
+        f"cannot import what a merge needs ({error})",
+        "leave ship_package on"
+        if is_ours
+        else "install pyarrow 19 or later, pyorc and protobuf for it, or name another by spark.pyspark.driver.python",
+    )
+    sys.exit(EXIT_FAILED)
 
 
 def parse_arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
@@ -54,6 +76,7 @@ def work(arguments: argparse.Namespace) -> int:
     conf = SparkConf().setIfMissing("spark.scheduler.mode", "FAIR")
     spark = SparkSession.builder.config(conf=conf).getOrCreate()
     try:
+        check_pyarrow()
         storages, secret = Storages.from_json(arguments.storage_options), read_secret(arguments.key_file)
         return Driver(spark, arguments.run_directory, storages, secret).run()
     finally:
@@ -66,6 +89,8 @@ def main() -> NoReturn:
     code = EXIT_FAILED
     try:
         code = work(arguments)
+    except ConfigurationError as error:
+        say_unfit(error.subject, error.reason, error.remedy)
     except BaseException:  # noqa: BLE001 - the process ends with it
         traceback.print_exc()
     sys.stdout.flush()

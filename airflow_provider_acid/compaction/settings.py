@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from airflow_provider_acid.acid.hive import Hive
@@ -78,6 +78,11 @@ class CompactionSettings:
     small_stripe_share: float = OrcOptions.small_stripe_share
     slice_bytes: int = OrcOptions.slice_bytes
     exclusive_locations: tuple[str, ...] = ()
+
+    def for_what_is_asked_by_name(self) -> CompactionSettings:
+        """The same for tables that somebody names: all their partitions are looked at, and nothing keeps them away."""
+        return replace(self, candidates=Candidates.ALL, override_no_auto_compaction=True)
+
     served_pools: tuple[str, ...] = ()
     storages: Storages = field(default_factory=Storages)
 

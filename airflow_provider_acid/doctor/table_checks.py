@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.evaluate.initiator import Initiator
@@ -21,8 +20,13 @@ from airflow_provider_acid.compaction.run.run_place import RunPlace
 from airflow_provider_acid.compaction.supervision import Supervised
 from airflow_provider_acid.doctor.check import Check, Seen, note, problem, warning
 from airflow_provider_acid.doctor.site import Site
-from airflow_provider_acid.exceptions import AcidError, MetastoreUnavailableError, ObjectNotFoundError, RefusedError
-from airflow_provider_acid.filesystem import join
+from airflow_provider_acid.exceptions import (
+    AcidError,
+    ConfigurationError,
+    MetastoreUnavailableError,
+    ObjectNotFoundError,
+    RefusedError,
+)
 from airflow_provider_acid.metastore.pools import RequestPool
 from airflow_provider_acid.plan.thresholds import ENROLLED, NO_AUTO_COMPACTION
 from airflow_provider_acid.storages.paths import split_location
@@ -157,7 +161,7 @@ def _left_alone(site: Site) -> Iterator[Seen]:
 
 def _due_by_hand(site: Site, names: Sequence[str]) -> Iterator[DuePartition | Seen]:
     """What would be due of tables that are named; one that cannot be looked at ends alone."""
-    settings = replace(site.settings, override_no_auto_compaction=True)
+    settings = site.settings.for_what_is_asked_by_name()
     try:
         with Supervised(", ".join(names)):
             yield from Initiator(site.client, site.queue, settings).evaluate(TableSelection.of(names)).due
@@ -177,33 +181,13 @@ def _run_directory(site: Site) -> Iterator[Seen]:
     for location in stores.values():
         try:
             with Supervised(location):
-                yield from _of_runs(site, location)
-        except RefusedError as error:
+                RunPlace.of(site.settings.storages, site.settings.run_directory, location).check_usable(
+                    site.settings.storages
+                )
+        except (ConfigurationError, RefusedError) as error:
             yield problem(f"{error.subject} {error.reason}", "every compaction refuses to begin", error.remedy)
         except AcidError as error:
             yield not_known(location, error, "whether compactions find a place for their plans and results")
-
-
-def _of_runs(site: Site, location: str) -> Iterator[Seen]:
-    storages = site.settings.storages
-    place = RunPlace.of(storages, site.settings.run_directory, location)
-    storage = storages.open(place.root)
-    if not storage.rules.renames:
-        return  # Of an object store, whose directories are there by themselves, and whose policies tell who may write.
-    parent = place.root
-    for path in place.own or (place.path,):
-        if not storage.exists(path):
-            break
-        if place.own:
-            storage.check_private(path)
-        parent = join(place.root, path)
-    if not storages.open(place.root).exists("") or storages.open(parent).may_change() is False:
-        yield problem(
-            f"{place.location} is where compactions exchange plans and results, and {parent} is not there, or this "
-            "user may not write into it",
-            "every compaction fails when it begins",
-            "make it for Airflow's user, or name another place by run_directory",
-        )
 
 
 TABLE_CHECKS = (

@@ -16,6 +16,7 @@ from airflow_provider_acid.metastore.access.jwt import Jwt
 from airflow_provider_acid.metastore.access.kerberos import Kerberos
 from airflow_provider_acid.metastore.access.password import Password
 from airflow_provider_acid.metastore.access.tls import Tls
+from airflow_provider_acid.tickets import keytab_of_nobody
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Connection
@@ -147,5 +148,5 @@ class ConnectionExtra:
         if not _PRINCIPAL.fullmatch(principal):
             raise self.wrong(f"kerberos_principal is {principal!r}", "write it like hive/_HOST@EXAMPLE.ORG")
         if keytab is not None and client is None:
-            raise self.wrong("has kerberos_keytab, but not kerberos_client_principal", "say whose key is in it")
+            raise self.wrong(*keytab_of_nobody("kerberos_keytab", "kerberos_client_principal"))
         return Kerberos(principal, keytab, client)

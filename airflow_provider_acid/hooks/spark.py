@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.common.compat.sdk import AirflowNotFoundException, BaseHook
 
 from airflow_provider_acid.exceptions import ConfigurationError
+from airflow_provider_acid.tickets import keytab_of_nobody
 
 _QUEUE_REFUSED = re.compile(
     r"Failed to submit application_\w+ to YARN ?: "
     r"(.*(?:to (?:unknown|ambiguous|non-leaf) queue: |is not a leaf queue|rejected by queue placement policy).*)"
 )
 """The first three are of YARN's CapacityScheduler, the others of its FairScheduler."""
+
+UNFIT = "airflow-acid unfit: "
+"""Begins the line by which ``spark_jobs/compact.py`` says why its driver cannot work: an error's parts in JSON."""
+
+_NO_JAVA = re.compile(r"JAVA_HOME is not set|bin/java: .*(?:No such file or directory|not found|Permission denied)")
+"""Of ``spark-class``, whose shell says it in its own language otherwise."""
 
 _JARS_UPLOADED = "Neither spark.yarn.jars nor spark.yarn.archive is set"
 """Of Spark's client, which alone knows all places where they may be set."""
@@ -47,6 +56,8 @@ def spark_connection(conn_id: str, make_hook: Callable[[], SparkSubmitHook]) -> 
         ) from error
     except (ValueError, RuntimeError) as error:
         raise ConfigurationError(subject, f"cannot be used for Spark ({error})", "correct it") from error
+    if connection.get("keytab") and not connection.get("principal"):
+        raise ConfigurationError(f"{subject} or the task itself", *keytab_of_nobody("keytab", "principal"))
     return connection
 
 
@@ -73,20 +84,21 @@ def check_program(program: str, env_vars: Mapping[str, str] | None) -> None:
         )
 
 
-def listening(hook: SparkSubmitHook, queue_refused: Callable[[str], None]) -> SparkSubmitHook:
-    """Have it told when YARN takes no application into a queue, now or later; the hook keeps the last lines alone.
+def listening(hook: SparkSubmitHook, refused: Callable[[ConfigurationError], None]) -> SparkSubmitHook:
+    """Have it told what keeps an application from its work, now and later; the hook keeps the last lines alone.
 
     Where Spark uploads its own jars, the log says what keeps it from that.
 
-    :param queue_refused: given YARN's reason, which ``spark-submit`` prints.
+    :param refused: given what ``spark-submit`` prints of it: that YARN has no such queue, that there is no Java, or the
+        application's own word that it cannot work where its driver is.
     """
     process = hook._process_spark_submit_log
 
     def heard(lines: Iterator[str]) -> Iterator[str]:
         for line in lines:
-            said = _QUEUE_REFUSED.search(line)
-            if said is not None:
-                queue_refused(said[1].strip())
+            reason = _refusal_in(line, hook._connection["queue"])
+            if reason is not None:
+                refused(reason)
             if _JARS_UPLOADED in line:
                 hook.log.warning(
                     "Spark uploads its own jars, some 370 MB, to YARN for this batch, and will for every other: set "
@@ -104,11 +116,23 @@ def listening(hook: SparkSubmitHook, queue_refused: Callable[[str], None]) -> Sp
     return hook
 
 
-def unknown_queue(queue: str | None, reason: str) -> ConfigurationError:
-    """Of a queue into which YARN takes no application.
+def _refusal_in(line: str, queue: str | None) -> ConfigurationError | None:
+    if UNFIT in line:
+        with suppress(ValueError, TypeError):
+            return ConfigurationError(**json.loads(line.partition(UNFIT)[2]))
+    said = _QUEUE_REFUSED.search(line)
+    if said is not None:
+        return _unknown_queue(queue, said[1].strip())
+    if _NO_JAVA.search(line):
+        return ConfigurationError(
+            "spark-submit",
+            f"finds no Java ({line.strip()})",
+            "install the Java that this Spark needs on Airflow's workers, or correct JAVA_HOME there",
+        )
+    return None
 
-    :param queue: the one that was named; None for YARN's default.
-    """
+
+def _unknown_queue(queue: str | None, reason: str) -> ConfigurationError:
     return ConfigurationError(
         f"queue {queue or 'default'} of the cluster",
         f"YARN takes no application into it ({reason})",

@@ -10,7 +10,7 @@ from typing import Any
 
 from airflow.providers.common.compat.sdk import Param
 
-from airflow_provider_acid.config import option
+from airflow_provider_acid.config import check_options, option
 from airflow_provider_acid.option import REQUIRED
 from airflow_provider_acid.options import OPTIONS
 from airflow_provider_acid.run_options import SPARK_SIZES
@@ -22,7 +22,9 @@ def form(first: Sequence[str], sections: Mapping[str, Sequence[str]], **defaults
     :param first: names of options in the section that Airflow shows open: its own, of fields that name none.
     :param sections: names of options by the title of their section, letters and blanks: Airflow 2 makes an id of it.
     :param defaults: what this DAG starts with instead.
+    :raises ConfigurationError: an option of ``[hive_acid]`` cannot be used, be it in the form or not.
     """
+    check_options()
     return {
         **{name: _field(name, {}, defaults) for name in first},
         **{name: _field(name, {"section": title}, defaults) for title, names in sections.items() for name in names},
@@ -45,12 +47,7 @@ def _plain(value: object) -> object:
 
 
 def spark_of_the_form() -> dict[str, str]:
-    """Arguments of an operator that starts Spark: its sizes.
-
-    :raises ConfigurationError: ``[hive_acid]`` has a connection or properties of Spark that the task could not use.
-    """
-    for name in ("spark_conn_id", "spark_conf"):
-        option(name)
+    """Arguments of an operator that starts Spark: its sizes."""
     # An empty field is none, and not what [hive_acid] says: the form began with that.
     return {name: f"{{{{ params.{name} or '' }}}}" for name in SPARK_SIZES}
 

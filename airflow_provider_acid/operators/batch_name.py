@@ -1,13 +1,19 @@
-"""Names of mapped tasks, so that Airflow's grid shows partitions instead of numbers."""
+"""Names of batches: of mapped tasks, so that Airflow's grid shows partitions and no numbers, and of applications."""
 
 from __future__ import annotations
 
+import socket
+from collections.abc import Sequence
 from typing import Any
 
+from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.exceptions import ConfigurationError
 from airflow_provider_acid.parameters import as_entities
 
 BATCH_NAME_TEMPLATE = "{{ task.batch_name }}"
+
+MAX_NAME_CHARACTERS = 200
+"""Of an application's name. Kubernetes takes 253 for a pod's, which has an id of Spark's and ``-driver`` besides."""
 
 
 class NamedByPartitions:
@@ -37,3 +43,16 @@ class NamedByPartitions:
             return "no partitions"
         first = entities[0]
         return str(first) if len(entities) == 1 else f"{len(entities)} partitions from {first.full_table_name}"
+
+
+def application_name(entities: Sequence[Entity]) -> str:
+    """The application's name, as Hive names its jobs: ``<hostname>-compactor-<db>.<table>.<partition>``.
+
+    Braces, which may stand in a partition's name and mean something to YARN, are parentheses here; a long name is cut.
+    """
+    first = entities[0]
+    name = f"{socket.gethostname()}-compactor-{first.full_table_name}"
+    if first.partition is not None:
+        name += f".{first.partition}"
+    name = name.translate(str.maketrans("{}", "()"))[:MAX_NAME_CHARACTERS]
+    return name if len(entities) == 1 else f"{name} and {len(entities) - 1} more"

@@ -19,6 +19,7 @@ from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
 from airflow_provider_acid.links.compaction import AcidPageLink
 from airflow_provider_acid.operators.batch_name import NamedByPartitions
 from airflow_provider_acid.operators.killed import UnwindsWhenKilled
+from airflow_provider_acid.operators.literals import refuse_wrong_literals
 from airflow_provider_acid.operators.permanent import failing_at_once
 from airflow_provider_acid.option import Place
 from airflow_provider_acid.options import parameters_of
@@ -71,6 +72,7 @@ class AcidCleanerOperator(NamedByPartitions, UnwindsWhenKilled, BaseOperator):
         self.poll_seconds = poll_seconds
         self.cleaner_retention_seconds = cleaner_retention_seconds
         self.deferrable = deferrable
+        refuse_wrong_literals(self, partitions=as_entities)
 
     @failing_at_once()
     def execute(self, context: Context) -> list[dict[str, object]]:

@@ -41,17 +41,17 @@ from airflow_provider_acid.hooks.spark import (
     conf_of_kubernetes,
     listening,
     spark_connection,
-    unknown_queue,
 )
 from airflow_provider_acid.links.compaction import AcidPageLink, SparkUiLink
 from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
-from airflow_provider_acid.operators.batch_name import NamedByPartitions
+from airflow_provider_acid.operators.batch_name import NamedByPartitions, application_name
 from airflow_provider_acid.operators.configured_spark import ConfiguredSparkOperator
+from airflow_provider_acid.operators.literals import refuse_wrong_literals
 from airflow_provider_acid.operators.permanent import failing_at_once
 from airflow_provider_acid.option import Place
 from airflow_provider_acid.options import parameters_of
-from airflow_provider_acid.parameters import as_due_partitions, as_integer, as_number, as_time_window
+from airflow_provider_acid.parameters import as_due_partitions, as_integer, as_number, as_spark_conf, as_time_window
 from airflow_provider_acid.shipped_files import shipped_file
 from airflow_provider_acid.signals.asset_events import fill_asset_events
 from airflow_provider_acid.signals.lineage import lineage_of
@@ -74,9 +74,6 @@ with a node the next try of the task plans anew, while a node that is only cut o
 """
 FAILURES_NAMED = 5
 """Failed partitions that a task's error names; the log has all."""
-
-MAX_NAME_CHARACTERS = 200
-"""Of an application's name. Kubernetes takes 253 for a pod's, which has an id of Spark's and ``-driver`` besides."""
 
 _LOOKED_AT = (OutcomeState.COMPACTED, OutcomeState.NOTHING_TO_MERGE)
 """Whose partitions are other than what the evaluation saw that found them due."""
@@ -160,7 +157,14 @@ class AcidCompactionOperator(NamedByPartitions, ConfiguredSparkOperator):
         self.idle_timeout_seconds = idle_timeout_seconds
         self._batch: CompactionBatch | None = None
         self._outcomes: tuple[Outcome, ...] = ()
-        self._queue_refusals: list[str] = []
+        self._refusals: list[ConfigurationError] = []
+        refuse_wrong_literals(
+            self,
+            partitions=as_due_partitions,
+            max_active_partitions=as_integer,
+            idle_timeout_seconds=as_number,
+            conf=as_spark_conf,
+        )
 
     @failing_at_once()
     def execute(self, context: Context) -> Any:
@@ -210,7 +214,7 @@ class AcidCompactionOperator(NamedByPartitions, ConfiguredSparkOperator):
             )
 
     def _get_hook(self) -> SparkSubmitHook:
-        return listening(super()._get_hook(), self._queue_refusals.append)
+        return listening(super()._get_hook(), self._refusals.append)
 
     def _check_spark(self) -> None:
         connection = spark_connection(self._conn_id, self._get_hook)
@@ -249,7 +253,7 @@ class AcidCompactionOperator(NamedByPartitions, ConfiguredSparkOperator):
         self._yarn_queue = self._yarn_queue or items[0].job_queue or option("job_queue")
         connection = spark_connection(self._conn_id, self._get_hook)
         self.conf = {**DEFAULT_CONF, **conf_of_kubernetes(connection["master"]), **(self.conf or {})}
-        self._queue_refusals.clear()
+        self._refusals.clear()
         self._hook = None  # Airflow keeps the hook of a former try, with that try's arguments.
         with (
             tempfile.TemporaryDirectory(prefix="airflow-acid-") as directory,
@@ -260,9 +264,7 @@ class AcidCompactionOperator(NamedByPartitions, ConfiguredSparkOperator):
             try:
                 super().execute(context)
             except Exception as error:  # any of client, standalone, YARN or Kubernetes mode
-                if self._queue_refusals:
-                    return unknown_queue(connection["queue"], self._queue_refusals[0])
-                return error
+                return self._refusals[0] if self._refusals else error
         return None
 
     @contextmanager
@@ -294,13 +296,18 @@ class AcidCompactionOperator(NamedByPartitions, ConfiguredSparkOperator):
             self.files = users_files
 
     def _make_batch(self, items: Sequence[DuePartition], identity: str) -> CompactionBatch:
-        hours = as_time_window("time_window", self.time_window, self.time_zone)
+        hours = as_time_window("time_window", self.time_window, option("time_zone", self.time_zone))
         endpoint = AcidMetastoreHook(self.hive_acid_conn_id).endpoint()
         settings = replace(self._settings(), storages=endpoint.storages)
         idle_timeout_seconds = as_number("idle_timeout_seconds", self.idle_timeout_seconds)
 
         looked_at = LookedAt.of_task(identity, [item.entity for item in items])
         open_worker = partial(open_connected_worker, endpoint, settings, identity, looked_at)
+
+        def check(worker: Worker) -> None:
+            location = worker.table_location(items)
+            if location is not None:
+                RunPlace.of(settings.storages, settings.run_directory, location).check_usable(settings.storages)
 
         def make_run_directory(worker: Worker, first: ActiveCompaction) -> RunDirectory:
             place = looked_at.take(RunPlace.of(settings.storages, settings.run_directory, first.table_location))
@@ -311,6 +318,7 @@ class AcidCompactionOperator(NamedByPartitions, ConfiguredSparkOperator):
             items,
             open_worker,
             make_run_directory,
+            check=check,
             max_active=self._max_active(),
             max_small=MAX_SMALL_PARTITIONS if self.max_active_partitions is None else 0,
             worker_timeout_seconds=settings.worker_timeout_seconds,
@@ -375,16 +383,3 @@ def task_identity(context: Context) -> str:
     if ti is None:
         return f"no-task/{uuid4().hex}"
     return f"{ti.dag_id}/{ti.run_id}/{ti.task_id}/{ti.map_index}"
-
-
-def application_name(entities: Sequence[Entity]) -> str:
-    """The application's name, as Hive names its jobs: ``<hostname>-compactor-<db>.<table>.<partition>``.
-
-    Braces, which may stand in a partition's name and mean something to YARN, are parentheses here; a long name is cut.
-    """
-    first = entities[0]
-    name = f"{socket.gethostname()}-compactor-{first.full_table_name}"
-    if first.partition is not None:
-        name += f".{first.partition}"
-    name = name.translate(str.maketrans("{}", "()"))[:MAX_NAME_CHARACTERS]
-    return name if len(entities) == 1 else f"{name} and {len(entities) - 1} more"

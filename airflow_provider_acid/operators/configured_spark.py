@@ -8,6 +8,7 @@ from typing import Any
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 
 from airflow_provider_acid.config import option
+from airflow_provider_acid.parameters import as_spark_conf
 from airflow_provider_acid.run_options import SPARK_SIZES
 
 
@@ -42,11 +43,11 @@ class ConfiguredSparkOperator(SparkSubmitOperator):
     def take_settings(self) -> None:
         """Use what the task is given, else what ``[hive_acid]`` says; comes before all else of an execution.
 
-        :raises ConfigurationError: a size or ``[hive_acid] spark_conf`` cannot be used.
+        :raises ConfigurationError: a size, ``conf`` or ``[hive_acid] spark_conf`` cannot be used.
         """
         for name in SPARK_SIZES:
             setattr(self, f"_{name}", option(name, getattr(self, name)))
-        self.conf = {**option("spark_conf"), **(self.conf or {})}
+        self.conf = {**option("spark_conf"), **as_spark_conf("conf", self.conf or {})}
 
     @property
     def task_slots(self) -> int:

@@ -24,8 +24,9 @@ from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
 from airflow_provider_acid.hooks.spark import check_program, conf_of_kubernetes, spark_connection
 from airflow_provider_acid.operators.compaction import DEFAULT_CONF
 from airflow_provider_acid.operators.executor_packages import ExecutorPackages
+from airflow_provider_acid.operators.literals import refuse_wrong_literals
 from airflow_provider_acid.operators.permanent import failing_at_once
-from airflow_provider_acid.parameters import as_boolean, as_word
+from airflow_provider_acid.parameters import as_boolean, as_optional_text, as_word
 from airflow_provider_acid.run_options import SPARK_SIZES
 
 if TYPE_CHECKING:
@@ -51,7 +52,8 @@ class AcidDoctorOperator(BaseOperator):
     the problems and warnings.
 
     :param tables: patterns of tables; default: ``[hive_acid] tables``. (templated)
-    :param exclude: patterns of tables to leave out; default: ``[hive_acid] exclude``. (templated)
+    :param exclude: patterns of tables to leave out; default: ``[hive_acid] exclude``; an emptied field of a form is
+        none. (templated)
     :param hive_acid_conn_id: the metastore's connection. (templated)
     :param spark_conn_id: the Spark connection; default: ``[hive_acid] spark_conn_id``; empty: it is not looked at.
         (templated)
@@ -77,12 +79,18 @@ class AcidDoctorOperator(BaseOperator):
     ) -> None:
         super().__init__(**kwargs)
         self.tables = tables
-        self.exclude = exclude
+        self.exclude = option("exclude") if exclude is None else exclude
         self.hive_acid_conn_id = hive_acid_conn_id
         self.spark_conn_id = spark_conn_id
         self.executors = executors
         self.fail_on = fail_on
         self._hook: SparkSubmitHook | None = None
+        refuse_wrong_literals(
+            self,
+            spark_conn_id=lambda name, value: as_optional_text(value),
+            executors=as_boolean,
+            fail_on=partial(as_word, words=FailOn),
+        )
 
     @failing_at_once()
     def execute(self, context: Context) -> dict[str, object]:
@@ -92,7 +100,8 @@ class AcidDoctorOperator(BaseOperator):
             used.
         """
         fail_on = as_word("fail_on", self.fail_on, words=FailOn)
-        diagnosis = self._diagnose()
+        executors = as_boolean("executors", self.executors)
+        diagnosis = self._diagnose(executors)
         self._tell(diagnosis)
         if fail_on is not FailOn.NEVER:
             limit = Severity(fail_on.value)
@@ -100,14 +109,14 @@ class AcidDoctorOperator(BaseOperator):
                 raise AirflowFailException(brief(diagnosis, limit))
         return small_json(diagnosis)
 
-    def _diagnose(self) -> Diagnosis:
-        selection = TableSelection.of(option("tables", self.tables), option("exclude", self.exclude))
+    def _diagnose(self, executors: bool) -> Diagnosis:
+        selection = TableSelection.of(option("tables", self.tables), option("exclude", self.exclude or ()))
         endpoint = AcidMetastoreHook(self.hive_acid_conn_id).endpoint()
         settings = replace(configured_settings(), candidates=Candidates.ALL, storages=endpoint.storages)
         found = diagnose(endpoint, selection, settings, health_location=option("health_location"))
-        return replace(found, findings=(*found.findings, *self._of_spark()))
+        return replace(found, findings=(*found.findings, *self._of_spark(executors)))
 
-    def _of_spark(self) -> Iterator[Finding]:
+    def _of_spark(self, executors: bool) -> Iterator[Finding]:
         if self.spark_conn_id == "":
             return
         conn_id = option("spark_conn_id", self.spark_conn_id)
@@ -123,7 +132,7 @@ class AcidDoctorOperator(BaseOperator):
             seen = f"{error.subject}: {error.reason}"
             yield Finding(check, Severity.PROBLEM, seen, "no compaction can be started", error.remedy)
             return
-        if as_boolean("executors", self.executors):
+        if executors:
             self._hook = SparkSubmitHook(
                 conn_id=conn_id,
                 conf={**DEFAULT_CONF, **conf_of_kubernetes(connection["master"]), **option("spark_conf")},

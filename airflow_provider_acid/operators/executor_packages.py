@@ -10,6 +10,7 @@ from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from packaging.requirements import Requirement
 
 from airflow_provider_acid.doctor.finding import Finding, Severity
+from airflow_provider_acid.exceptions import ConfigurationError
 from airflow_provider_acid.hooks.spark import listening
 from airflow_provider_acid.shipped_files import shipped_file
 
@@ -29,7 +30,7 @@ class ExecutorPackages:
     def __init__(self, hook: SparkSubmitHook) -> None:
         self.hook = hook
         self._heard: list[str] = []
-        self._refused: list[str] = []
+        self._refused: list[ConfigurationError] = []
         process = hook._process_spark_submit_log
 
         def listen(itr: Iterator[str]) -> None:
@@ -46,7 +47,7 @@ class ExecutorPackages:
             yield Finding(
                 CHECK,
                 Severity.PROBLEM,
-                f"a Spark application of one second failed: {self._refused[0] if self._refused else error}",
+                f"a Spark application of one second failed: {self._refused[0].reason if self._refused else error}",
                 "no compaction can be carried out",
                 "look at the log of this task and of the application",
             )

@@ -14,10 +14,10 @@ from airflow_provider_acid.compaction.housekeep.report import HousekeepingReport
 from airflow_provider_acid.config import configured_settings, option
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
 from airflow_provider_acid.operators.killed import UnwindsWhenKilled
+from airflow_provider_acid.operators.literals import refuse_wrong_literals
 from airflow_provider_acid.operators.permanent import failing_at_once
 from airflow_provider_acid.option import Place
 from airflow_provider_acid.options import parameters_of
-from airflow_provider_acid.parameters import as_integer
 from airflow_provider_acid.signals.measurements import of_housekeeping
 from airflow_provider_acid.signals.stats import send
 
@@ -62,6 +62,7 @@ class AcidHousekeepingOperator(UnwindsWhenKilled, BaseOperator):
         self.forgotten_after_seconds = forgotten_after_seconds
         self.max_partitions = max_partitions
         self.repair_twins = repair_twins
+        refuse_wrong_literals(self)
 
     @failing_at_once()
     def execute(self, context: Context) -> dict[str, object]:
@@ -79,15 +80,18 @@ class AcidHousekeepingOperator(UnwindsWhenKilled, BaseOperator):
         return report.to_json()
 
     def _sweep(self, selection: TableSelection) -> HousekeepingReport:
-        endpoint = AcidMetastoreHook(self.hive_acid_conn_id).endpoint()
         settings = configured_settings(worker_timeout_seconds=self.worker_timeout_seconds)
+        forgotten_seconds: float = option("forgotten_after_seconds", self.forgotten_after_seconds)
+        max_partitions: int = option("max_partitions", self.max_partitions)
+        repair_twins: bool = option("repair_twins", self.repair_twins)
+        endpoint = AcidMetastoreHook(self.hive_acid_conn_id).endpoint()
         with endpoint.connect() as (client, queue):
             housekeeper = Housekeeper(
                 client,
                 queue,
                 replace(settings, storages=endpoint.storages),
-                forgotten_seconds=option("forgotten_after_seconds", self.forgotten_after_seconds),
-                max_partitions=as_integer("max_partitions", self.max_partitions),
-                repair_twins=option("repair_twins", self.repair_twins),
+                forgotten_seconds=forgotten_seconds,
+                max_partitions=max_partitions,
+                repair_twins=repair_twins,
             )
             return housekeeper.sweep(selection)

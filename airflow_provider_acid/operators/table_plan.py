@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowFailException, AirflowSkipException, BaseOperator
 
-from airflow_provider_acid.compaction.candidates import Candidates
 from airflow_provider_acid.compaction.evaluate.budget import RunBudget
 from airflow_provider_acid.compaction.evaluate.decision_report import RunShare
 from airflow_provider_acid.compaction.evaluate.demand import Demand, DemandedType, one_table
 from airflow_provider_acid.compaction.evaluate.initiator import Initiator
 from airflow_provider_acid.config import configured_settings, most_batches, option
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
+from airflow_provider_acid.operators.literals import OF_ONE_TABLE, refuse_wrong_literals
 from airflow_provider_acid.operators.permanent import failing_at_once
 from airflow_provider_acid.option import Place
 from airflow_provider_acid.options import parameters_of
-from airflow_provider_acid.parameters import as_integer
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -59,6 +58,7 @@ class AcidTablePlanOperator(BaseOperator):
         self.batch_partitions = batch_partitions
         self.max_partitions = max_partitions
         self.hive_acid_conn_id = hive_acid_conn_id
+        refuse_wrong_literals(self, **OF_ONE_TABLE)
 
     @failing_at_once()
     def execute(self, context: Context) -> list[list[dict[str, object]]]:
@@ -73,15 +73,10 @@ class AcidTablePlanOperator(BaseOperator):
         wanted: DemandedType = option("type", self.type)
         demand = Demand.of(option("partition", self.partition), wanted)
         decide_only: bool = option("decide_only", self.decide_only)
-        size = as_integer("batch_partitions", self.batch_partitions)
-        budget = RunBudget(min(as_integer("max_partitions", self.max_partitions), size * most_batches()))
+        size: int = option("batch_partitions", self.batch_partitions)
+        budget = RunBudget(min(option("max_partitions", self.max_partitions), size * most_batches()))
         endpoint = AcidMetastoreHook(self.hive_acid_conn_id).endpoint()
-        settings = replace(
-            configured_settings(),
-            candidates=Candidates.ALL,
-            override_no_auto_compaction=True,
-            storages=endpoint.storages,
-        )
+        settings = replace(configured_settings().for_what_is_asked_by_name(), storages=endpoint.storages)
         with endpoint.connect() as (client, queue):
             evaluation = Initiator(client, queue, settings, demand=demand).evaluate(selection)
         share = RunShare.within(budget, evaluation)

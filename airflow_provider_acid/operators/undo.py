@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowSkipException, BaseOperator
 
-from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.compaction.evaluate.demand import one_entity
 from airflow_provider_acid.compaction.housekeep.undo import Undo
 from airflow_provider_acid.config import configured_settings, option
 from airflow_provider_acid.hooks.health import renew_figures
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
 from airflow_provider_acid.operators.killed import UnwindsWhenKilled
+from airflow_provider_acid.operators.literals import OF_ONE_TABLE, refuse_wrong_literals
 from airflow_provider_acid.operators.permanent import failing_at_once
 from airflow_provider_acid.option import Place
 from airflow_provider_acid.options import parameters_of
@@ -51,6 +52,7 @@ class AcidUndoOperator(UnwindsWhenKilled, BaseOperator):
         self.partition = partition
         self.decide_only = decide_only
         self.hive_acid_conn_id = hive_acid_conn_id
+        refuse_wrong_literals(self, **OF_ONE_TABLE)
 
     @failing_at_once()
     def execute(self, context: Context) -> dict[str, object]:
@@ -61,9 +63,7 @@ class AcidUndoOperator(UnwindsWhenKilled, BaseOperator):
         :raises AcidError: metastore or storage do not answer, or the lock was lost; another try goes on.
         :raises AirflowSkipException: it is a dry run.
         """
-        entity = Entity(
-            option("database", self.database), option("table", self.table), option("partition", self.partition)
-        )
+        entity = one_entity(str(self.database), str(self.table), option("partition", self.partition))
         decide_only: bool = option("decide_only", self.decide_only)
         endpoint = AcidMetastoreHook(self.hive_acid_conn_id).endpoint()
         settings = replace(configured_settings(), storages=endpoint.storages)

@@ -6,10 +6,30 @@ A result is a report, not a proof: the operator checks it against the plan and t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 
 from airflow_provider_acid.acid import json_fields as fields
 from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.exceptions import AcidError, ConfigurationError, ForbiddenError
 from airflow_provider_acid.plan.plan import FORMAT_VERSION, CompactionPlan, OutputKind
+
+
+class Fault(str, Enum):
+    """Where the cause lies that a plan was not carried out, as far as that is known."""
+
+    UNKNOWN = "unknown"
+    """It may pass, and is tried again."""
+    PARTITION = "partition"
+    """In the partition's own files: another try ends the same way."""
+    ENVIRONMENT = "environment"
+    """In packages, rights or settings: another try ends the same way, and so does every partition."""
+
+    @classmethod
+    def of(cls, error: AcidError) -> Fault:
+        """The fault that an error speaks of."""
+        if isinstance(error, ConfigurationError | ForbiddenError):
+            return cls.ENVIRONMENT
+        return cls.PARTITION if error.is_permanent else cls.UNKNOWN
 
 
 @dataclass(frozen=True)
@@ -50,6 +70,7 @@ class CompactionResult:
     :param error: None when the output directory is complete; else the message of what went wrong.
     :param files: what became of every bucket of the plan.
     :param seconds: wall time from the first task to the last verified file.
+    :param fault: where the cause of the error lies; None without one.
     """
 
     attempt: str
@@ -58,11 +79,12 @@ class CompactionResult:
     error: str | None
     files: tuple[OutputFile, ...]
     seconds: float
+    fault: Fault | None = None
 
     @classmethod
-    def failed(cls, plan: CompactionPlan, error: str, seconds: float) -> CompactionResult:
+    def failed(cls, plan: CompactionPlan, error: str, seconds: float, fault: Fault = Fault.UNKNOWN) -> CompactionResult:
         """The result of a plan that could not be carried out."""
-        return cls(plan.attempt, plan.digest, plan.entity, error, (), seconds)
+        return cls(plan.attempt, plan.digest, plan.entity, error, (), seconds, fault)
 
     @classmethod
     def unread(cls, error: str) -> CompactionResult:

@@ -25,10 +25,11 @@ from airflow_provider_acid.config import configured_settings, most_batches, opti
 from airflow_provider_acid.exceptions import ConfigurationError
 from airflow_provider_acid.health.recording import recording_evaluation
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
+from airflow_provider_acid.operators.literals import refuse_wrong_literals
 from airflow_provider_acid.operators.permanent import failing_at_once
 from airflow_provider_acid.option import Place, text_of
 from airflow_provider_acid.options import parameters_of
-from airflow_provider_acid.parameters import as_integer, as_optional_number, as_optional_text, as_time_window
+from airflow_provider_acid.parameters import as_optional_number, as_optional_text, as_time_window
 from airflow_provider_acid.signals.stats import initiator_cycle
 from airflow_provider_acid.triggers.compaction import DuePartitionsTrigger
 from airflow_provider_acid.triggers.wait import TRIGGER_GRACE_SECONDS, WaitEvent, raise_if_failed
@@ -113,6 +114,7 @@ class AcidCompactionSensor(BaseSensorOperator):
         self.skip_when_nothing_due = skip_when_nothing_due
         self.deferrable = deferrable
         self._deadline: float | None = None
+        refuse_wrong_literals(self)
 
     @failing_at_once()
     def execute(self, context: Context) -> Any:
@@ -170,12 +172,12 @@ class AcidCompactionSensor(BaseSensorOperator):
 
     def _evaluate(self) -> PokeReturnValue:
         selection = self._selection()
-        size = as_integer("batch_partitions", self.batch_partitions)
-        most = min(as_integer("max_partitions", self.max_partitions), size * most_batches())
+        size = self._given("batch_partitions")
+        most = min(self._given("max_partitions"), size * most_batches())
         budget = RunBudget.of(most, as_optional_number("max_gib", self.max_gib))
         skip, decide_only = self._given("skip_when_nothing_due"), self._given("decide_only")
         fail_on_unmatched = self._given("fail_on_unmatched_patterns")
-        hours = as_time_window("time_window", self.time_window, self.time_zone)
+        hours = as_time_window("time_window", self.time_window, self._given("time_zone"))
         settings = configured_settings(**self._question())
         closed = None if decide_only or hours is None else hours.why_closed(time.time())
         if closed is not None:
@@ -212,7 +214,7 @@ class AcidCompactionSensor(BaseSensorOperator):
         return PokeReturnValue(is_done=False)
 
     def _selection(self) -> TableSelection:
-        # An empty field of a form is None, which means none here, and not what is configured.
+        # An emptied field of a form is None, which means none, and not what is configured.
         return TableSelection.of(self._given("tables"), option("exclude", self.exclude or ()))
 
     def _given(self, name: str) -> Any:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from airflow_provider_acid.acid.listing import FileEntry, Listing
-from airflow_provider_acid.exceptions import NameTakenError, StorageError
+from airflow_provider_acid.exceptions import ForbiddenError, NameTakenError, StorageError
 from airflow_provider_acid.storages.flushed_file import FlushedFile
 from airflow_provider_acid.storages.links import untrusted_link
 from airflow_provider_acid.storages.paths import relative_parts, split_location
@@ -363,4 +363,5 @@ def _symbolic_link(path: str) -> StorageError:
 
 
 def _storage_error(path: str, reason: str, error: OSError) -> StorageError:
-    return StorageError(path, f"{reason} ({error.strerror or error})", "check path, permissions and free space")
+    kind = ForbiddenError if isinstance(error, PermissionError) else StorageError
+    return kind(path, f"{reason} ({error.strerror or error})", "check path, permissions and free space")

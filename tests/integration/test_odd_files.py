@@ -14,6 +14,7 @@ from airflow_provider_acid.compaction.run.run_directory import RunDirectory
 from airflow_provider_acid.compaction.run.run_place import RunPlace, run_name
 from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.metastore.pools import new_token
+from airflow_provider_acid.metastore.values import CompactionState
 from airflow_provider_acid.plan.plan import CompactionType
 from tests.harness.run_files import RunFiles
 from tests.integration.compaction_site import ON_BOTH_METASTORES, AcidTable, Site, due
@@ -105,7 +106,8 @@ def test_an_event_of_a_write_id_outside_of_its_directory_refuses_its_partition(
     table.write_file(f"delete_delta_{aborted.id:07d}_{committed.id:07d}", [delete(1, 0, 0)])
     before = table.fingerprint()
     outcome = site.compact(due(table.entity(), type=type))
-    assert outcome.state is OutcomeState.FAILED
+    assert outcome.state is OutcomeState.REFUSED
+    assert site.row(outcome.request_id).state is CompactionState.FAILED
     assert f"has events of the write ids 0 to 0, its directory's name says {aborted.id} to {committed.id}" in (
         outcome.message
     )

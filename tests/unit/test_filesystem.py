@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_acid.acid.listing import FileEntry, Listing
-from airflow_provider_acid.exceptions import ConfigurationError, NameTakenError, StorageError
+from airflow_provider_acid.exceptions import ConfigurationError, ForbiddenError, NameTakenError, StorageError
 from airflow_provider_acid.filesystem import Storage, Storages, join
 from airflow_provider_acid.storages.links import untrusted_link
 from airflow_provider_acid.storages.local import LocalStorage
@@ -85,7 +85,7 @@ def test_what_may_not_be_deleted_is_said_and_stays(tmp_path: Path, monkeypatch: 
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
 
     monkeypatch.setattr(os, "unlink", refuse)
-    with pytest.raises(StorageError, match=r"delta_1_1: cannot be deleted \(Permission denied\)"):
+    with pytest.raises(ForbiddenError, match=r"delta_1_1: cannot be deleted \(Permission denied\)"):
         storage.delete(["delta_1_1"])
     assert names(tmp_path / "delta_1_1") == ["bucket_00000"]
 

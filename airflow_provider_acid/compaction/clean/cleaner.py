@@ -50,6 +50,7 @@ class Cleaner:
     """Looks at and cleans rows of the compaction queue; belongs to one thread, like its client.
 
     :param connect: opens further connections, for as many threads; None where the own one has to do.
+    :param keeps_claims: whether the metastore is told of claims that wait that they are not forgotten.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class Cleaner:
         settings: CompactionSettings,
         *,
         connect: Connect | None = None,
+        keeps_claims: bool = True,
         on_step: StepListener = ignore_steps,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
@@ -66,6 +68,7 @@ class Cleaner:
         self._queue = queue
         self._settings = settings
         self._connect = connect
+        self._keeps_claims = keeps_claims
         self._recovery = Recovery(client, queue, settings)
         self._on_step = on_step
         self._sleep = sleep
@@ -74,7 +77,7 @@ class Cleaner:
     def look(self, entities: Collection[Entity]) -> tuple[Cleaning, ...]:
         """Whether these entities can be cleaned, and if not, what each waits for.
 
-        Changes nothing, but tells the metastore of a claim that waits that it is not forgotten. Judged by the newest
+        Changes nothing, but may tell the metastore of a claim that waits that it is not forgotten. Judged by the newest
         compaction of each: an older one that :meth:`clean` could not complete goes with it.
         """
         rows = {row.entity: row for row in self._queue.ready_to_clean(entities)}.values()
@@ -210,7 +213,7 @@ class Cleaner:
 
     def _keep(self, row: CompactionRow, readers: Readers) -> None:
         """Where a row that waits is still a claim for everybody else, keep it from being taken back as forgotten."""
-        if not self._queue.hive.is_claimed_until_cleaned:
+        if not self._keeps_claims or not self._queue.hive.is_claimed_until_cleaned:
             return
         if row.start_ms is not None and readers.now_ms - row.start_ms < KEEP_SECONDS * 1000:
             return

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.evaluate.selection import TableSelection
 from airflow_provider_acid.exceptions import ConfigurationError
 from airflow_provider_acid.plan.plan import CompactionType
@@ -35,14 +36,34 @@ class Demand:
 
         :raises ConfigurationError: the partition is not spelled as SHOW PARTITIONS does.
         """
-        name = (partition or "").strip()
-        if name and not all("=" in part.strip("=") for part in name.split("/")):
-            raise ConfigurationError(
-                f"partition {name!r}",
-                "is not of the form key=value",
-                "spell it as SHOW PARTITIONS does, e.g. ds=2026-01-01/region=eu, or leave it empty for the whole table",
-            )
-        return cls(name or None, None if type is DemandedType.AUTO else CompactionType(type.value))
+        name = as_partition("partition", partition or "")
+        return cls(name, None if type is DemandedType.AUTO else CompactionType(type.value))
+
+
+def as_name(what: str, value: object) -> str:
+    """The name of a ``database`` or ``table``.
+
+    :raises ConfigurationError: it is missing, or a pattern.
+    """
+    name = str(value)
+    if not name.strip() or any(character in name for character in ".*?[ \t"):
+        raise ConfigurationError(f"{what} {name!r}", "is not the name of one", f"give the name of one {what}")
+    return name.strip()
+
+
+def as_partition(what: str, value: object) -> str | None:
+    """The name of a partition; None for an empty one.
+
+    :raises ConfigurationError: it is not spelled as SHOW PARTITIONS does.
+    """
+    name = str(value).strip()
+    if name and not all("=" in part.strip("=") for part in name.split("/")):
+        raise ConfigurationError(
+            f"{what} {name!r}",
+            "is not of the form key=value",
+            "spell it as SHOW PARTITIONS does, e.g. ds=2026-01-01/region=eu, or leave it empty for the whole table",
+        )
+    return name or None
 
 
 def one_table(database: str, table: str) -> TableSelection:
@@ -50,7 +71,14 @@ def one_table(database: str, table: str) -> TableSelection:
 
     :raises ConfigurationError: a name is missing, or is a pattern.
     """
-    for what, name in (("database", database), ("table", table)):
-        if not name.strip() or any(character in name for character in ".*?[ \t"):
-            raise ConfigurationError(f"{what} {name!r}", "is not the name of one", f"give the name of one {what}")
-    return TableSelection.of([f"{database.strip()}.{table.strip()}"])
+    return TableSelection.of([f"{as_name('database', database)}.{as_name('table', table)}"])
+
+
+def one_entity(database: str, table: str, partition: str | None) -> Entity:
+    """One partition, or one table without any, by its names.
+
+    :raises ConfigurationError: a name is missing, is a pattern, or cannot be a partition's.
+    """
+    (name,) = one_table(database, table).include
+    name_of_database, _, name_of_table = name.partition(".")
+    return Entity(name_of_database, name_of_table, as_partition("partition", partition or ""))

@@ -28,6 +28,7 @@ from airflow_provider_acid.compaction.evaluate.table_listing import (
     demanded_location,
     locations,
     matching_databases,
+    no_such_table,
     rows_by_entity,
 )
 from airflow_provider_acid.compaction.outcomes import DuePartition, job_queue_of
@@ -208,7 +209,7 @@ class Initiator:
         findings.unmatched = selection.unmatched(names)
         missing = [name for name in selection.exact_names if name not in names and selection.matches(name)]
         if missing:
-            raise ObjectNotFoundError(f"table {missing[0]}", "does not exist", "correct the name in the table list")
+            raise no_such_table(self._client, missing[0], names)
 
     def _reason_to_skip(
         self, table: TableInfo, database: DatabaseInfo, selection: TableSelection, findings: _Findings

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Set
 from contextlib import closing
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
 from airflow_provider_acid.acid.entity import Entity
@@ -38,6 +39,22 @@ def matching_databases(client: AcidMetastoreClient, selection: TableSelection) -
         for name in client.databases()
         if any(fnmatchcase(name.lower(), pattern) for pattern in selection.database_patterns)
     ]
+
+
+def no_such_table(client: AcidMetastoreClient, full_name: str, names: Iterable[str]) -> ObjectNotFoundError:
+    """The error for a table that is named and is not there, with what was perhaps meant.
+
+    :param names: full names of the tables of its database, and perhaps of others.
+    """
+    databases = [name.lower() for name in client.databases()]
+    database = full_name.partition(".")[0]
+    is_known = database in databases
+    near = get_close_matches(full_name, names, n=1) if is_known else get_close_matches(database, databases, n=1)
+    return ObjectNotFoundError(
+        f"table {full_name}",
+        "does not exist" if is_known else f"does not exist, nor does the database {database}",
+        f"correct the name: there is {near[0]}" if near else "correct the name",
+    )
 
 
 def demanded_location(client: AcidMetastoreClient, table: TableInfo, partition: str) -> Locations:

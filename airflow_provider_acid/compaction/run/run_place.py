@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from uuid import uuid4
 
+from airflow_provider_acid.exceptions import ConfigurationError
 from airflow_provider_acid.filesystem import Storage, Storages, join
 
 RUNS_DIRECTORY = "_acid_runs"
@@ -68,6 +69,30 @@ class RunPlace:
             storage.make_private(path)
         if not self.own:
             storage.make_directory(self.path)
+
+    def check_usable(self, storages: Storages) -> None:
+        """Check, without a change, that runs can be made here.
+
+        :raises RefusedError: it should be the user's own, and is not.
+        :raises ConfigurationError: it is not there and cannot be made, or this user may not write into it.
+        """
+        storage = storages.open(self.root)
+        if not storage.rules.renames:
+            return  # Directories of an object store are there by themselves, and its policies tell who may write.
+        parent = self.root
+        for path in self.own or (self.path,):
+            if not storage.exists(path):
+                break
+            if self.own:
+                storage.check_private(path)
+            parent = join(self.root, path)
+        if not storage.exists("") or storages.open(parent).may_change() is False:
+            raise ConfigurationError(
+                self.location,
+                f"is where compactions exchange plans and results, and {parent} is not there, or this user may not "
+                "write into it",
+                "make it for Airflow's user, or name another place by run_directory",
+            )
 
     def check(self, storage: Storage) -> None:
         """Check that a directory of all runs that is there is as it should be.

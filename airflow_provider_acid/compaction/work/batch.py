@@ -43,6 +43,11 @@ BEGUN_TOGETHER = 16
 APPLICATION_END_SECONDS = 60.0
 """So long the run directory stays for an application that was told to end; when it is gone, that ends it too."""
 
+NEVER_BEGAN = (
+    "the Spark application ended before it read any plan; the last lines of spark-submit in this log, or the driver's "
+    "own log, say why"
+)
+
 RunDirectoryFactory = Callable[[Worker, ActiveCompaction], RunDirectory]
 """Makes the run directory when a worker has the first plan."""
 
@@ -61,6 +66,7 @@ class CompactionBatch:
     Each has two numbers in the run directory: its place in the list, and a spare one for the major compaction that
     takes the place of a minor whose lock was not granted.
 
+    :param check: done before anything is claimed; what it raises ends the batch.
     :param max_active: how many partitions may be claimed and in a transaction at the same time, whatever their size.
     :param max_small: as many may be while what is being merged is less than :data:`SMALL_BYTES` in all.
     :param worker_timeout_seconds: a partition that takes longer is abandoned, before the metastore takes its claim
@@ -78,6 +84,7 @@ class CompactionBatch:
         open_worker: WorkerFactory,
         make_run_directory: RunDirectoryFactory,
         *,
+        check: Callable[[Worker], None] = lambda worker: None,
         max_active: int,
         max_small: int = 0,
         worker_timeout_seconds: float = 86_400.0,
@@ -88,6 +95,7 @@ class CompactionBatch:
         self._count = len(items)
         self._open_worker = open_worker
         self._make_run_directory = make_run_directory
+        self._check = check
         self._max_active = max_active
         self._max_small = max_small
         self._worker_timeout_seconds = worker_timeout_seconds
@@ -152,6 +160,7 @@ class CompactionBatch:
         try:
             with Hands(self._open_worker, min(HANDS, self._count), self._news.set) as hands:
                 try:
+                    hands.first.ask(self._check).result()
                     self._run_all(hands)
                 finally:
                     self._give_back("the batch ended before this partition was finished")
@@ -345,11 +354,15 @@ class CompactionBatch:
 
     def _end_unmerged(self) -> None:
         refusal = self._refusal
+        began = self._run is not None and self._run.application_id is not None
         for each in self._in_work.values():
             if each.is_merging and refusal is not None:
-                each.refuse(str(refusal))
-            elif each.is_merging:
+                each.give_back(str(refusal), OutcomeState.REFUSED)
+            elif each.is_merging and began:
                 each.abandon("the Spark application ended without a result for this partition")
+            elif each.is_merging:
+                # What keeps an application from its first step is no partition's fault.
+                each.give_back(NEVER_BEGAN, OutcomeState.FAILED)
         if refusal is not None:
             self._leave_pending(str(refusal), OutcomeState.REFUSED)
         else:

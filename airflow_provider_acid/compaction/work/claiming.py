@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from airflow_provider_acid.acid.entity import Entity
@@ -19,7 +20,13 @@ from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.steps import Step, StepListener
 from airflow_provider_acid.compaction.supervision import Supervised
 from airflow_provider_acid.compaction.work.finishing import Finisher
-from airflow_provider_acid.exceptions import AcidError, ObjectNotFoundError, OwnershipLostError, RefusedError
+from airflow_provider_acid.exceptions import (
+    AcidError,
+    ObjectNotFoundError,
+    OwnershipLostError,
+    RefusedError,
+    StorageError,
+)
 from airflow_provider_acid.filesystem import Storage
 from airflow_provider_acid.metastore.pools import RequestPool
 from airflow_provider_acid.metastore.queue import ClaimedCompaction, CompactionQueue, NotEnqueued
@@ -93,6 +100,7 @@ class Claimer:
         if not facts.table.is_transactional or facts.table.is_external:
             check_entity(facts)
         self._neighbours.check(facts.table, facts.partition)
+        _check_rights(self._settings.storages.open(facts.location))
         recovered = self._recover(facts, pool)
         if isinstance(recovered, Outcome):
             return recovered
@@ -123,6 +131,7 @@ class Claimer:
         try:
             facts = servable_facts(self._client, row, served_pools(self._settings, self._queue))
             self._neighbours.check(facts.table, facts.partition)
+            _check_rights(self._settings.storages.open(facts.location))
         except (RefusedError, ObjectNotFoundError) as error:
             return _left(row, str(error))
         # Before the claim: where somebody else is in the way, the request stays.
@@ -168,6 +177,19 @@ def drop(storage: Storage, finished: FinishedOutput | None) -> None:
     """Remove a dead attempt's finished output, which nobody takes over."""
     if finished is not None:
         publisher_on(storage).remove(finished.staging)
+
+
+def _check_rights(storage: Storage) -> None:
+    may_change: bool | None = True
+    # What is not there, or does not answer, shows in what follows.
+    with suppress(StorageError):
+        may_change = storage.may_change()
+    if may_change is False and storage.exists(""):
+        raise RefusedError(
+            storage.location,
+            "may not be written into by this user, so that no result can be put there",
+            "give Airflow's user the right, or have it act for the tables' owner (proxy_user of the HDFS options)",
+        )
 
 
 def _left(row: CompactionRow, reason: str) -> Outcome:

@@ -20,13 +20,19 @@ from airflow_provider_acid.compaction.publish.undo_note import write_undo_note
 from airflow_provider_acid.compaction.settings import LOCK_QUEUE_SECONDS, CompactionSettings, LockTimeoutAction
 from airflow_provider_acid.compaction.steps import Step, StepListener
 from airflow_provider_acid.compaction.supervision import Supervised
-from airflow_provider_acid.exceptions import AcidError, HalfPublishedError, OwnershipLostError, RefusedError
+from airflow_provider_acid.exceptions import (
+    AcidError,
+    ForbiddenError,
+    HalfPublishedError,
+    OwnershipLostError,
+    RefusedError,
+)
 from airflow_provider_acid.metastore.queue import ClaimedCompaction, CompactionQueue
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
 from airflow_provider_acid.plan.exchange import ATTEMPTS_DIRECTORY, OUTPUTS_DIRECTORY
 from airflow_provider_acid.plan.partition import MinorPublication
 from airflow_provider_acid.plan.plan import CompactionType
-from airflow_provider_acid.plan.result import CompactionResult
+from airflow_provider_acid.plan.result import CompactionResult, Fault
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +55,7 @@ class Finisher:
         :returns: something that waits goes to :meth:`resume`, from time to time.
         """
         if result.error is not None:
-            return self.abandon(active, result.error)
+            return self._end_unmerged(active, result.error, result.fault)
         try:
             with Supervised(active.entity):
                 verify_output(active.storage, active.plan, result)
@@ -123,16 +129,26 @@ class Finisher:
         self._fail_row(active.claim, message)
         return Outcome(active.entity, OutcomeState.FAILED, message, active.claim.id)
 
-    def refuse(self, active: ActiveCompaction, message: str) -> Outcome:
-        """The same where nothing was tried: Hive does not count what was refused as a failure of the partition."""
+    def give_back(self, active: ActiveCompaction, message: str, state: OutcomeState) -> Outcome:
+        """The same where the partition is not at fault: Hive counts no failure of what was refused.
+
+        :param state: refused, or failed where another try may end in another way.
+        """
         self._withdraw(active)
         self._refuse_row(active.claim, message)
-        return Outcome(active.entity, OutcomeState.REFUSED, message, active.claim.id)
+        return Outcome(active.entity, state, message, active.claim.id)
+
+    def _end_unmerged(self, active: ActiveCompaction, error: str, fault: Fault | None) -> Outcome:
+        if fault is Fault.ENVIRONMENT:
+            return self.give_back(active, error, OutcomeState.REFUSED)
+        outcome = self.abandon(active, error)
+        return replace(outcome, state=OutcomeState.REFUSED) if fault is Fault.PARTITION else outcome
 
     def _give_up(self, active: ActiveCompaction, error: AcidError) -> Outcome:
         self._withdraw(active)
         self.end_row(active.claim, error)
-        return Outcome(active.entity, OutcomeState.FAILED, str(error), active.claim.id)
+        state = OutcomeState.REFUSED if error.is_permanent else OutcomeState.FAILED
+        return Outcome(active.entity, state, str(error), active.claim.id)
 
     def end_unplanned(self, claim: ClaimedCompaction, error: AcidError) -> Outcome:
         """Give up a claim for which there is no plan, and whose transaction, if any, has ended."""
@@ -146,10 +162,10 @@ class Finisher:
     def end_row(self, claim: ClaimedCompaction, error: AcidError) -> None:
         """Move the request to history, if that can be done; recovery does it otherwise.
 
-        As refused where the partition was lost to somebody else, and as failed for every other error: Hive's Initiator
-        gives up a partition that failed twice, and this one did not.
+        As refused where the partition was lost to somebody else, or a right is missing, and as failed for every other
+        error: Hive's Initiator gives up a partition that failed twice, and this one did not.
         """
-        if isinstance(error, OwnershipLostError):
+        if isinstance(error, OwnershipLostError | ForbiddenError):
             self._refuse_row(claim, str(error))
         else:
             self._fail_row(claim, str(error))

@@ -110,6 +110,11 @@ class Hands:
         for hand in [*self._hands, *([] if self._coming is None else [self._coming])]:
             hand.close()
 
+    @property
+    def first(self) -> Hand:
+        """One that is there from the beginning."""
+        return self._hands[0]
+
     def idle(self) -> Hand | None:
         """One that has nothing to do; where there is none, another comes if there may be more.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
@@ -114,9 +113,9 @@ class InWork:
         """Have it given up, unpublished."""
         self._ask(lambda worker: worker.abandon(self.active, message))
 
-    def refuse(self, message: str) -> None:
+    def give_back(self, message: str, state: OutcomeState) -> None:
         """Have it given up, unmerged, through no fault of its own."""
-        self._ask(lambda worker: worker.refuse(self.active, message))
+        self._ask(lambda worker: worker.give_back(self.active, message, state))
 
     def _check_time(self, timeout_seconds: float) -> None:
         if time.monotonic() - self.active.begun_monotonic > timeout_seconds:
@@ -155,8 +154,9 @@ def _handed_over(active: ActiveCompaction, hand_over: Callable[[], None], worker
         with Supervised(active.entity):
             hand_over()
     except AcidError as error:
-        outcome = _abandoned(active, str(error), worker)
-        return replace(outcome, state=OutcomeState.REFUSED) if error.is_permanent else outcome
+        message, state = str(error), OutcomeState.REFUSED if error.is_permanent else OutcomeState.FAILED
+        # The run's place refused it, and no reader of the partition.
+        return _guarded(active.entity, lambda worker: worker.give_back(active, message, state), worker)
     return active
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from airflow_provider_acid.acid.entity import Entity
@@ -27,7 +28,7 @@ from airflow_provider_acid.compaction.supervision import Supervised
 from airflow_provider_acid.compaction.work.claiming import Claimed, Claimer, TransactionFactory
 from airflow_provider_acid.compaction.work.finishing import Finished, Finisher
 from airflow_provider_acid.compaction.work.preparing import Preparer
-from airflow_provider_acid.exceptions import AcidError, MetastoreError
+from airflow_provider_acid.exceptions import AcidError, MetastoreError, ObjectNotFoundError
 from airflow_provider_acid.metastore.pools import RequestPool, owner_of
 from airflow_provider_acid.metastore.queue import KEEP_SECONDS, CompactionQueue
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
@@ -99,6 +100,16 @@ class Worker:
     def metastore(self) -> str | None:
         """The id of its metastore's database; None where that is not known."""
         return self._client.database_uuid()
+
+    def table_location(self, due: Iterable[DuePartition]) -> str | None:
+        """Where the first table of a batch that is there lies; None where none is.
+
+        :raises MetastoreError: the metastore does not say it.
+        """
+        for database, table in dict.fromkeys((one.entity.database, one.entity.table) for one in due):
+            with suppress(ObjectNotFoundError):
+                return self._client.get_table(database, table).location
+        return None
 
     def begin(self, due: DuePartition) -> ActiveCompaction | Outcome:
         """Begin one partition; see :meth:`begin_together`."""
@@ -183,6 +194,6 @@ class Worker:
         """Give up an unpublished compaction; see :meth:`~.finishing.Finisher.abandon`."""
         return self._finisher.abandon(active, message)
 
-    def refuse(self, active: ActiveCompaction, message: str) -> Outcome:
-        """Give up one that nobody will merge, through no fault of its own; see :meth:`~.finishing.Finisher.refuse`."""
-        return self._finisher.refuse(active, message)
+    def give_back(self, active: ActiveCompaction, message: str, state: OutcomeState) -> Outcome:
+        """Give up one that is not at fault; see :meth:`~.finishing.Finisher.give_back`."""
+        return self._finisher.give_back(active, message, state)

@@ -13,7 +13,13 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TypeVar
 
-from airflow_provider_acid.exceptions import ConfigurationError, RefusedError, StorageError, VerificationError
+from airflow_provider_acid.exceptions import (
+    ConfigurationError,
+    ForbiddenError,
+    RefusedError,
+    StorageError,
+    VerificationError,
+)
 from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.merge.app.driver_run import TaskReports
 from airflow_provider_acid.merge.app.pyarrow_version import check_pyarrow
@@ -22,6 +28,7 @@ from airflow_provider_acid.merge.files.answers import Merged, Part
 from airflow_provider_acid.merge.merge_rows import join_rows, write_part
 from airflow_provider_acid.merge.stitch.stitch_slices import SlicedRows
 from airflow_provider_acid.plan.plan import BucketPlan, CompactionPlan
+from airflow_provider_acid.plan.result import Fault
 
 _T = TypeVar("_T")
 
@@ -57,6 +64,7 @@ class Refusal:
     """Why a task's work is not possible; the text names object, reason and remedy."""
 
     text: str
+    fault: Fault = Fault.UNKNOWN
 
 
 Begun = tuple[Merged, ...] | SlicedRows
@@ -161,8 +169,8 @@ def _answer(work: Callable[[], _T]) -> _T | Refusal:
     try:
         check_pyarrow()
         return work()
-    except (ConfigurationError, RefusedError, VerificationError) as error:
-        return Refusal(str(error))
+    except (ConfigurationError, ForbiddenError, RefusedError, VerificationError) as error:
+        return Refusal(str(error), Fault.of(error))
 
 
 class _Tenths:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
+from airflow_provider_acid.exceptions import ConfigurationError
 from airflow_provider_acid.merge.app.bucket_tasks import Begun, Refusal, RunItem, begin_task
 from airflow_provider_acid.merge.app.spark_tasks import run_tasks, without_refusals
 from airflow_provider_acid.merge.files.answers import Merged
@@ -69,6 +70,7 @@ class Pack:
     def __init__(self, plans: Mapping[int, Packed]) -> None:
         self._plans = plans
         self._answers: dict[int, dict[int, Begun | Refusal]] = {}
+        self._unfit: ConfigurationError | None = None
         self._is_run = threading.Event()
 
     def run(self, spark: SparkSession, group: str, slots: int) -> None:
@@ -85,6 +87,8 @@ class Pack:
             for answered in run_tasks(spark, f"a pack of {len(self._plans)} partitions", shares, _work):
                 for number, place, answer in answered:
                     self._answers.setdefault(number, {})[place] = answer
+        except ConfigurationError as error:
+            self._unfit = error
         except Exception as error:  # noqa: BLE001 - whatever ends it, each plan still has its own chance
             print(f"compaction {error} Each gets a job of its own.", flush=True)
         finally:
@@ -94,9 +98,12 @@ class Pack:
     def merged(self, number: int) -> list[Merged] | None:
         """Wait for what was merged of a plan; None where it has to be merged alone.
 
+        :raises ConfigurationError: executors cannot do such work, alone no more than together.
         :raises TaskError: a task refused.
         """
         self._is_run.wait()
+        if self._unfit is not None:
+            raise self._unfit
         answers = self._answers.get(number, {})
         begun: list[Begun] = without_refusals([answers[place] for place in sorted(answers)])
         if len(begun) < len(self._plans[number].plan.buckets):

@@ -25,12 +25,12 @@ from airflow_provider_acid.merge.app.bucket_tasks import (
 )
 from airflow_provider_acid.merge.app.packs import Pack
 from airflow_provider_acid.merge.app.pyarrow_version import check_pyarrow
-from airflow_provider_acid.merge.app.spark_tasks import run_tasks
+from airflow_provider_acid.merge.app.spark_tasks import TaskError, run_tasks
 from airflow_provider_acid.merge.files.answers import Merged
 from airflow_provider_acid.merge.stitch.stitch_slices import SlicedRows
 from airflow_provider_acid.plan.exchange import PLAN_FILE, RESULT_FILE
 from airflow_provider_acid.plan.plan import CompactionPlan, OutputKind
-from airflow_provider_acid.plan.result import CompactionResult, OutputFile
+from airflow_provider_acid.plan.result import CompactionResult, Fault, OutputFile
 
 
 def run_plan(spark: SparkSession, plan: CompactionPlan, item: RunItem, pack: Pack | None = None) -> CompactionResult:
@@ -64,7 +64,8 @@ def carry_out(storages: Storages, plan: CompactionPlan, merge_buckets: Callable[
         result = CompactionResult(plan.attempt, plan.digest, plan.entity, None, files, seconds)
         storage.write_new(f"{plan.staging}/{RESULT_FILE}", result.to_json().encode())
     except AcidError as error:
-        return CompactionResult.failed(plan, str(error), time.monotonic() - start)
+        fault = error.fault if isinstance(error, TaskError) else Fault.of(error)
+        return CompactionResult.failed(plan, str(error), time.monotonic() - start, fault)
     return result
 
 

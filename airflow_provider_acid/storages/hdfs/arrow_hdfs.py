@@ -25,7 +25,7 @@ from typing import BinaryIO, cast
 from pyarrow import fs
 
 from airflow_provider_acid.acid.listing import FileEntry, Listing
-from airflow_provider_acid.exceptions import ConfigurationError, StorageError
+from airflow_provider_acid.exceptions import ConfigurationError, ForbiddenError, StorageError
 from airflow_provider_acid.storages.hdfs.libhdfs import close_quietly, connection
 from airflow_provider_acid.storages.hdfs.location import HdfsLocation
 from airflow_provider_acid.storages.hdfs.options import HdfsOptions
@@ -198,9 +198,8 @@ class ArrowHdfsStorage:
         try:
             yield
         except PermissionError as error:
-            raise self._error(
-                path, operation, error, "give the user the right, or act for the tables' owner"
-            ) from error
+            remedy = "give the user the right, or act for the tables' owner"
+            raise self._error(path, operation, error, remedy, ForbiddenError) from error
         except FileNotFoundError as error:
             remedy = "check the location in the metastore; somebody may have dropped the table meanwhile"
             raise self._error(path, operation, error, remedy) from error
@@ -208,8 +207,10 @@ class ArrowHdfsStorage:
             remedy = "see whether the NameNode runs, and libhdfs's messages in the log"
             raise self._error(path, operation, error, remedy) from error
 
-    def _error(self, path: str, operation: str, error: OSError, remedy: str) -> StorageError:
-        return StorageError(self._uri(path), f"{operation} ({error.strerror or error})", remedy)
+    def _error(
+        self, path: str, operation: str, error: OSError, remedy: str, kind: type[StorageError] = StorageError
+    ) -> StorageError:
+        return kind(self._uri(path), f"{operation} ({error.strerror or error})", remedy)
 
     def _resolve(self, path: str) -> str:
         return self._place.below(relative_parts(self.location, path))

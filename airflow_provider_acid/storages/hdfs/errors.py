@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from airflow_provider_acid.exceptions import StorageError
+from airflow_provider_acid.exceptions import ForbiddenError, StorageError
 from airflow_provider_acid.storages.hdfs.webhdfs_calls import RemoteError
 from airflow_provider_acid.storages.hdfs.webhdfs_session import NoAnswerError
 
@@ -38,12 +38,14 @@ def storage_errors(uri: str, operation: str) -> Iterator[None]:
 
     :param uri: of the file or directory that the calls are about.
     :param operation: a clause that says what is not possible, as ``cannot be listed``.
-    :raises StorageError: in place of the calls' own errors.
+    :raises ForbiddenError: in place of the calls' own errors, where the user has not the right.
+    :raises StorageError: of all others.
     """
     try:
         yield
     except RemoteError as error:
-        raise StorageError(uri, f"{operation} ({error})", remedy_for(error.kind)) from error
+        kind = ForbiddenError if error.kind == "AccessControlException" else StorageError
+        raise kind(uri, f"{operation} ({error})", remedy_for(error.kind)) from error
     except NoAnswerError as error:
         raise StorageError(uri, f"{operation} ({error})", error.remedy) from error
 

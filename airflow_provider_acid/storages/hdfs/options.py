@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from airflow_provider_acid.exceptions import ConfigurationError
+from airflow_provider_acid.tickets import keytab_of_nobody
 
 _ADDRESS = re.compile(r"(https?://)?([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}/?")
 _UMASK = re.compile(r"[0-7]{3}")
@@ -64,7 +65,7 @@ class HdfsOptions:
             if getattr(self, name) is not None and not self.kerberos:
                 raise _wrong(name, "is given, but not kerberos", "set kerberos to true, or leave it out")
         if self.kerberos_keytab is not None and self.kerberos_client_principal is None:
-            raise _wrong("kerberos_keytab", "is given, but nobody's name", "set kerberos_client_principal")
+            raise ConfigurationError("HDFS options", *keytab_of_nobody("kerberos_keytab", "kerberos_client_principal"))
         if self.timeout_seconds <= 0:
             raise _wrong("timeout_seconds", f"is {self.timeout_seconds:g}", "use a number above 0")
         if not _UMASK.fullmatch(self.umask):

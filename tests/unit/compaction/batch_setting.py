@@ -56,6 +56,7 @@ class FakeWorker:
         self.locked: set[str] = set()
         self.crash: Exception | None = None
         self.named: list[tuple[str, str]] = []
+        self.given_back: list[str] = []
 
     def begin_together(self, due: Sequence[DuePartition]) -> list[ActiveCompaction | Outcome]:
         begun: list[ActiveCompaction | Outcome] = []
@@ -110,9 +111,10 @@ class FakeWorker:
         self.ended.append(active.entity.table)
         return Outcome(active.entity, OutcomeState.FAILED, message)
 
-    def refuse(self, active: ActiveCompaction, message: str) -> Outcome:
+    def give_back(self, active: ActiveCompaction, message: str, state: OutcomeState) -> Outcome:
         self.ended.append(active.entity.table)
-        return Outcome(active.entity, OutcomeState.REFUSED, message)
+        self.given_back.append(active.entity.table)
+        return Outcome(active.entity, state, message)
 
 
 def result_of(plan: CompactionPlan, error: str | None = None) -> CompactionResult:
@@ -139,6 +141,7 @@ class Setting:
         poll_seconds: float = POLL_SECONDS,
         idle_timeout_seconds: float = IDLE_TIMEOUT_SECONDS,
         window_end: WindowEnd | None = None,
+        check: Callable[[Worker], None] = lambda worker: None,
     ) -> CompactionBatch:
         due = [DuePartition(Entity("db", table), wanted, "due") for table in tables]
 
@@ -155,6 +158,7 @@ class Setting:
             due,
             open_worker,
             make_run_directory,
+            check=check,
             max_active=max_active,
             max_small=max_small,
             poll_seconds=poll_seconds,

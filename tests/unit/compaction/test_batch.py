@@ -13,6 +13,7 @@ from airflow_provider_acid.compaction.outcomes import Outcome, OutcomeState
 from airflow_provider_acid.compaction.run.run_directory import RunDirectory
 from airflow_provider_acid.compaction.work import batch as batch_module
 from airflow_provider_acid.compaction.work.batch import CompactionBatch
+from airflow_provider_acid.compaction.work.worker import Worker
 from airflow_provider_acid.exceptions import ConfigurationError, MetastoreUnavailableError, StorageError
 from airflow_provider_acid.merge.app import driver_run as job
 from airflow_provider_acid.plan.plan import CompactionType
@@ -23,6 +24,10 @@ from tests.unit.compaction.batch_setting import PATIENCE_SECONDS, Setting, Trans
 @pytest.fixture
 def setting(tmp_path: Path) -> Setting:
     return Setting(tmp_path)
+
+
+def begin_application(run: RunDirectory) -> None:
+    job.DriverRun(LocalStorage(run.location), run.key.secret).write_application("application_17_0001", None)
 
 
 def states(batch: CompactionBatch) -> dict[str, str]:
@@ -84,7 +89,9 @@ def test_a_dead_attempts_output_is_finished_without_the_application(setting: Set
 
 def test_what_the_application_left_undone_is_abandoned_and_the_rest_is_not_begun(setting: Setting) -> None:
     batch = setting.batch("a", "b", "c", max_active=2)
-    batch.wait_until_planned()
+    run = batch.wait_until_planned()
+    assert run is not None
+    begin_application(run)
     batch.application_ended()
     found = {outcome.entity.table: (outcome.state.value, outcome.message) for outcome in batch.join()}
     assert found == {
@@ -92,7 +99,28 @@ def test_what_the_application_left_undone_is_abandoned_and_the_rest_is_not_begun
         "b": ("failed", "the Spark application ended without a result for this partition"),
         "c": ("failed", "the Spark application ended before this partition was begun"),
     }
-    assert setting.worker.begun == ["a", "b"]
+    assert (setting.worker.begun, setting.worker.given_back) == (["a", "b"], [])
+
+
+def test_what_an_application_that_never_began_left_undone_is_given_back_and_tried_again(setting: Setting) -> None:
+    batch = setting.batch("a", "b", "c", max_active=2)
+    batch.wait_until_planned()
+    batch.application_ended()
+    outcomes = batch.join()
+    assert {outcome.state.value for outcome in outcomes} == {"failed"}
+    assert [outcome.message for outcome in outcomes[:2]] == [batch_module.NEVER_BEGAN] * 2
+    assert sorted(setting.worker.given_back) == ["a", "b"]
+
+
+def test_what_is_wrong_before_anything_is_claimed_ends_the_batch_as_it_is(setting: Setting) -> None:
+    def check(worker: Worker) -> None:
+        raise ConfigurationError("run directory", "is not there", "make it")
+
+    batch = setting.batch("a", "b", check=check)
+    assert batch.wait_until_planned() is None
+    with pytest.raises(ConfigurationError, match="^run directory: is not there"):
+        batch.join()
+    assert setting.worker.begun == []
 
 
 def test_what_no_application_can_be_had_for_is_refused_and_no_failure(setting: Setting) -> None:
@@ -103,6 +131,7 @@ def test_what_no_application_can_be_had_for_is_refused_and_no_failure(setting: S
     found = {outcome.entity.table: (outcome.state.value, outcome.message) for outcome in batch.join()}
     assert found == dict.fromkeys("abc", ("refused", str(refusal)))
     assert setting.worker.begun == ["a", "b"]
+    assert sorted(setting.worker.given_back) == ["a", "b"]
 
 
 def test_a_result_that_was_written_before_the_application_ended_counts(setting: Setting) -> None:
@@ -208,7 +237,7 @@ def test_who_waits_for_a_lock_is_waited_for_when_the_application_has_ended(setti
     batch.application_ended()
     assert messages(batch) == {
         "a": "merged (minor)",
-        "b": "the Spark application ended without a result for this partition",
+        "b": batch_module.NEVER_BEGAN,
     }
 
 
@@ -319,7 +348,9 @@ def test_the_error_of_giving_one_partition_up_is_its_own_too(setting: Setting, m
 
     monkeypatch.setattr(setting.worker, "abandon", fail_at_a)
     batch = setting.batch("a", "b", max_active=2)
-    batch.wait_until_planned()
+    run = batch.wait_until_planned()
+    assert run is not None
+    begin_application(run)
     batch.application_ended()
     found = messages(batch)
     assert "KeyError: 'type 5'" in found["a"]
@@ -334,14 +365,14 @@ def test_where_runs_may_not_lie_every_partition_is_refused_and_given_back(settin
     assert batch.wait_until_planned() is None
     assert states(batch) == {"a": "refused", "b": "refused"}
     assert all("may be written to by others" in message for message in messages(batch).values())
-    assert sorted(setting.worker.ended) == ["a", "b"]
+    assert sorted(setting.worker.given_back) == ["a", "b"]
 
 
 def test_the_queue_is_told_once_which_application_merges_a_partition(setting: Setting) -> None:
     batch = setting.batch("a", "b", "c", max_active=2)
     run = batch.wait_until_planned()
     assert run is not None
-    job.DriverRun(LocalStorage(run.location), run.key.secret).write_application("application_17_0001", None)
+    begin_application(run)
     setting.wait_until(lambda: len(setting.worker.named) == 2)
     setting.answer(run, result_of)
     batch.application_ended()

@@ -16,10 +16,17 @@ from airflow_provider_acid.compaction.outcomes import Outcome, OutcomeState
 from airflow_provider_acid.compaction.publish.staging import open_staging
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.steps import ignore_steps
+from airflow_provider_acid.compaction.work import finishing
 from airflow_provider_acid.compaction.work.finishing import Finisher
-from airflow_provider_acid.exceptions import OwnershipLostError
+from airflow_provider_acid.exceptions import (
+    AcidError,
+    CorruptFileError,
+    ForbiddenError,
+    OwnershipLostError,
+    StorageError,
+)
 from airflow_provider_acid.plan.plan import CompactionType, OutputDirectory, OutputKind
-from airflow_provider_acid.plan.result import CompactionResult
+from airflow_provider_acid.plan.result import CompactionResult, Fault
 from airflow_provider_acid.storages.local import LocalStorage
 from tests.harness.plain_job import run_plainly
 from tests.unit.merge.acid_files import Partition, insert
@@ -53,6 +60,9 @@ class Queue:
 
     def refuse(self, claim: object, message: str) -> None:
         self.ended = "refused"
+
+    def fail(self, claim: object, message: str) -> None:
+        self.ended = "failed"
 
 
 @dataclass
@@ -173,6 +183,45 @@ def test_what_was_lost_meanwhile_is_not_published(case: Case, lose: Callable[[Ca
     assert case.published == []
     assert not case.transaction.is_committed
     assert case.queue.ended == "refused"
+
+
+@pytest.mark.parametrize(
+    ("fault", "state", "ended"),
+    [
+        (Fault.UNKNOWN, OutcomeState.FAILED, "failed"),
+        (Fault.PARTITION, OutcomeState.REFUSED, "failed"),
+        (Fault.ENVIRONMENT, OutcomeState.REFUSED, "refused"),
+    ],
+)
+def test_only_what_may_pass_is_tried_again_and_only_what_the_partition_may_be_guilty_of_counts(
+    case: Case, fault: Fault, state: OutcomeState, ended: str
+) -> None:
+    failed = CompactionResult.failed(case.active.plan, "a file: is damaged. Remedy: none.", 0.0, fault)
+    outcome = case.finisher.finish(case.active, failed)
+    assert isinstance(outcome, Outcome)
+    assert (outcome.state, outcome.message) == (state, failed.error)
+    assert case.queue.ended == ended
+    assert case.published == []
+
+
+@pytest.mark.parametrize(
+    ("error", "state", "ended"),
+    [
+        (CorruptFileError("f", "is damaged", "restore it"), OutcomeState.REFUSED, "failed"),
+        (ForbiddenError("f", "may not be read", "ask for it"), OutcomeState.REFUSED, "refused"),
+        (StorageError("f", "is away", "wait"), OutcomeState.FAILED, "failed"),
+    ],
+)
+def test_what_the_fence_refuses_for_good_is_not_tried_again(
+    case: Case, monkeypatch: pytest.MonkeyPatch, error: AcidError, state: OutcomeState, ended: str
+) -> None:
+    def verify_output(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(finishing, "verify_output", verify_output)
+    outcome = case.finisher.finish(case.active, case.result)
+    assert isinstance(outcome, Outcome)
+    assert (outcome.state, case.queue.ended) == (state, ended)
 
 
 def test_a_delta_alone_waits_for_readers_that_began_before_what_is_merged_had_ended(tmp_path: Path) -> None:

@@ -153,3 +153,23 @@ def test_what_nobody_foresaw_of_one_table_keeps_no_other_from_being_evaluated(ca
     found = site.evaluate()
     assert [item.entity for item in found.evaluated] == [entity("t", number) for number in range(5)]
     assert [reason for reason in found.skipped if "KeyError" in reason]
+
+
+@pytest.mark.parametrize(
+    ("named", "reason", "remedy"),
+    [
+        ("d.ordres", "does not exist", "correct the name: there is d.orders"),
+        ("d.qqq", "does not exist", "correct the name"),
+        ("slaes.orders", "does not exist, nor does the database slaes", "correct the name: there is sales"),
+        ("qqq.orders", "does not exist, nor does the database qqq", "correct the name"),
+    ],
+)
+def test_a_table_that_is_named_and_not_there_is_told_with_what_was_perhaps_meant(
+    named: str, reason: str, remedy: str
+) -> None:
+    site = EvaluatedTables({"orders": 1}, FakeStorages())
+    databases = site.client.databases
+    site.client.databases = lambda: [*databases(), "sales"]  # type: ignore[method-assign]
+    with pytest.raises(ObjectNotFoundError) as caught:
+        site.evaluate(named)
+    assert (caught.value.subject, caught.value.reason, caught.value.remedy) == (f"table {named}", reason, remedy)

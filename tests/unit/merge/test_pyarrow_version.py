@@ -26,6 +26,7 @@ from airflow_provider_acid.merge.app.bucket_tasks import (
 from airflow_provider_acid.merge.app.partition_job import run_plan
 from airflow_provider_acid.merge.app.pyarrow_version import LEAST_MAJOR_VERSION, check_pyarrow
 from airflow_provider_acid.merge.stitch.stitch_slices import SlicedRows
+from airflow_provider_acid.plan.result import Fault
 from tests.unit.merge.acid_files import STAGING, Partition, insert
 from tests.unit.merge.fake_spark import SPARK, FakeUdf
 
@@ -87,7 +88,7 @@ def test_every_task_of_an_executor_refuses_before_it_opens_the_partition(made: P
         slice_task(document, Slice(0, sliced, 0), item),
         join_task(document, Parts(0, sliced, ()), item),
     ]
-    assert answers == [Refusal(TOO_OLD)] * 3
+    assert answers == [Refusal(TOO_OLD, Fault.ENVIRONMENT)] * 3
 
 
 @pytest.mark.usefixtures("_old")

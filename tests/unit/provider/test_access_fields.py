@@ -110,7 +110,7 @@ def test_half_a_login_and_two_of_them_are_refused(
         ({"kerberos_client_principal": "a"}, "has kerberos_client_principal, but not kerberos_principal. Remedy: set"),
         (
             {"kerberos_principal": "hive/_HOST", "kerberos_keytab": "/k"},
-            "has kerberos_keytab, but not kerberos_client_principal. Remedy: say whose key is in it",
+            "has kerberos_keytab, but not kerberos_client_principal. Remedy: say in kerberos_client_principal whose",
         ),
         (
             {"http": True, "kerberos_principal": "hive/_HOST"},

@@ -25,7 +25,8 @@ from airflow_provider_acid.compaction.work.batch import CompactionBatch
 from airflow_provider_acid.exceptions import MetastoreUnavailableError
 from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.operators import compaction
-from airflow_provider_acid.operators.compaction import AcidCompactionOperator, application_name
+from airflow_provider_acid.operators.batch_name import application_name
+from airflow_provider_acid.operators.compaction import AcidCompactionOperator
 from airflow_provider_acid.shipped_files import shipped_file
 from airflow_provider_acid.storages.hdfs.options import HdfsOptions
 from airflow_provider_acid.storages.s3.options import S3Options

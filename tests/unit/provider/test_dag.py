@@ -246,7 +246,7 @@ def test_compaction_and_cleaning_are_mapped_over_the_batches() -> None:
 
 
 def test_a_batch_is_shown_by_its_size_and_table() -> None:
-    partitions = [{"database": "d", "table": "orders", "partition": "p=1"}] * 3
+    partitions = [{"database": "d", "table": "orders", "partition": f"p={number}"} for number in range(3)]
     for name, operator in (("compact", AcidCompactionOperator), ("clean", AcidCleanerOperator)):
         task: Any = dag.get_task(name)
         shown = render(task.partial_kwargs["map_index_template"], task=operator(task_id="x", partitions=partitions))
@@ -294,6 +294,6 @@ def test_arguments_that_are_known_later_are_kept_as_they_are() -> None:
 
 @pytest.mark.parametrize("operator", [AcidCompactionSensor, AcidCompactionOperator, AcidCleanerOperator])
 def test_every_templated_field_is_an_attribute(operator: Any) -> None:
-    required: dict[str, Any] = {"tables": []} if operator is AcidCompactionSensor else {"partitions": []}
+    required: dict[str, Any] = {"tables": ["d.*"]} if operator is AcidCompactionSensor else {"partitions": []}
     task = operator(task_id="t", **required)
     assert [name for name in operator.template_fields if not hasattr(task, name)] == []

@@ -119,14 +119,22 @@ def test_the_form_of_the_housekeeping_takes_its_timeout_from_the_option(monkeypa
         ("spark_conf", '["spark.a"]'),
         ("spark_conf", '{"executor_memory": "1g"}'),
         ("spark_conf", '{"spark.a": null}'),
+        # Of no form:
+        ("aborted_txn_threshold", "many"),
+        ("minor_publish_lock", "perhaps"),
+        ("stripe_copy", "alwys"),
+        ("cleaner_lock_timeout_action", "wiat"),
+        ("keep_replaced_hours", "soon"),
+        ("candidats", "written"),
     ],
 )
 def test_a_mistake_in_an_option_is_an_import_error_that_names_it(
     monkeypatch: pytest.MonkeyPatch, name: str, text: str
 ) -> None:
     set_options(monkeypatch, **{name: text})
-    with pytest.raises(ConfigurationError, match=rf"\[hive_acid\] .*\b{name}\b.* Remedy: "):
-        parsed()
+    for file in (MODULE, *([] if name == "schedule" else [MODULE.with_name("doctor.py")])):
+        with pytest.raises(ConfigurationError, match=rf"\[hive_acid\] .*\b{name}\b.* Remedy: "):
+            parsed(file)
 
 
 def test_the_options_of_the_first_steps_work(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -98,6 +98,17 @@ def test_what_is_configured_is_what_is_looked_at(site: Site, monkeypatch: pytest
     assert site.told["selection"] == TableSelection.of(["web.*"])
 
 
+@pytest.mark.parametrize("emptied", [None, [], ""])
+def test_an_emptied_field_of_the_form_leaves_no_table_out(
+    site: Site, monkeypatch: pytest.MonkeyPatch, emptied: object
+) -> None:
+    monkeypatch.setenv("AIRFLOW__HIVE_ACID__EXCLUDE", "sales.configured")
+    task: Any = AcidDoctorOperator(task_id="look", tables=["sales.*"], exclude="{{ params.exclude }}", spark_conn_id="")
+    task.exclude = emptied
+    task.execute({})
+    assert site.told["selection"] == TableSelection.of(["sales.*"])
+
+
 @pytest.mark.parametrize(
     ("fail_on", "findings", "fails"),
     [

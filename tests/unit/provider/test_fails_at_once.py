@@ -57,6 +57,8 @@ PERMANENT = {
     "MetastoreVersionError",
     "ObjectNotFoundError",
     "ConfigurationError",
+    "UnsupportedStorageError",
+    "ForbiddenError",
 }
 
 
@@ -138,7 +140,8 @@ def test_what_may_pass_is_tried_again(monkeypatch: pytest.MonkeyPatch, task: str
 
 
 def test_a_soft_failing_sensor_does_not_skip_a_mistake_in_its_parameters() -> None:
-    sensor = AcidCompactionSensor(task_id="t", tables=["orders"], mode="poke", soft_fail=True)
+    sensor = AcidCompactionSensor(task_id="t", tables="{{ params.tables }}", mode="poke", soft_fail=True)
+    sensor.tables = ["orders"]
     with pytest.raises(AirflowFailException, match="is not of the form database.table"):
         sensor.execute({})
 

@@ -66,7 +66,12 @@ def due(*names: str, request_id: int | None = None) -> tuple[DuePartition, ...]:
 
 def poke(monkeypatch: pytest.MonkeyPatch, evaluation: Evaluation = NOTHING, **parameters: Any) -> PokeReturnValue:
     monkeypatch.setattr(FakeInitiator, "evaluation", evaluation)
-    return AcidCompactionSensor(task_id="s", **{"tables": ["d.*"], **parameters}).poke({})
+    of_airflow = {name: parameters.pop(name) for name in parameters.keys() - {*AcidCompactionSensor.template_fields}}
+    sensor = AcidCompactionSensor(task_id="s", tables=["d.*"], **of_airflow)
+    for name, value in parameters.items():
+        # As Airflow does when it has rendered a template.
+        setattr(sensor, name, value)
+    return sensor.poke({})
 
 
 def settings_for(monkeypatch: pytest.MonkeyPatch, **parameters: Any) -> CompactionSettings:

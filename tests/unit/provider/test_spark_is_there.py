@@ -100,6 +100,7 @@ def test_work_begins_where_it_is_there(programs: Path, monkeypatch: pytest.Monke
         ({}, {"spark-binary": "rm"}, "connection spark_default: cannot be used for Spark .*spark-binary"),
         ({}, {"spark-home": "/opt/spark"}, "connection spark_default: cannot be used for Spark .*spark-home"),
         ({"deploy_mode": "cluster"}, {}, "deploy mode 'cluster' on local.1.: is not possible"),
+        ({"keytab": "/k"}, {}, "connection spark_default or the task itself: has keytab, but not principal"),
     ],
 )
 def test_a_spark_connection_that_cannot_be_used_is_found_before_anything_is_claimed(

@@ -50,7 +50,10 @@ def test_what_has_its_default_is_not_written() -> None:
         ({"user": "airflow", "kerberos": True}, "user: cannot be chosen with Kerberos"),
         ({"kerberos_keytab": "/k", "kerberos_client_principal": "a"}, "kerberos_keytab: is given, but not kerberos."),
         ({"kerberos_client_principal": "a"}, "kerberos_client_principal: is given, but not kerberos. Remedy: set"),
-        ({"kerberos": True, "kerberos_keytab": "/k"}, "nobody's name. Remedy: set kerberos_client_principal"),
+        (
+            {"kerberos": True, "kerberos_keytab": "/k"},
+            "has kerberos_keytab, but not kerberos_client_principal. Remedy: say in kerberos_client_principal whose",
+        ),
         ({"timeout_seconds": 0}, "timeout_seconds: is 0"),
         ({"timeout_seconds": True}, "timeout_seconds: has the wrong type"),
         ({"umask": 22}, "umask: has the wrong type"),

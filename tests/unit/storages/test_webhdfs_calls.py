@@ -340,3 +340,4 @@ def test_errors_name_object_operation_reason_and_remedy(network: Network, answer
         name_nodes(A).make_directories("/t")
     assert caught.value.subject == "hdfs://ns1/t"
     assert remedy in caught.value.remedy
+    assert caught.value.is_permanent is (remedy == "proxy_user")
