@@ -54,9 +54,11 @@ class Storage(Protocol):
     def rules(self) -> StoreRules:
         """What its kind of store does its own way."""
 
-    def list(self, path: str = "") -> Listing:
+    def list(self, path: str = "", into: Callable[[str], bool] | None = None) -> Listing:
         """Everything below ``path``.
 
+        :param into: whether a directory right below ``path`` matters, by its name; what lies in the others need not be
+            found out, where that costs calls. None where all do.
         :raises StorageError: the directory does not exist or cannot be read.
         """
 
@@ -117,6 +119,12 @@ class Storage(Protocol):
 
     def delete(self, paths: Iterable[str]) -> None:
         """Remove exactly these files and directories (with all below them); missing ones are no error."""
+
+    def delete_files(self, paths: Iterable[str]) -> None:
+        """Remove exactly these files; missing ones are no error.
+
+        For who knows that they are no directories: some stores have to look for what lies below a name.
+        """
 
 
 class ObjectStorage(Storage, Protocol):

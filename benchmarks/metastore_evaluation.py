@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -40,9 +40,9 @@ _PARTITIONS_PER_RECORDED = 100
 class _CountedStorage(LocalStorage):
     listings = 0
 
-    def list(self, path: str = "") -> Listing:
+    def list(self, path: str = "", into: Callable[[str], bool] | None = None) -> Listing:
         _CountedStorage.listings += 1
-        return super().list(path)
+        return super().list(path, into)
 
 
 @dataclass(frozen=True)

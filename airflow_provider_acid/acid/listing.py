@@ -62,6 +62,11 @@ class Listing:
         )
 
 
+def names_only(name: str) -> bool:
+    """Of no directory it matters what lies in it."""
+    return False
+
+
 def _with_parents(path: str) -> Iterator[str]:
     while path:
         yield path

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -95,20 +95,23 @@ def current_txns(client: AcidMetastoreClient) -> ValidTxnList:
     return ValidTxnList(now.high_water_mark, now.open, now.aborted)
 
 
-def list_with_base_formats(storage: Storage) -> tuple[Listing, dict[str, str]]:
+def list_with_base_formats(
+    storage: Storage, into: Callable[[str], bool] | None = None
+) -> tuple[Listing, dict[str, str]]:
     """A listing, and what :func:`read_base_formats` finds by it.
 
     A Cleaner, Hive's or ours, may delete a base between the two; then both are looked at again.
 
+    :param into: see :meth:`~airflow_provider_acid.filesystem.Storage.list`.
     :raises StorageError: a directory or file cannot be read.
     :raises CorruptFileError: a ``_metadata_acid`` file is not what Hive writes.
     """
-    listing = storage.list()
+    listing = storage.list(into=into)
     for _ in range(MOST_LOOKS - 1):
         try:
             return listing, read_base_formats(storage, listing)
         except StorageError:
-            again = storage.list()
+            again = storage.list(into=into)
             if set(base_format_files(listing)) <= {file.path for file in again.files}:
                 raise
             listing = again

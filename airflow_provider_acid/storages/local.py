@@ -9,7 +9,7 @@ import shutil
 import stat
 import sys
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from operator import attrgetter
 from pathlib import Path
@@ -53,7 +53,7 @@ class LocalStorage:
         """Whether names may be made and removed right in the location by the process's user."""
         return os.access(self._path, os.R_OK | os.W_OK | os.X_OK)
 
-    def list(self, path: str = "") -> Listing:
+    def list(self, path: str = "", into: Callable[[str], bool] | None = None) -> Listing:
         """Everything below ``path``; see :meth:`~..filesystem.Storage.list`."""
         files: list[FileEntry] = []
         directories: list[str] = []
@@ -178,6 +178,10 @@ class LocalStorage:
                 _remove(victim)
             except OSError as error:
                 raise _storage_error(victim, "cannot be deleted", error) from error
+
+    def delete_files(self, paths: Iterable[str]) -> None:
+        """The same, of files."""
+        self.delete(paths)
 
     def _check_way(self) -> None:
         """Looked at each time: a partition's directory may have become a link since the last one."""

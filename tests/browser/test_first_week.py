@@ -312,13 +312,16 @@ def test_a_mistake_of_each_kind_is_told_at_once_by_name_and_changes_nothing(
         (airflow.dags_folder / name).unlink()
 
 
-def test_a_value_of_the_configuration_that_is_none_is_named_where_dag_files_are_read(
+def test_a_name_or_value_of_the_configuration_that_is_none_is_named_where_dag_files_are_read(
     installed: WheelEnvironment, airflow: RunningAirflow
 ) -> None:
-    environment = {**airflow.environment, "AIRFLOW__HIVE_ACID__CANDIDATES": "wirtten"}
     command = ["airflow", "dags", "list-import-errors", "--local", "--output", "json"]
-    shown = type_in(installed.programs, command, environment, airflow.folder)
-    assert "[hive_acid] candidates: is 'wirtten'" in shown.text
+    for name, value, words in (
+        ("CANDIDATES", "wirtten", "[hive_acid] candidates: is 'wirtten'"),
+        ("TABELS", "sales.*", "[hive_acid] tabels: is no option. Remedy: write tables"),
+    ):
+        environment = {**airflow.environment, f"AIRFLOW__HIVE_ACID__{name}": value}
+        assert words in type_in(installed.programs, command, environment, airflow.folder).text
 
 
 def test_an_upgrade_over_a_release_that_was_killed_puts_in_order_what_it_left(

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.listing import Listing
 from airflow_provider_acid.compaction.active import ActiveCompaction
 from airflow_provider_acid.compaction.clean.cleaning import CleaningState
 from airflow_provider_acid.compaction.facts import load_facts
@@ -222,7 +223,7 @@ def test_the_staging_of_an_attempt_that_begins_meanwhile_is_left_alone(table: Ac
     begun: list[ActiveCompaction] = []
 
     class LateRecovery(Recovery):
-        def _recover_staging(self, partition: RecoveredPartition) -> FinishedOutput | None:
+        def _recover_staging(self, partition: RecoveredPartition) -> tuple[FinishedOutput | None, Listing | None]:
             # Who is alive was asked before, as where there was something on record.
             assert partition.attempts.transactions is not None
             begun.append(site.begin(table.entity(), "another task"))

@@ -61,7 +61,7 @@ class ListedBefore(WatchedStorage):
         super().__init__(storage.location, storage.looks)
         self._listing = storage.list()
 
-    def list(self, path: str = "") -> Listing:
+    def list(self, path: str = "", into: Callable[[str], bool] | None = None) -> Listing:
         return self._listing
 
 

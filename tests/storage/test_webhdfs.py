@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -37,9 +38,10 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     made: list[str] = []
     send = WebHdfsSession.send
 
-    def noting(self: WebHdfsSession, method: str, url: str, parameters: Any, body: Any) -> Any:
-        made.append(f"{method} {parameters['op'] if parameters else 'data'}")
-        return send(self, method, url, parameters, body)
+    def noting(self: WebHdfsSession, method: str, url: str, body: Any) -> Any:
+        asked = parse_qs(urlsplit(url).query)
+        made.append(f"{method} {'data' if 'namenoderpcaddress' in asked else asked['op'][0]}")
+        return send(self, method, url, body)
 
     monkeypatch.setattr(WebHdfsSession, "send", noting)
     return made

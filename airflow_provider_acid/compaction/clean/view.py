@@ -13,6 +13,7 @@ from typing import Protocol
 from airflow_provider_acid.acid.directory import acid_directory
 from airflow_provider_acid.acid.layout import partition_layout
 from airflow_provider_acid.acid.listing import Listing
+from airflow_provider_acid.acid.names import is_hidden
 from airflow_provider_acid.acid.write_ids import TableWriteIds, ValidTxnList, ValidWriteIdList, cleaner_list
 from airflow_provider_acid.compaction.snapshot import list_with_base_formats
 from airflow_provider_acid.filesystem import Storage
@@ -28,8 +29,8 @@ class PartitionLook:
 
     @classmethod
     def at(cls, storage: Storage) -> PartitionLook:
-        """Look now."""
-        return cls(*list_with_base_formats(storage))
+        """Look now; of hidden directories only the names matter, of what is being deleted, too."""
+        return cls(*list_with_base_formats(storage, into=lambda name: not is_hidden(name)))
 
     def without(self, paths: Collection[str]) -> PartitionLook:
         """What it will hold once these are deleted."""

@@ -60,7 +60,7 @@ def check_inputs(storage: Storage, plan: CompactionPlan) -> None:
         published.
     :raises NameTakenError: a directory of the target's name exists.
     """
-    listing = storage.list()
+    listing = storage.list(into=lambda name: _is_input(plan, name))
     planned = {file.path: file.size_bytes for file in (*plan.input_files, *plan.side_files)}
     found = {file.path: file.size_bytes for file in listing.files if _is_input(plan, file.path)}
     changed = sorted(path for path in planned.keys() | found.keys() if found.get(path, 0) != planned.get(path, 0))
@@ -111,7 +111,7 @@ def _are_read_together(found: BaseName | DeltaName | None, target: BaseName | De
 
 
 def _is_input(plan: CompactionPlan, path: str) -> bool:
-    """Whether a file lies where the plan's inputs lie: in one of its directories, or outside of all ACID ones."""
+    """Whether a file or directory lies where inputs lie: in a directory of the plan, or outside of all ACID ones."""
     if has_hidden_part(path):
         return False
     top = path.partition("/")[0]

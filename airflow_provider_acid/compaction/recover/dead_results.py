@@ -10,7 +10,7 @@ import logging
 from collections.abc import Collection
 from typing import Protocol
 
-from airflow_provider_acid.acid.listing import Listing
+from airflow_provider_acid.acid.listing import Listing, names_only
 from airflow_provider_acid.acid.names import DeltaName, parse_directory_name
 from airflow_provider_acid.compaction.outcomes import Outcome, OutcomeState
 from airflow_provider_acid.compaction.publish.journal import read_journal
@@ -64,9 +64,10 @@ class DeadResults(Protocol):
     def may_hold_uncommitted(self, listing: Listing) -> bool:
         """Whether :meth:`withdraw_aborted` may have something to do about what a partition holds."""
 
-    def withdraw_aborted(self, partition: RecoveredPartition) -> str | None:
+    def withdraw_aborted(self, partition: RecoveredPartition, listing: Listing | None = None) -> str | None:
         """Take back what compactions with aborted transactions left in the partition.
 
+        :param listing: of a moment ago, if somebody looked and changed nothing since; of directories at least.
         :returns: what that waits for; None where nothing is left.
         """
 
@@ -131,9 +132,9 @@ class CommittedResults:
         """Not where nothing is staged, and all that compactions made is known to be committed."""
         return bool(staging_tokens(listing)) or not all(map(self._was_committed, compacted_by(listing)))
 
-    def withdraw_aborted(self, partition: RecoveredPartition) -> str | None:
+    def withdraw_aborted(self, partition: RecoveredPartition, listing: Listing | None = None) -> str | None:
         """A minor's directories go both or not at all."""
-        if not self.may_hold_uncommitted(partition.storage.list()):
+        if not self.may_hold_uncommitted(partition.storage.list(into=names_only) if listing is None else listing):
             return None
         self._txns = self._client.open_transactions()
         aborted = self._txns.aborted
@@ -224,7 +225,7 @@ class RenamedResults:
         """Never; see :meth:`withdraw_aborted`."""
         return False
 
-    def withdraw_aborted(self, partition: RecoveredPartition) -> str | None:
+    def withdraw_aborted(self, partition: RecoveredPartition, listing: Listing | None = None) -> str | None:
         """Nothing: no name tells a transaction, and half of a pair goes with the staging directory it came from."""
         return None
 

@@ -14,7 +14,7 @@ import logging
 from collections.abc import Collection
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.listing import Listing
+from airflow_provider_acid.acid.listing import Listing, names_only
 from airflow_provider_acid.compaction.facts import EntityFacts, load_facts
 from airflow_provider_acid.compaction.outcomes import Outcome, OutcomeState
 from airflow_provider_acid.compaction.publish.publisher import publisher_on, remove_discards
@@ -87,8 +87,10 @@ class Recovery:
             outcome = self._recover_row(partition, row)
             if outcome is not None:
                 return outcome
-        finished = self._recover_staging(partition)
-        self._results.withdraw_aborted(partition)
+        finished, listing = self._recover_staging(partition)
+        # What appears after a look that found no staging directory is no dead attempt's: that has one, or had published
+        # before. And the snapshot is taken by a look of its own.
+        self._results.withdraw_aborted(partition, listing)
         self.remove_dead_runs(facts.table.location)
         return finished
 
@@ -229,13 +231,16 @@ class Recovery:
         end_row(self._queue, row, f"{DIED} and another took over: {row.worker_id}", self._end_row)
         return None
 
-    def _recover_staging(self, partition: RecoveredPartition) -> FinishedOutput | None:
-        """Take over every dead attempt's staging directory; keep the finished output of one, remove the others."""
-        listing = partition.storage.list()
-        finish_removals(partition.storage, listing)
+    def _recover_staging(self, partition: RecoveredPartition) -> tuple[FinishedOutput | None, Listing | None]:
+        """Take over every dead attempt's staging directory; keep the finished output of one, remove the others.
+
+        :returns: that, and what lies right in the partition, where nothing had to be done.
+        """
+        listing = partition.storage.list(into=names_only)
+        removed = finish_removals(partition.storage, listing)
         tokens = staging_tokens(listing)
         if not tokens:
-            return None
+            return None, None if removed else listing
         # Looked at after the listing: whoever made a staging directory opened its transaction before, and a result
         # that was published since then is in the queue.
         attempts = self._look()
@@ -258,7 +263,7 @@ class Recovery:
             # waits for its removal is whole or a part.
             if found is None and waits is None:
                 staging.remove(moved)
-        return finished
+        return finished, None
 
     def _find_partition(self, entity: Entity, attempts: Attempts) -> RecoveredPartition | None:
         """For who is no attempt; None where the partition is gone, and its directories with it."""

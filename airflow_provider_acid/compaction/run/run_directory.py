@@ -118,7 +118,7 @@ class RunDirectory:
         """Leave a sign of life and remove the one before the last."""
         self._beats += 1
         self._storage.write_new(exchange.alive_file(self._beats), b"")
-        self._storage.delete([exchange.alive_file(self._beats - 2)])
+        self._storage.delete_files([exchange.alive_file(self._beats - 2)])
 
     def poll(self) -> tuple[dict[int, CompactionResult | AcidError], dict[int, int]]:
         """Results that came since the last call, or why they cannot be read, and the bytes done per item."""
@@ -146,7 +146,7 @@ class RunDirectory:
     def _remove_over(self) -> None:
         if self._over:
             over, self._over = self._over, []
-            self._storage.delete(over)
+            self._storage.delete_files(over)
             self._seen.difference_update(over)
 
     def _result(self, path: str) -> CompactionResult | AcidError:

@@ -25,6 +25,7 @@ from airflow_provider_acid.merge.app.driver_run import TaskReports
 from airflow_provider_acid.merge.app.pyarrow_version import check_pyarrow
 from airflow_provider_acid.merge.buckets import begin_bucket
 from airflow_provider_acid.merge.files.answers import Merged, Part
+from airflow_provider_acid.merge.files.kept_files import keeping
 from airflow_provider_acid.merge.merge_rows import join_rows, write_part
 from airflow_provider_acid.merge.stitch.stitch_slices import SlicedRows
 from airflow_provider_acid.plan.plan import BucketPlan, CompactionPlan
@@ -107,7 +108,7 @@ def begin_task(document: str, place: int, item: RunItem) -> Begun | Refusal:
     progress = _Tenths(item, bucket)
 
     def work() -> Begun:
-        begun = begin_bucket(item.storages.open(plan.location), plan, bucket, progress, item.slots)
+        begun = begin_bucket(keeping(item.storages.open(plan.location)), plan, bucket, progress, item.slots)
         if not isinstance(begun, SlicedRows):
             progress(bucket.input_bytes)
         return begun

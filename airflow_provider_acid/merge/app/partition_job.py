@@ -10,7 +10,6 @@ from itertools import islice
 
 from pyspark.sql import SparkSession
 
-from airflow_provider_acid.acid.listing import Listing
 from airflow_provider_acid.acid.names import marker_files
 from airflow_provider_acid.exceptions import AcidError, SparkJobError, StorageError
 from airflow_provider_acid.filesystem import Storage, Storages
@@ -28,8 +27,8 @@ from airflow_provider_acid.merge.app.pyarrow_version import check_pyarrow
 from airflow_provider_acid.merge.app.spark_tasks import TaskError, run_tasks
 from airflow_provider_acid.merge.files.answers import Merged
 from airflow_provider_acid.merge.stitch.stitch_slices import SlicedRows
-from airflow_provider_acid.plan.exchange import PLAN_FILE, RESULT_FILE
-from airflow_provider_acid.plan.plan import CompactionPlan, OutputKind
+from airflow_provider_acid.plan.exchange import OUTPUTS_DIRECTORY, PLAN_FILE, RESULT_FILE
+from airflow_provider_acid.plan.plan import CompactionPlan
 from airflow_provider_acid.plan.result import CompactionResult, Fault, OutputFile
 
 
@@ -72,9 +71,7 @@ def carry_out(storages: Storages, plan: CompactionPlan, merge_buckets: Callable[
 def _merge_all(
     storage: Storage, plan: CompactionPlan, merge_buckets: Callable[[], list[Merged]]
 ) -> tuple[OutputFile, ...]:
-    _check_wanted(storage, plan)
-    for output in plan.outputs:
-        _check_untouched(storage, plan, output.kind)
+    _check_untouched(storage, plan)
     merged = merge_buckets()
     files = _put_together(storage, plan, merged) if storage.rules.renames else _stay(merged)
     for output in plan.outputs:
@@ -107,15 +104,23 @@ def _check_wanted(storage: Storage, plan: CompactionPlan) -> None:
         )
 
 
-def _check_untouched(storage: Storage, plan: CompactionPlan, kind: OutputKind) -> None:
-    output = plan.staged(kind)
-    found = storage.list(output) if storage.exists(output) else Listing()
-    if found.files or found.directories:
-        raise StorageError(
-            f"{plan.location}/{output}",
-            "holds the output of another run of the same attempt",
-            "let the operator try again; it removes this directory and plans anew",
-        )
+def _check_untouched(storage: Storage, plan: CompactionPlan) -> None:
+    """Check by one look that the plan is wanted, and that nothing was made of it yet."""
+    try:
+        staged = storage.list(plan.staging, into=lambda name: name == OUTPUTS_DIRECTORY)
+    except StorageError:
+        _check_wanted(storage, plan)
+        raise
+    if PLAN_FILE not in {file.path for file in staged.files}:
+        _check_wanted(storage, plan)
+    for output in plan.outputs:
+        found = staged.below(f"{OUTPUTS_DIRECTORY}/{output.kind.value}")
+        if found.files or found.directories:
+            raise StorageError(
+                f"{plan.location}/{plan.staged(output.kind)}",
+                "holds the output of another run of the same attempt",
+                "let the operator try again; it removes this directory and plans anew",
+            )
 
 
 def _run_tasks(spark: SparkSession, plan: CompactionPlan, item: RunItem) -> list[Merged]:

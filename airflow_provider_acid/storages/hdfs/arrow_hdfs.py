@@ -18,7 +18,7 @@ takes it half a second, and one way to change names is enough.)
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import BinaryIO, cast
 
@@ -69,7 +69,7 @@ class ArrowHdfsStorage:
         """Whether names may be made and removed right in the location by the user that the options act for."""
         return self._changes().may_change()
 
-    def list(self, path: str = "") -> Listing:
+    def list(self, path: str = "", into: Callable[[str], bool] | None = None) -> Listing:
         """Everything below ``path``; see :meth:`~..filesystem.Storage.list`."""
         root = self._resolve(path)
         if _is_garbled(root):
@@ -150,6 +150,10 @@ class ArrowHdfsStorage:
     def delete(self, paths: Iterable[str]) -> None:
         """Remove exactly these files and directories; see :meth:`~..filesystem.Storage.delete`."""
         self._changes().delete(paths)
+
+    def delete_files(self, paths: Iterable[str]) -> None:
+        """The same, of files."""
+        self.delete(paths)
 
     def _changes(self) -> WebHdfsStorage:
         return self._web_in_its_place(

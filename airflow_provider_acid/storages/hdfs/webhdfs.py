@@ -72,8 +72,8 @@ class WebHdfsStorage:
         with storage_errors(self.location, "cannot be looked at"):
             return self._name_nodes.may_change(self._resolve(""))
 
-    def list(self, path: str = "") -> Listing:
-        """Everything below ``path``; see :meth:`~..filesystem.Storage.list`. One call per directory."""
+    def list(self, path: str = "", into: Callable[[str], bool] | None = None) -> Listing:
+        """Everything below ``path``; see :meth:`~..filesystem.Storage.list`. One call per directory that matters."""
         files: list[FileEntry] = []
         directories: list[str] = []
         with storage_errors(self._uri(path), "cannot be listed"):
@@ -84,6 +84,10 @@ class WebHdfsStorage:
                 self._refuse_links(path, found)
                 files += [FileEntry(name, status.size_bytes) for name, status in found if status.kind == "FILE"]
                 below = [name for name, status in found if status.kind == "DIRECTORY"]
+                if into is not None:
+                    directories += [name for name in below if not into(name)]
+                    below = [name for name in below if into(name)]
+                    into = None
                 listed = self._name_nodes.parallel(self._children_if_there, [f"{root}/{name}" for name in below])
                 level = [(f"{name}/", found) for name, found in zip(below, listed, strict=True) if found is not None]
                 directories += [prefix.rstrip("/") for prefix, _ in level]
@@ -214,6 +218,10 @@ class WebHdfsStorage:
         """Remove exactly these files and directories; see :meth:`~..filesystem.Storage.delete`."""
         victims = [(path, self._below(path)) for path in paths]
         self._name_nodes.parallel(self._delete, victims)
+
+    def delete_files(self, paths: Iterable[str]) -> None:
+        """The same, of files."""
+        self.delete(paths)
 
     def _delete(self, victim: tuple[str, str]) -> None:
         with storage_errors(self._uri(victim[0]), "cannot be deleted"):

@@ -190,7 +190,7 @@ class NameNodes:
             parameters["length"] = str(length)
 
         def fetch(session: WebHdfsSession, url: str) -> bytes:
-            answer = _checked(url, session.send("GET", url, None, None))
+            answer = _checked(url, session.send("GET", url, None))
             expected = answer.headers.get("Content-Length", length)
             # A connection that just ends must not pass for the end of the file.
             if expected is None or len(answer.content) != int(expected):
@@ -211,7 +211,7 @@ class NameNodes:
         parameters = {"op": "CREATE", "overwrite": "false", "createparent": "false", **self._permissions(0o666)}
 
         def send(session: WebHdfsSession, url: str) -> None:
-            _checked(url, session.send("PUT", url, None, body))
+            _checked(url, session.send("PUT", url, body))
 
         self._on_a_datanode("PUT", new_path, parameters, send, may_repeat)
 

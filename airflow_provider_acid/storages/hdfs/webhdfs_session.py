@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 from airflow_provider_acid.exceptions import ConfigurationError
 from airflow_provider_acid.storages.hdfs.delegation import given_token
@@ -63,6 +63,7 @@ class WebHdfsSession:
         # The length of an answer is checked, so it must be that of the file's bytes.
         self._session.headers["Accept-Encoding"] = "identity"
         self._options = options
+        self._settings: dict[str, Mapping[str, Any]] = {}
         self._timeouts = (min(CONNECT_SECONDS, options.timeout_seconds), options.timeout_seconds)
 
     def call(self, method: str, path: str, parameters: Mapping[str, str]) -> Answer:
@@ -70,11 +71,9 @@ class WebHdfsSession:
 
         :raises NoAnswerError: no whole answer came.
         """
-        return self.send(method, self._url + quote(path), {**parameters, **self._parameters}, None)
+        return self.send(method, f"{self._url}{quote(path)}?{urlencode({**parameters, **self._parameters})}", None)
 
-    def send(
-        self, method: str, url: str, parameters: Mapping[str, str] | None, body: bytes | Iterator[bytes] | None
-    ) -> Answer:
+    def send(self, method: str, url: str, body: bytes | Iterator[bytes] | None) -> Answer:
         """Send a request as it is, for example where a NameNode pointed to.
 
         :raises NoAnswerError: no whole answer came.
@@ -82,16 +81,11 @@ class WebHdfsSession:
         import requests
 
         try:
-            answer = self._session.request(
-                method,
-                url,
-                params=parameters,
-                data=body,
+            answer = self._session.send(
+                self._prepared(method, url, body),
                 allow_redirects=False,
                 timeout=self._timeouts,
-                # Of a session's own the library thinks less than of REQUESTS_CA_BUNDLE in the environment.
-                verify=self._options.ca_file,
-                headers=None if body is None else {"Content-Type": "application/octet-stream"},
+                **self._settings_of(server_of(url)),
             )
         except requests.RequestException as error:
             # The library's own words hold the whole URL, with the token in it.
@@ -100,6 +94,32 @@ class WebHdfsSession:
             remedy = error.remedy or f"{_tickets(self._options).remedy} in the HDFS options"
             raise NoAnswerError(url, error.reason, remedy, error.is_final) from error
         return Answer(answer.status_code, answer.headers, answer.content)
+
+    def _prepared(self, method: str, url: str, body: bytes | Iterator[bytes] | None) -> Any:
+        """A request of ours as the library would prepare it, which takes it longer than to send it.
+
+        URLs are ours or a server's, so that nothing in them needs quoting, and nobody's ``.netrc`` is asked.
+        """
+        from requests import PreparedRequest
+
+        request = PreparedRequest()
+        request.method, request.url, request.hooks = method, url, {"response": []}
+        request.headers = self._session.headers.copy()
+        if body is not None:
+            request.headers["Content-Type"] = "application/octet-stream"
+        request.prepare_cookies(self._session.cookies)
+        request.prepare_body(body, None)
+        if self._session.auth is not None:
+            request.prepare_auth(self._session.auth)
+        return request
+
+    def _settings_of(self, server: str) -> Mapping[str, Any]:
+        """What the environment says of a server (proxies, certificates to trust); looked up once."""
+        if server not in self._settings:
+            # Of a session's own the library thinks less than of REQUESTS_CA_BUNDLE in the environment.
+            verify = self._options.ca_file
+            self._settings[server] = self._session.merge_environment_settings(server, {}, None, verify, None)
+        return self._settings[server]
 
     def close(self) -> None:
         """Close the connections."""

@@ -15,6 +15,7 @@ from airflow_provider_acid.storages.s3.errors import boto3_is_missing
 from airflow_provider_acid.storages.s3.options import S3Credentials, S3Options
 
 if TYPE_CHECKING:
+    from botocore.httpsession import URLLib3Session
     from mypy_boto3_s3 import S3Client
 
 CONNECT_SECONDS = 10
@@ -107,6 +108,24 @@ class S3Connection:
             config=config,
         )
         return cast("S3Client", client)
+
+    @cached_property
+    def signed_session(self) -> URLLib3Session:
+        """What sends requests that were signed before; as boto3 makes it, with the machine's proxies and certificates.
+
+        The store closes none of its connections after a request, and to make one takes as long as a request.
+        """
+        from botocore.httpsession import URLLib3Session
+        from botocore.utils import get_environ_proxies
+
+        session: Any = URLLib3Session
+        made: URLLib3Session = session(
+            verify=self.options.ca_file or True,
+            proxies=get_environ_proxies(self.options.endpoint_url or "https://s3.amazonaws.com"),
+            timeout=(CONNECT_SECONDS, self.options.timeout_seconds),
+            max_pool_connections=POOL,
+        )
+        return made
 
     @property
     def _region(self) -> str | None:

@@ -46,6 +46,7 @@ class Head:
     """
 
     etag: str
+    size_bytes: int
     write_id: str | None
     ahead_seconds: float
 
@@ -89,9 +90,17 @@ class S3Objects:
         begin_alike = self._list_at_once(key)
         if begin_alike is None:
             begin_alike = [*self._list(key, delimiter="/"), *self._list(key + FOLDER_SUFFIX), *self._list(below(key))]
-        names = (key, key + FOLDER_SUFFIX)
-        found = {one.key: one for one in begin_alike if one.key in names or one.key.startswith(below(key))}
-        return tuple(found[name] for name in sorted(found))
+        return _of(key, begin_alike)
+
+    def at_each(self, keys: Sequence[str]) -> tuple[S3Object, ...]:
+        """What :meth:`at` finds of each; several in one directory by one request, where that tells all of it."""
+        found: dict[str, S3Object] = {}
+        for parent in sorted({key.rpartition("/")[0] for key in keys}):
+            some = [key for key in keys if key.rpartition("/")[0] == parent]
+            together = self._list_at_once(below(parent)) if len(some) > 1 else None
+            for key in some:
+                found |= {one.key: one for one in (self.at(key) if together is None else _of(key, together))}
+        return tuple(found.values())
 
     def head(self, key: str) -> Head | None:
         """What the store says of an object; None where there is none."""
@@ -108,7 +117,7 @@ class S3Objects:
         if date is None:
             raise StorageError(name, "was shown without the store's time", "find out which proxy takes it out")
         ahead_seconds = time.time() - email.utils.parsedate_to_datetime(date).timestamp()
-        return Head(found["ETag"], found["Metadata"].get(WRITE_ID), ahead_seconds)
+        return Head(found["ETag"], found["ContentLength"], found["Metadata"].get(WRITE_ID), ahead_seconds)
 
     def delete(self, keys: Iterable[str]) -> None:
         """Delete objects at once; missing ones are no error."""
@@ -167,6 +176,13 @@ class S3Objects:
             if error.get("Code") != "NoSuchKey":
                 subject = self._location.name(error.get("Key", keys[0]))
                 raise refused(subject, doing, error.get("Code", ""), error.get("Message", ""), 0)
+
+
+def _of(key: str, objects: Iterable[S3Object]) -> tuple[S3Object, ...]:
+    """The object of a key and those below it as a directory, by key."""
+    names = (key, key + FOLDER_SUFFIX)
+    found = {one.key: one for one in objects if one.key in names or one.key.startswith(below(key))}
+    return tuple(found[name] for name in sorted(found))
 
 
 def vanished(name: str) -> StorageError:

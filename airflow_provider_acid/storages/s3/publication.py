@@ -91,7 +91,7 @@ class S3Publication:
             for source, key in done:
                 name = self._objects.location.name(source.key)
                 log.info("%s: taking back its copy %s", name, key)
-                if not delete_while(self._objects, [source.key], [key]):
+                if not delete_while(self._objects, [source.key], _still_there(self._objects, [key])):
                     break
             else:
                 return
@@ -105,7 +105,7 @@ class S3Publication:
         ) from error
 
 
-def delete_while(objects: S3Objects, anchors: Sequence[str], keys: Sequence[str]) -> bool:
+def delete_while(objects: S3Objects, anchors: Sequence[str], found: Sequence[S3Object]) -> bool:
     """Delete objects as long as others are there.
 
     Every deletion is signed before the look at the anchors, so that it does not happen later than
@@ -115,31 +115,40 @@ def delete_while(objects: S3Objects, anchors: Sequence[str], keys: Sequence[str]
     :raises StorageError: one cannot be deleted.
     """
     signed = SignedRequests(objects.connection, objects.location)
-    pending = list(keys)
+    pending = list(found)
     for _ in range(DELETE_ATTEMPTS):
         late: list[str] = []
-        for start in range(0, len(pending), POOL):
+        # Also of none the anchors are looked at: that somebody else deleted them may be why.
+        for start in range(0, max(len(pending), 1), POOL):
             batch = pending[start : start + POOL]
             # The ETag is looked at on Amazon only; it is no proof, but it costs nothing.
-            with ThreadPoolExecutor(max_workers=POOL) as pool:
-                heads = dict(zip(batch, pool.map(objects.head, batch), strict=True))
-            requests = [signed.deletion(key, head.etag) for key, head in heads.items() if head is not None]
+            requests = [signed.deletion(one.key, one.etag) for one in batch]
             for anchor in anchors:
-                found = objects.head(anchor)
-                if found is None:
+                head = objects.head(anchor)
+                if head is None:
                     return False
-                check_clock(objects.location.name(anchor), found)
+                check_clock(objects.location.name(anchor), head)
             with ThreadPoolExecutor(max_workers=POOL) as pool:
                 outcomes = list(pool.map(lambda request: _sent(signed, request), requests))
             late += [request.key for request, outcome in zip(requests, outcomes, strict=True) if not outcome]
         if not late:
             return True
-        pending = late
+        # Of some only the answer was lost.
+        pending = _still_there(objects, late)
+    if not pending:
+        return True
     raise StorageError(
-        objects.location.name(pending[0]),
+        objects.location.name(pending[0].key),
         "could not be deleted: requests came too late, or their answers not at all",
         "check this machine's clock and the network, and try again",
     )
+
+
+def _still_there(objects: S3Objects, keys: Sequence[str]) -> list[S3Object]:
+    """The objects of these keys."""
+    with ThreadPoolExecutor(max_workers=POOL) as pool:
+        heads = zip(keys, pool.map(objects.head, keys), strict=True)
+        return [S3Object(key, head.size_bytes, head.etag) for key, head in heads if head is not None]
 
 
 def _sent(signed: SignedRequests, request: SignedRequest) -> bool:

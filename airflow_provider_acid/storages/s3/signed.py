@@ -12,20 +12,18 @@ from __future__ import annotations
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from xml.sax.saxutils import escape
 
 from airflow_provider_acid.exceptions import StorageError
-from airflow_provider_acid.storages.s3.connection import CONNECT_SECONDS, POOL, S3Connection
+from airflow_provider_acid.storages.s3.connection import S3Connection
 from airflow_provider_acid.storages.s3.errors import answer_error, store_errors, unreachable
 from airflow_provider_acid.storages.s3.location import S3Location
 from airflow_provider_acid.storages.s3.objects import WRITE_ID, Head
 
 if TYPE_CHECKING:
     from botocore.awsrequest import AWSResponse
-    from botocore.httpsession import URLLib3Session
 
 SIGNED_SECONDS = 10
 """Age at which the store refuses a signed request."""
@@ -96,7 +94,7 @@ class SignedRequests:
 
         prepared = AWSRequest(request.method, request.url, dict(request.headers), data=body).prepare()
         try:
-            return self._session.send(prepared)
+            return self._connection.signed_session.send(prepared)
         except BotoCoreError as error:
             kind = type(error).__name__
         # Its own text, and that of what it comes from, hold the signed URL; so this error has nothing to do with it.
@@ -121,22 +119,6 @@ class SignedRequests:
                 ExpiresIn=SIGNED_SECONDS,
             )
         return SignedRequest(key, doing, method, url, headers)
-
-    @cached_property
-    def _session(self) -> URLLib3Session:
-        """As boto3 makes it: with the machine's proxies and certificates."""
-        from botocore.httpsession import URLLib3Session
-        from botocore.utils import get_environ_proxies
-
-        options = self._connection.options
-        session: Any = URLLib3Session
-        made: URLLib3Session = session(
-            verify=options.ca_file or True,
-            proxies=get_environ_proxies(options.endpoint_url or "https://s3.amazonaws.com"),
-            timeout=(CONNECT_SECONDS, options.timeout_seconds),
-            max_pool_connections=POOL,
-        )
-        return made
 
 
 def check_clock(name: str, head: Head) -> None:

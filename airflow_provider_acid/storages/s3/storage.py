@@ -7,6 +7,7 @@ publishing and for fencing is said where it is done: :mod:`.publication`, :mod:`
 from __future__ import annotations
 
 import io
+import posixpath
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -67,7 +68,7 @@ class S3Storage:
     def may_change(self) -> None:
         """Nobody knows but the policies of the store, which tell it to those who try."""
 
-    def list(self, path: str = "") -> Listing:
+    def list(self, path: str = "", into: Callable[[str], bool] | None = None) -> Listing:
         """Everything below ``path``; see :meth:`~..filesystem.Storage.list`.
 
         The location itself may hold nothing, which cannot be told from its not existing.
@@ -185,7 +186,8 @@ class S3Storage:
         """Copy files into directories that do not exist; see :meth:`~..filesystem.ObjectStorage.publish_files`."""
         places = [(self._key_below(source), self._key_below(target)) for source, target in files.items()]
         parents = sorted({key.rpartition("/")[0] for key, _ in places})
-        found = {item.key: item for parent in parents for item in self._objects.at(parent)}
+        # One look at what holds all of them, as a rule the staging directory.
+        found = {item.key: item for item in self._objects.at(posixpath.commonpath(parents))}
         for key, _ in places:
             if key not in found:
                 raise _nothing_to_publish(self._location.name(key))
@@ -194,14 +196,18 @@ class S3Storage:
 
     def delete(self, paths: Iterable[str]) -> None:
         """Remove exactly these files and directories, markers included; see :meth:`~..filesystem.Storage.delete`."""
-        self._objects.delete(self._keys_of(paths))
+        self._objects.delete(one.key for one in self._found(paths))
+
+    def delete_files(self, paths: Iterable[str]) -> None:
+        """Remove exactly these files, which nobody has to look for first."""
+        self._objects.delete(self._key_below(path) for path in paths)
 
     def delete_while_exists(self, anchor: str, paths: Iterable[str]) -> bool:
         """Remove these as long as the file ``anchor`` exists; for who may have slept since he decided upon it.
 
         :returns: False where the anchor is gone; what had not been deleted by then stays.
         """
-        return delete_while(self._objects, [self._location.key(anchor)], self._keys_of(paths))
+        return delete_while(self._objects, [self._location.key(anchor)], self._found(paths))
 
     def end_uploads(self, paths: Iterable[str]) -> None:
         """End what may still be made of these paths; see :meth:`~..filesystem.ObjectStorage.end_uploads`."""
@@ -223,9 +229,8 @@ class S3Storage:
                 "check the endpoint and the network, and look at both again",
             ) from error
 
-    def _keys_of(self, paths: Iterable[str]) -> Sequence[str]:
-        roots = [self._key_below(path) for path in paths]
-        return [item.key for root in roots for item in self._objects.at(root)]
+    def _found(self, paths: Iterable[str]) -> Sequence[S3Object]:
+        return self._objects.at_each([self._key_below(path) for path in paths])
 
     def _key_below(self, path: str) -> str:
         key = self._location.key(path)

@@ -49,10 +49,10 @@ class WatchedStorage(LocalStorage):
         super().__init__(location)
         self.looks = looks
 
-    def list(self, path: str = "") -> Listing:
+    def list(self, path: str = "", into: Callable[[str], bool] | None = None) -> Listing:
         """See :meth:`~airflow_provider_acid.filesystem.Storage.list`."""
         self.looks.pass_by()
-        return super().list(path)
+        return super().list(path, into)
 
 
 @dataclass(frozen=True)

@@ -38,9 +38,9 @@ class CopyingStorage(LocalStorage):
         with super().create(path) as file:
             yield file
 
-    def list(self, path: str = "") -> Listing:
+    def list(self, path: str = "", into: Callable[[str], bool] | None = None) -> Listing:
         """Directories are there as long as there is something in them."""
-        found = super().list(path)
+        found = super().list(path, into)
         held = {parent for file in found.files for parent in map(str, PurePosixPath(file.path).parents)}
         return Listing(found.files, tuple(name for name in found.directories if name in held))
 

@@ -176,7 +176,7 @@ class FakeStorage:
     site: FakeStorages
     threads: set[threading.Thread] = field(default_factory=set)
 
-    def list(self, path: str = "") -> Listing:
+    def list(self, path: str = "", into: Callable[[str], bool] | None = None) -> Listing:
         assert path == ""
         self._note()
         return self.site.listing(self.location)

@@ -24,8 +24,8 @@ class Busy(LocalStorage):
         self.listings = 0
         self._happens = happens
 
-    def list(self, path: str = "") -> Listing:
-        listing = super().list(path)
+    def list(self, path: str = "", into: Callable[[str], bool] | None = None) -> Listing:
+        listing = super().list(path, into)
         self.listings += 1
         self._happens()
         return listing

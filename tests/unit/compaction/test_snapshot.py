@@ -55,9 +55,9 @@ class Table(LocalStorage):
         is_open = not self.asked_for[-1].is_txn_valid(WRITER)
         return [TableWriteIds(names[0], 2, frozenset({2} if is_open else ()))]
 
-    def list(self, path: str = "") -> Listing:
+    def list(self, path: str = "", into: Callable[[str], bool] | None = None) -> Listing:
         self.pass_by("listing")
-        return super().list(path)
+        return super().list(path, into)
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -54,7 +54,7 @@ class AtticStorage:
     def may_change(self) -> bool:
         return True
 
-    def list(self, path: str = "") -> Listing:
+    def list(self, path: str = "", into: Callable[[str], bool] | None = None) -> Listing:
         found = {name[len(path) :].lstrip("/"): self._at[name] for name in sorted(self._below(path)) if name != path}
         return Listing(
             tuple(FileEntry(name, len(data)) for name, data in found.items() if data is not None),
@@ -112,6 +112,9 @@ class AtticStorage:
     def delete(self, paths: Iterable[str]) -> None:
         for name in [name for path in paths for name in self._below(path)]:
             del self._at[name]
+
+    def delete_files(self, paths: Iterable[str]) -> None:
+        self.delete(paths)
 
     def _below(self, path: str) -> tuple[str, ...]:
         return tuple(name for name in self._at if not path or name == path or name.startswith(f"{path}/"))

@@ -75,7 +75,7 @@ def network(monkeypatch: pytest.MonkeyPatch) -> Network:
             network.paths.append(path)
             return network.reply(self._url, parameters)
 
-        def send(self, method: str, url: str, parameters: None, body: bytes | Iterator[bytes] | None) -> Answer:
+        def send(self, method: str, url: str, body: bytes | Iterator[bytes] | None) -> Answer:
             network.data_urls.append(url)
             if isinstance(body, bytes):
                 network.bodies.append(body)
