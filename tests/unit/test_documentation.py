@@ -73,6 +73,14 @@ def documents() -> list[Path]:
     return [path for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))] if path.is_file()]
 
 
+def section_of(name: str, title: str) -> str:
+    """What stands below a heading, up to the next of the same or a higher rank."""
+    section = rf"^(#+) {re.escape(title)}\n(.*?)(?=^(?!\1#)#+ |\Z)"
+    found = re.search(section, (ROOT / name).read_text(), re.MULTILINE | re.DOTALL)
+    assert found, f"{name} has no section {title}"
+    return found[2]
+
+
 BLOCKS = [block for path in documents() for block in blocks_of(str(path.relative_to(ROOT)), path.read_text())]
 
 

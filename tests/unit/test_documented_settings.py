@@ -24,7 +24,7 @@ from airflow_provider_acid.operators.compaction import AcidCompactionOperator
 from airflow_provider_acid.plugins.access import COMPACT_DAG_ID, UNDO_DAG_ID
 from airflow_provider_acid.storages.hdfs.location import HDFS_SCHEMES
 from airflow_provider_acid.storages.s3.location import SCHEMES as S3_SCHEMES
-from tests.unit.test_documentation import ROOT, blocks_of, documents
+from tests.unit.test_documentation import ROOT, blocks_of, documents, section_of
 from tests.unit.test_packaging import requirement_name, setup_cfg
 
 SCHEMES = ("postgresql+psycopg2", "mysql+pymysql")
@@ -33,13 +33,6 @@ STATIC = ROOT / "airflow_provider_acid" / "plugins" / "static"
 
 def text_of(name: str) -> str:
     return (ROOT / name).read_text()
-
-
-def section_of(name: str, title: str) -> str:
-    """What stands below a heading, up to the next of the same or a higher rank."""
-    found = re.search(rf"^(#+) {re.escape(title)}\n(.*?)(?=^(?!\1#)#+ |\Z)", text_of(name), re.MULTILINE | re.DOTALL)
-    assert found, f"{name} has no section {title}"
-    return found[2]
 
 
 def json_of(name: str, title: str) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ import pytest
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 
 from airflow_provider_acid.hooks.spark import listening
-from tests.unit.test_documented_settings import section_of
+from tests.unit.test_documentation import section_of
 
 UPLOADED = (
     "26/11/26 23:41:07 WARN Client: Neither spark.yarn.jars nor spark.yarn.archive is set, falling back to uploading "
