@@ -48,7 +48,10 @@ class Storage(Protocol):
         """
 
     def may_change(self) -> bool | None:
-        """Whether names may be made and removed right in the location; None where that cannot be asked."""
+        """Whether names may be made and removed right in the location; None where that cannot be asked.
+
+        Where it is not there: whether the first name in it makes it, too.
+        """
 
     @property
     def rules(self) -> StoreRules:

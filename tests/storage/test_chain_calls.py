@@ -131,6 +131,8 @@ def test_what_webhdfs_is_asked(server: MetastoreServer, hdfs: HdfsServer, tmp_pa
         # whether the plan is still there; and of the directory of all runs, once a batch.
         "GETFILESTATUS": WRITTEN + READ + 4 + 2 + 1 + 1,
         "GETHOMEDIRECTORY": 1,
+        # Whether a result may be put there, before anything is claimed.
+        "CHECKACCESS": 1,
         "OPEN": READ,
         "OPEN data": READ,
         "CREATE": WRITTEN,

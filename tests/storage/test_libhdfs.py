@@ -318,6 +318,7 @@ def test_pyarrow_takes_a_file_without_rights_for_missing(site: HdfsSite, client:
     assert client.get_file_info(f"{site.root}/a_file").type == fs.FileType.NotFound
 
 
-def test_who_may_change_a_directory_is_asked_of_the_namenode(site: HdfsSite) -> None:
+def test_who_may_change_a_directory_or_make_it_is_asked_of_the_namenode(site: HdfsSite) -> None:
     parent = site.location.rpartition("/")[0]
-    assert [ArrowHdfsStorage(place, site.options).may_change() for place in (site.location, parent)] == [True, False]
+    places = (site.location, f"{site.location}/none/yet", parent, f"{parent}/none/yet")
+    assert [ArrowHdfsStorage(place, site.options).may_change() for place in places] == [True, True, False, False]

@@ -86,7 +86,7 @@ class RunPlace:
             if self.own:
                 storage.check_private(path)
             parent = join(self.root, path)
-        if not storage.exists("") or storages.open(parent).may_change() is False:
+        if storages.open(parent).may_change() is False:
             raise ConfigurationError(
                 self.location,
                 f"is where compactions exchange plans and results, and {parent} is not there, or this user may not "

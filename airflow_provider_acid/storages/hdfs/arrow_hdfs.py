@@ -66,7 +66,7 @@ class ArrowHdfsStorage:
         return self._changes().home()
 
     def may_change(self) -> bool:
-        """Whether names may be made and removed right in the location by the user that the options act for."""
+        """Whether the user that the options act for may change names in it; see :meth:`~..filesystem.Storage`."""
         return self._changes().may_change()
 
     def list(self, path: str = "", into: Callable[[str], bool] | None = None) -> Listing:

@@ -68,7 +68,7 @@ class WebHdfsStorage:
             return self._place.beside(self._name_nodes.home())
 
     def may_change(self) -> bool:
-        """Whether names may be made and removed right in the location by the user that the options act for."""
+        """Whether the user that the options act for may change names in it; see :meth:`~..filesystem.Storage`."""
         with storage_errors(self.location, "cannot be looked at"):
             return self._name_nodes.may_change(self._resolve(""))
 

@@ -133,12 +133,14 @@ class NameNodes:
         return path
 
     def may_change(self, path: str) -> bool:
-        """Whether the acting user may make and remove names right in a directory."""
+        """Whether the acting user may make and remove names right in a directory, or make it where it is missing."""
         try:
             self._call("GET", path, {"op": "CHECKACCESS", "fsaction": "rwx"})
         except RemoteError as error:
             if error.kind == "AccessControlException":
                 return False
+            if error.kind == "FileNotFoundException" and path != "/":
+                return self.may_change(path.rpartition("/")[0] or "/")
             raise
         return True
 
