@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import itemgetter
 
+from airflow_provider_acid.compaction.evaluate.queue_figures import cleanable_since_ms
 from airflow_provider_acid.compaction.housekeep.stuck import repeated_failures, unserved_requests
 from airflow_provider_acid.compaction.quantities import human_seconds
 from airflow_provider_acid.doctor.check import Check, Seen, note, problem, warning
@@ -38,14 +40,15 @@ def _silent_claims(site: Site) -> Iterator[Seen]:
 
 
 def _waiting_cleanings(site: Site) -> Iterator[Seen]:
-    waiting = [row for row in site.rows if row.waits_to_be_cleaned]
-    if not waiting:
-        return
-    row = min(waiting, key=lambda row: row.commit_ms or 0)
-    seconds = site.age_seconds(row.commit_ms or 0)
-    if seconds >= LONG_CLEANING_SECONDS:
+    keep_seconds = site.settings.keep_replaced_seconds
+    waiting = [
+        (site.age_seconds(cleanable_since_ms(row, keep_seconds)), row) for row in site.rows if row.waits_to_be_cleaned
+    ]
+    long = [found for found in waiting if found[0] >= LONG_CLEANING_SECONDS]
+    if long:
+        seconds, row = max(long, key=itemgetter(0))
         yield warning(
-            f"{len(waiting)} compactions wait to be cleaned, {row} for {human_seconds(seconds)}",
+            f"{len(long)} compactions wait to be cleaned, {row} for {human_seconds(seconds)}",
             "what they replaced still takes space, and readers list it",
             "look at 'oldest transaction'; then let acid_compaction or acid_housekeeping run",
         )

@@ -81,7 +81,9 @@ OLDEST_WORKING_AGE = _hives(
     "age in seconds of the oldest claim (Hive 3.1: its last sign)",
 )
 OLDEST_READY_AGE = _hives(
-    "oldest_ready_for_cleaning_age_in_sec", Kind.GAUGE, "seconds since the oldest compaction that is not cleaned"
+    "oldest_ready_for_cleaning_age_in_sec",
+    Kind.GAUGE,
+    "seconds since the oldest compaction could be cleaned that is not",
 )
 BY_STATE: Mapping[CompactionState, Metric] = {
     state: _hives(

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -139,6 +140,17 @@ def test_what_was_planted_two_days_ago_is_found_by_its_name(
     assert all(finding.seen and finding.why and finding.remedy for finding in findings)
     if plant in (failing, left_to_others, refused, cleaning, claimed):
         assert f"{site.database}.t" in findings[0].seen
+
+
+@pytest.mark.parametrize("site", ["hive_4"], indirect=True)
+@pytest.mark.parametrize(("keep_hours", "severity"), [(41.0, Severity.WARNING), (43.0, Severity.OK)])
+def test_a_cleaning_is_late_from_when_what_was_replaced_is_no_longer_kept(
+    site: Site, keep_hours: float, severity: Severity
+) -> None:
+    cleaning(site)
+    site.settings = replace(site.settings, keep_replaced_hours=keep_hours)
+    findings = answers(site, "waiting cleanings", 2 * DAY_MS + 60_000)
+    assert [finding.severity for finding in findings] == [severity]
 
 
 @pytest.mark.parametrize(

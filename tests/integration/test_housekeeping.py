@@ -222,6 +222,15 @@ def test_what_a_cleaning_waits_for_is_told_and_its_claim_is_kept(table: AcidTabl
     site.clean(table.entity())
 
 
+def test_what_is_kept_for_an_undo_is_not_told_as_stuck(table: AcidTable) -> None:
+    table.site.compact(table.entity())
+    told = {}
+    for hours in (0.0, 1.0):
+        table.site.settings = replace(table.site.settings, keep_replaced_hours=hours)
+        told[hours] = any(item.kind is StuckKind.CLEANING for item in sweep(table).stuck)
+    assert told == {0.0: True, 1.0: False}
+
+
 def test_a_dead_workers_last_step_is_made_for_it(table: AcidTable) -> None:
     """Marked compacted, not committed: committed now on Hive 4; on Hive 3 only its locks were left."""
     run_until_killed(chain_for(table), "marked_compacted")

@@ -177,7 +177,7 @@ class Initiator:
             tuple(findings.skipped),
             others.left,
             tuple(findings.refused),
-            queue_figures(rows, self._client.server_now_ms),
+            queue_figures(rows, self._client.server_now_ms, self._settings.keep_replaced_seconds),
             findings.unmatched,
             tuple(findings.not_automatic),
         )

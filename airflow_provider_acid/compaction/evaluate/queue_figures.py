@@ -18,7 +18,8 @@ class QueueFigures:
         ``AcidMetricService`` counts; states that none is in may be missing.
     :param oldest_enqueue_seconds: how long the oldest request has waited to be claimed; 0 where none waits.
     :param oldest_working_seconds: how long the oldest claim has been worked on; 0 where there is none.
-    :param oldest_ready_seconds: time since the oldest compaction was committed that is not cleaned; 0 where all are.
+    :param oldest_ready_seconds: how long the oldest compaction that is not cleaned could have been; 0 where all are, or
+        what they replaced is still kept.
     """
 
     partitions_by_state: Mapping[CompactionState, int] = field(default_factory=dict)
@@ -27,22 +28,34 @@ class QueueFigures:
     oldest_ready_seconds: float = 0.0
 
 
-def queue_figures(rows: Mapping[Entity, Sequence[CompactionRow]], now_ms: Callable[[], int]) -> QueueFigures:
+def queue_figures(
+    rows: Mapping[Entity, Sequence[CompactionRow]], now_ms: Callable[[], int], keep_seconds: float
+) -> QueueFigures:
     """The figures of these rows.
 
     :param rows: rows of the queue and its history, by partition.
     :param now_ms: the metastore's clock; read only where something is under way.
+    :param keep_seconds: how long what a compaction replaced is kept after its commit.
     """
     newest = (max(of_entity, key=lambda row: row.id) for of_entity in rows.values() if of_entity)
     counts = Counter(row.state for row in newest)
     every_row = [row for of_entity in rows.values() for row in of_entity]
     enqueued = _oldest(row.enqueue_ms for row in every_row if row.state is CompactionState.INITIATED)
     working = _oldest(row.start_ms for row in every_row if row.state is CompactionState.WORKING)
-    ready = _oldest(row.commit_ms for row in every_row if row.state is CompactionState.READY_FOR_CLEANING)
+    ready = _oldest(cleanable_since_ms(row, keep_seconds) for row in every_row if row.waits_to_be_cleaned)
     if (enqueued, working, ready) == (None, None, None):
         return QueueFigures(counts)
     now = now_ms()
     return QueueFigures(counts, *(_age_seconds(since_ms, now) for since_ms in (enqueued, working, ready)))
+
+
+def cleanable_since_ms(row: CompactionRow, keep_seconds: float) -> int:
+    """When what a compaction replaced might be deleted at the earliest, whoever reads it.
+
+    :param row: waits to be cleaned.
+    :param keep_seconds: how long it is kept after the commit.
+    """
+    return (row.commit_ms or 0) + round(keep_seconds * 1000)
 
 
 def _oldest(times_ms: Iterable[int | None]) -> int | None:

@@ -104,7 +104,7 @@ class Housekeeper:
         ready = [row for of_entity in rows.values() for row in of_entity if row.waits_to_be_cleaned]
         self._keep(ready, findings)
         stuck = find_stuck(self._client, self._queue, self._settings, rows)
-        queue = queue_figures(rows, self._client.server_now_ms)
+        queue = queue_figures(rows, self._client.server_now_ms, self._settings.keep_replaced_seconds)
         return HousekeepingReport(tuple(findings.deeds), (*stuck, *findings.stuck), self._forgotten(ready), queue)
 
     def _settle(self, rows: RowsByEntity, findings: _Findings) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from operator import itemgetter
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.clean.cleaner import Cleaner
 from airflow_provider_acid.compaction.evaluate.failures import FAILED_COMPACTIONS_THRESHOLD, failures_in_a_row
+from airflow_provider_acid.compaction.evaluate.queue_figures import cleanable_since_ms
 from airflow_provider_acid.compaction.housekeep.report import Stuck, StuckKind
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.metastore.queue import CompactionQueue
@@ -28,7 +30,7 @@ def find_stuck(
     every_row = [row for of_entity in rows.values() for row in of_entity]
     return (
         *oldest_transaction(client.transactions(), now_ms),
-        *_oldest_cleaning(Cleaner(client, queue, settings), every_row, now_ms),
+        *_oldest_cleaning(Cleaner(client, queue, settings), every_row, now_ms, settings.keep_replaced_seconds),
         *repeated_failures(rows),
         *unserved_requests(every_row, now_ms, settings.worker_timeout_seconds),
     )
@@ -44,14 +46,16 @@ def oldest_transaction(transactions: Sequence[TxnInfo], now_ms: int) -> Iterator
     yield Stuck(StuckKind.OPEN_TRANSACTION, f"transaction {txn.id}", _age_seconds(txn.started_ms, now_ms), message)
 
 
-def _oldest_cleaning(cleaner: Cleaner, rows: Sequence[CompactionRow], now_ms: int) -> Iterator[Stuck]:
-    ready = [row for row in rows if row.waits_to_be_cleaned]
-    if not ready:
+def _oldest_cleaning(
+    cleaner: Cleaner, rows: Sequence[CompactionRow], now_ms: int, keep_seconds: float
+) -> Iterator[Stuck]:
+    waiting = [(cleanable_since_ms(row, keep_seconds), row) for row in rows if row.waits_to_be_cleaned]
+    since_ms, row = min(waiting, key=itemgetter(0), default=(now_ms + 1, None))
+    if row is None or since_ms > now_ms:
         return
-    row = min(ready, key=lambda row: row.commit_ms or 0)
     seen = cleaner.look([row.entity])
     message = seen[0].message if seen else "is about to be cleaned"
-    yield Stuck(StuckKind.CLEANING, str(row.entity), _age_seconds(row.commit_ms, now_ms), message)
+    yield Stuck(StuckKind.CLEANING, str(row.entity), _age_seconds(since_ms, now_ms), message)
 
 
 def repeated_failures(rows: Mapping[Entity, Sequence[CompactionRow]]) -> Iterator[Stuck]:

@@ -22,11 +22,11 @@ def row(id: int, entity: Entity, state: CompactionState, **times: int) -> Compac
     return replace(CompactionRow(id, entity, "major", state), **times)  # type: ignore[arg-type]
 
 
-def figures(*rows: CompactionRow) -> QueueFigures:
+def figures(*rows: CompactionRow, keep_seconds: float = 0.0) -> QueueFigures:
     by_entity: dict[Entity, list[CompactionRow]] = {}
     for item in rows:
         by_entity.setdefault(item.entity, []).append(item)
-    return queue_figures(by_entity, lambda: NOW_MS)
+    return queue_figures(by_entity, lambda: NOW_MS, keep_seconds)
 
 
 def test_a_partition_counts_once_by_its_newest_request() -> None:
@@ -46,6 +46,12 @@ def test_ages_are_those_of_the_oldest_request_in_each_state() -> None:
     assert ages == (60.0, 30.0, 1.0)
 
 
+def test_what_is_kept_for_an_undo_is_not_late() -> None:
+    waiting = [row(1, ONE, READY, commit_ms=40_000), row(2, TWO, READY, commit_ms=90_000)]
+    kept = {keep: figures(*waiting, keep_seconds=keep).oldest_ready_seconds for keep in (0.0, 50.0, 70.0)}
+    assert kept == {0.0: 60.0, 50.0: 10.0, 70.0: 0.0}
+
+
 def test_what_was_begun_after_the_clock_was_read_has_no_age() -> None:
     assert figures(row(1, ONE, WORKING, start_ms=NOW_MS + 5)).oldest_working_seconds == 0
 
@@ -55,4 +61,4 @@ def test_the_clock_is_not_asked_where_nothing_is_under_way() -> None:
         raise AssertionError
 
     rows = {ONE: [row(1, ONE, SUCCEEDED, enqueue_ms=1, start_ms=1, commit_ms=1), row(2, ONE, INITIATED)]}
-    assert queue_figures(rows, ask) == QueueFigures({INITIATED: 1})
+    assert queue_figures(rows, ask, 0.0) == QueueFigures({INITIATED: 1})
