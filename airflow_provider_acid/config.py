@@ -6,6 +6,7 @@ providers say about themselves.
 
 from __future__ import annotations
 
+import os
 from dataclasses import fields
 from difflib import get_close_matches
 from typing import Any
@@ -69,7 +70,12 @@ def check_options() -> None:
 def _check_names() -> None:
     """A name that is misspelt would change nothing, and nobody would know."""
     known = parameters_of(Place.CONFIG)
-    for name, value in (conf.getsection(SECTION) or {}).items():
+    # Airflow 2 does not look into the environment for a section that no file has.
+    prefix = f"AIRFLOW__{SECTION.upper()}__"
+    of_environment = {
+        name.removeprefix(prefix).lower(): value for name, value in os.environ.items() if name.startswith(prefix)
+    }
+    for name, value in (of_environment | (conf.getsection(SECTION) or {})).items():
         former = OPTIONS.get(_FORMER_NAMES.get(name, ""))
         if former is not None and former.kind.parse(name, value) == former.default:
             continue
