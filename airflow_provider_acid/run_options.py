@@ -57,9 +57,10 @@ RUN_OPTIONS = (
     Option(
         "fail_on_unmatched_patterns",
         TRUTH,
-        "Whether a pattern that matches no table, or leaves none out, is a failure and not a warning in the log.",
+        "Whether a pattern that matches no table, or a name without wildcards that leaves none out, is a failure and "
+        "not a warning in the log.",
         _SWEEP,
-        False,
+        True,
         "Fail on unmatched patterns",
         since="0.2.0",
     ),

@@ -80,8 +80,8 @@ def _refused(site: Site) -> Iterator[Seen]:
 
 def _patterns(site: Site) -> Iterator[Seen]:
     why = "what was meant is perhaps not compacted, or is although it should not be"
-    for clause in site.evaluation.unmatched:
-        yield warning(clause, why, "correct it, or take it out")
+    for pattern in site.evaluation.unmatched:
+        yield warning(pattern.clause, why, "correct it, or take it out")
 
 
 QUEUE_CHECKS = (

@@ -196,8 +196,9 @@ class AcidCompactionSensor(BaseSensorOperator):
         share = RunShare.within(budget, evaluation)
         for level, line in share.lines(all_partitions=decide_only):
             self.log.log(level, "%s", line)
-        if fail_on_unmatched and evaluation.unmatched:
-            reasons = "; ".join(evaluation.unmatched)
+        mistakes = [pattern.clause for pattern in evaluation.unmatched if pattern.is_mistake]
+        if fail_on_unmatched and mistakes:
+            reasons = "; ".join(mistakes)
             raise ConfigurationError("table selection", reasons, "correct them, or set fail_on_unmatched_patterns off")
         if decide_only:
             raise AirflowSkipException(

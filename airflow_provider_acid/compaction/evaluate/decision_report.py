@@ -78,7 +78,7 @@ class RunShare:
         )
         if self.left:
             yield logging.INFO, f"{len(self.left)} of those due are left to the next run (budget)"
-        yield from _limited((logging.WARNING, f"{clause}; correct it, or take it out") for clause in found.unmatched)
+        yield from _limited((logging.WARNING, f"{pattern}; correct it, or take it out") for pattern in found.unmatched)
         yield from _limited((logging.WARNING, str(request)) for request in found.foreign)
         if found.due or all_partitions:
             title = "partitions" if all_partitions else "due"

@@ -21,7 +21,7 @@ from airflow_provider_acid.compaction.evaluate.looking import NotSeen, Place, Se
 from airflow_provider_acid.compaction.evaluate.progress import EvaluationProgress
 from airflow_provider_acid.compaction.evaluate.queue_figures import QueueFigures, queue_figures
 from airflow_provider_acid.compaction.evaluate.read_cost import read_cost_bytes
-from airflow_provider_acid.compaction.evaluate.selection import TableSelection
+from airflow_provider_acid.compaction.evaluate.selection import TableSelection, UnmatchedPattern
 from airflow_provider_acid.compaction.evaluate.table_listing import (
     Locations,
     RowsByEntity,
@@ -87,7 +87,7 @@ class Evaluation:
     :param refused: those of them that somebody has to look at: they cannot be compacted, or not be looked at.
     :param foreign: other people's requests that wait and are not served.
     :param queue: how the queue stands, for the tables of the selection.
-    :param unmatched: what is to be told of patterns that no table needs, a clause each.
+    :param unmatched: patterns that no table needs.
     :param not_automatic: full names of the tables that ``no_auto_compaction`` kept from being looked at.
     """
 
@@ -97,7 +97,7 @@ class Evaluation:
     foreign: tuple[LeftRequest, ...] = ()
     refused: tuple[str, ...] = ()
     queue: QueueFigures = field(default_factory=QueueFigures)
-    unmatched: tuple[str, ...] = ()
+    unmatched: tuple[UnmatchedPattern, ...] = ()
     not_automatic: tuple[str, ...] = ()
 
 
@@ -120,7 +120,7 @@ class _Findings:
     evaluated: list[Evaluated] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
-    unmatched: tuple[str, ...] = ()
+    unmatched: tuple[UnmatchedPattern, ...] = ()
     not_automatic: list[str] = field(default_factory=list)
 
     def refuse(self, reason: str) -> None:

@@ -12,6 +12,21 @@ _WILDCARDS = "*?["
 
 
 @dataclass(frozen=True)
+class UnmatchedPattern:
+    """A pattern that no table needs: misspelt, perhaps, or its tables are gone.
+
+    :param clause: what is to be told of it.
+    :param is_mistake: false where it may be there for tables to come: it leaves some out, by a wildcard.
+    """
+
+    clause: str
+    is_mistake: bool = True
+
+    def __str__(self) -> str:
+        return self.clause
+
+
+@dataclass(frozen=True)
 class TableSelection:
     """Tables by pattern.
 
@@ -52,17 +67,20 @@ class TableSelection:
             fnmatchcase(name, pattern) for pattern in self.exclude
         )
 
-    def unmatched(self, full_table_names: Iterable[str]) -> tuple[str, ...]:
-        """What is said of every pattern that none of these tables needs: misspelt, perhaps, or its tables are gone.
+    def unmatched(self, full_table_names: Iterable[str]) -> tuple[UnmatchedPattern, ...]:
+        """Every pattern that none of these tables needs.
 
         :param full_table_names: all tables of the databases that the patterns match.
         """
         names = [name.lower() for name in full_table_names]
         included = [name for name in names if any(fnmatchcase(name, pattern) for pattern in self.include)]
         return (
-            *(f"table pattern {pattern!r} matches no table" for pattern in _without_match(self.include, names)),
             *(
-                f"excluded pattern {pattern!r} leaves out no table"
+                UnmatchedPattern(f"table pattern {pattern!r} matches no table")
+                for pattern in _without_match(self.include, names)
+            ),
+            *(
+                UnmatchedPattern(f"excluded pattern {pattern!r} leaves out no table", not _has_wildcard(pattern))
                 for pattern in _without_match(self.exclude, included)
             ),
         )
@@ -74,7 +92,11 @@ class TableSelection:
     @property
     def exact_names(self) -> tuple[str, ...]:
         """Full names of the tables that are named without wildcards."""
-        return tuple(pattern for pattern in self.include if not any(character in pattern for character in _WILDCARDS))
+        return tuple(pattern for pattern in self.include if not _has_wildcard(pattern))
+
+
+def _has_wildcard(pattern: str) -> bool:
+    return any(character in pattern for character in _WILDCARDS)
 
 
 def _without_match(patterns: Iterable[str], names: Sequence[str]) -> list[str]:

@@ -189,8 +189,8 @@ class Housekeeper:
                     table = self._client.get_table(database, name)
                 if table is not None and table.is_transactional and not table.is_external:
                     yield table
-        for clause in selection.unmatched(names):
-            log.warning("%s; correct it, or take it out", clause)
+        for pattern in selection.unmatched(names):
+            log.warning("%s; correct it, or take it out", pattern)
 
     def _keep(self, ready: Iterable[CompactionRow], findings: _Findings) -> None:
         """What waits to be cleaned is a claim on Hive 3, which the metastore would take back as forgotten."""

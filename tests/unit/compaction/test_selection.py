@@ -68,4 +68,9 @@ TABLES = ["sales.orders", "sales.TMP_1", "web.logs"]
     ],
 )
 def test_of_patterns_that_no_table_needs_it_is_told(include: list[str], exclude: list[str], told: list[str]) -> None:
-    assert TableSelection.of(include, exclude).unmatched(TABLES) == tuple(told)
+    assert [str(pattern) for pattern in TableSelection.of(include, exclude).unmatched(TABLES)] == told
+
+
+def test_an_excluded_pattern_with_wildcards_may_be_for_tables_to_come() -> None:
+    found = TableSelection.of(["sales.*", "wbe.*"], ["sales.tpm_*", "sales.ordres"]).unmatched(TABLES)
+    assert [pattern.is_mistake for pattern in found] == [True, False, True]

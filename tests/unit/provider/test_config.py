@@ -86,7 +86,7 @@ READ: dict[str, tuple[str, Callable[[], object], object]] = {
     "driver_memory": ("2G", lambda: option("driver_memory"), "2G"),
     "job_queue": ("nightly", lambda: option("job_queue"), "nightly"),
     "task_retries": ("0", lambda: option("task_retries"), 0),
-    "fail_on_unmatched_patterns": ("True", lambda: option("fail_on_unmatched_patterns"), True),
+    "fail_on_unmatched_patterns": ("False", lambda: option("fail_on_unmatched_patterns"), False),
     "tables": ("a.*, b.c", lambda: option("tables"), ("a.*", "b.c")),
     "exclude": ("['a.x', 'a.y']", lambda: option("exclude"), ("a.x", "a.y")),
     "schedule": ("30 1 * * *", schedule, "30 1 * * *"),

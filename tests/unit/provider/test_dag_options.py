@@ -19,7 +19,7 @@ from tests.unit.provider.test_dag import FORMS, MODULE, ROOT
 FROM_OPTIONS: dict[str, tuple[str, object]] = {
     "tables": ("sales.*, web.*", ["sales.*", "web.*"]),
     "exclude": ("sales.tmp_*", ["sales.tmp_*"]),
-    "fail_on_unmatched_patterns": ("True", True),
+    "fail_on_unmatched_patterns": ("False", False),
     "delta_num_threshold": ("20", 20),
     "delta_pct_threshold": ("0.25", 0.25),
     "candidates": ("written", "written"),

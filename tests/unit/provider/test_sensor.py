@@ -16,7 +16,7 @@ from airflow.providers.common.compat.sdk import DAG, AirflowFailException, Airfl
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.candidates import Candidates
 from airflow_provider_acid.compaction.evaluate.initiator import Evaluated, Evaluation, Initiator
-from airflow_provider_acid.compaction.evaluate.selection import TableSelection
+from airflow_provider_acid.compaction.evaluate.selection import TableSelection, UnmatchedPattern
 from airflow_provider_acid.compaction.outcomes import DuePartition
 from airflow_provider_acid.compaction.requests_of_others import NOT_SERVED, LeftRequest
 from airflow_provider_acid.compaction.settings import CompactionSettings
@@ -352,40 +352,44 @@ def test_a_dry_run_shows_the_decisions_at_any_hour_and_skips_what_follows(
 # --- patterns that no table needs
 
 TYPO = "table pattern 'slaes.*' matches no table"
+FOR_LATER = "excluded pattern 'sales.tmp_*' leaves out no table"
+UNMATCHED = (UnmatchedPattern(TYPO), UnmatchedPattern(FOR_LATER, is_mistake=False))
 
 
 @pytest.mark.parametrize("decide_only", [False, True])
-def test_a_pattern_that_matches_no_table_is_told_by_a_warning(
+def test_a_pattern_that_matches_no_table_is_told_by_a_warning_where_that_is_wanted(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, decide_only: bool
 ) -> None:
-    evaluation = Evaluation(due("p=1"), unmatched=(TYPO,))
+    monkeypatch.setenv("AIRFLOW__HIVE_ACID__FAIL_ON_UNMATCHED_PATTERNS", "False")
+    evaluation = Evaluation(due("p=1"), unmatched=UNMATCHED)
     if decide_only:
         with pytest.raises(AirflowSkipException):
             poke(monkeypatch, evaluation, decide_only=True)
     else:
         assert poke(monkeypatch, evaluation).is_done
-    assert messages(caplog, logging.WARNING) == [f"{TYPO}; correct it, or take it out"]
+    assert messages(caplog, logging.WARNING) == [f"{told}; correct it, or take it out" for told in (TYPO, FOR_LATER)]
 
 
 @pytest.mark.parametrize("decide_only", [False, True])
-@pytest.mark.parametrize(("parameter", "option"), [(True, "False"), ("True", "False"), (None, "True")])
-def test_or_fails_the_task_at_once_if_the_task_or_the_option_says_so(
-    monkeypatch: pytest.MonkeyPatch, parameter: Any, option: str, decide_only: bool
+@pytest.mark.parametrize(("parameter", "option"), [(True, "False"), ("True", "False"), (None, None)])
+def test_else_it_fails_the_task_at_once(
+    monkeypatch: pytest.MonkeyPatch, parameter: Any, option: str | None, decide_only: bool
 ) -> None:
-    monkeypatch.setenv("AIRFLOW__HIVE_ACID__FAIL_ON_UNMATCHED_PATTERNS", option)
-    evaluation = Evaluation(due("p=1"), unmatched=(TYPO,))
+    if option is not None:
+        monkeypatch.setenv("AIRFLOW__HIVE_ACID__FAIL_ON_UNMATCHED_PATTERNS", option)
+    evaluation = Evaluation(due("p=1"), unmatched=UNMATCHED)
     monkeypatch.setattr(FakeInitiator, "evaluation", evaluation)
     sensor = AcidCompactionSensor(
         task_id="s", tables=["d.*"], mode="poke", decide_only=decide_only, fail_on_unmatched_patterns=parameter
     )
     with pytest.raises(AirflowFailException, match=f"^table selection: {re.escape(TYPO)}. Remedy: correct them"):
         sensor.execute({})
-    monkeypatch.setattr(FakeInitiator, "evaluation", Evaluation(due("p=1")))
+    monkeypatch.setattr(FakeInitiator, "evaluation", Evaluation(due("p=1"), unmatched=UNMATCHED[1:]))
     sensor.decide_only = False
     assert sensor.execute({})
 
 
 def test_the_task_goes_before_the_option(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW__HIVE_ACID__FAIL_ON_UNMATCHED_PATTERNS", "True")
-    evaluation = Evaluation(due("p=1"), unmatched=(TYPO,))
+    evaluation = Evaluation(due("p=1"), unmatched=UNMATCHED)
     assert poke(monkeypatch, evaluation, fail_on_unmatched_patterns=False).is_done
