@@ -58,10 +58,16 @@ def test_the_command_line_knows_the_providers_section(airflow: Airflow) -> None:
 
 
 def test_a_run_without_anything_due_is_a_success(airflow: Airflow) -> None:
-    run = airflow.run(tables=["nowhere.*"])
+    run = airflow.run(tables=["nowhere.*"], fail_on_unmatched_patterns=False)
     assert (run.exit_code, run.state) == (0, "success"), run.output
     assert run.states["find_due_partitions"] == {"skipped": 1}
     assert run.states["compact"] == {"skipped": 1}
+
+
+def test_a_pattern_without_a_table_fails_the_run(airflow: Airflow) -> None:
+    run = airflow.run(tables=["nowhere.*"])
+    assert run.state == "failed", run.output
+    assert "table pattern 'nowhere.*' matches no table" in run.output
 
 
 def test_a_run_finds_compacts_and_cleans(airflow: Airflow) -> None:
