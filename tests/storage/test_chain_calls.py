@@ -142,8 +142,9 @@ def test_what_webhdfs_is_asked(server: MetastoreServer, hdfs: HdfsServer, tmp_pa
         "DELETE": 1,
     }
     assert (cleaning["RENAME"], cleaning["MKDIRS"], cleaning["DELETE"]) == (DIRECTORIES, 1, 1)
-    # Five looks at all, and names alone of what is deleted.
-    assert cleaning["LISTSTATUS"] <= 33
+    # All of it, with the result, before and after it was made sure that nothing aborted is there; by names alone for
+    # that, of what is deleted, and of what is left.
+    assert cleaning["LISTSTATUS"] == 2 * (1 + DIRECTORIES + 1) + 5
 
 
 def test_what_s3_is_asked(server: MetastoreServer, s3: S3Server, tmp_path: Path) -> None:

@@ -154,7 +154,7 @@ class CommittedResults:
         A zombie would else publish after the removal, at worst the other half, and once the table's aborted write
         ids are forgotten its transaction counts as committed.
         """
-        tokens = staging_tokens(partition.storage.list())
+        tokens = staging_tokens(partition.storage.list(into=names_only))
         if not tokens:
             return
         attempts = Attempts.look(self._client, self._settings.transaction_timeout_seconds)

@@ -22,7 +22,7 @@ import logging
 from collections.abc import Sequence
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.listing import Listing
+from airflow_provider_acid.acid.listing import Listing, names_only
 from airflow_provider_acid.acid.names import BaseName, DeltaName, is_acid_prefixed, parse_directory_name
 from airflow_provider_acid.compaction.exclusive_lock import wait_for_exclusive
 from airflow_provider_acid.compaction.publish.journal import find_journal
@@ -96,7 +96,7 @@ class Withdrawal:
         :param aborted: aborted transactions.
         :returns: what the removal waits for; None where nothing is left.
         """
-        found = compacted_by(self._storage.list()).intersection(aborted)
+        found = compacted_by(self._names()).intersection(aborted)
         waits = [self.withdraw(txn_id) for txn_id in sorted(found)]
         return next((text for text in waits if text is not None), None)
 
@@ -104,9 +104,10 @@ class Withdrawal:
         return self._client.transaction_state(txn_id)
 
     def _published(self, txn_id: int) -> list[str]:
-        return [
-            name for name in self._storage.list().directories if "/" not in name and name.endswith(f"_v{txn_id:07d}")
-        ]
+        return [name for name in self._names().directories if "/" not in name and name.endswith(f"_v{txn_id:07d}")]
+
+    def _names(self) -> Listing:
+        return self._storage.list(into=names_only)
 
     def _is_half(self, txn_id: int) -> bool:
         """Whether more was to be published; looked up in every staging directory, since successors move them."""
