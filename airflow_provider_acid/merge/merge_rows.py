@@ -44,8 +44,7 @@ def begin_rows(
     storage: Storage, plan: CompactionPlan, bucket: BucketPlan, progress: Progress, slots: int
 ) -> Merged | SlicedRows:
     """Merge a bucket's files with rows, or say how it is cut; see :func:`~.merge.begin_bucket`."""
-    schema = acid_schema(plan.columns)
-    sources = look_at(storage, bucket, schema, plan.is_for_hive_3)
+    sources = look_at(storage, bucket, acid_schema(plan.columns), plan.is_for_hive_3)
     output = _output(storage, plan, bucket, bucket_file_name(bucket.bucket), sources, progress)
     options = output.options
     if 0 < options.slice_bytes < sum(source.size_bytes for source in bucket.rows):
@@ -104,8 +103,8 @@ def _output(
     visibility = Visibility.of(plan.high_water_mark, plan.aborted_write_ids)
     events = events_of_bucket(storage, plan, bucket, visibility)
     deleted = deleted_keys((batch for _, batch in events), visibility, pairs)
-    path, schema = attempt_path(plan, name), acid_schema(plan.columns)
-    return RowsOutput(storage, writable(plan.orc), bucket, schema, path, sources, visibility, deleted, progress)
+    path, options = attempt_path(plan, name), writable(plan.orc)
+    return RowsOutput(storage, options, bucket, path, sources, visibility, deleted, progress)
 
 
 def _exactly(sources: Sources, merge: Callable[[Way], _T]) -> _T:

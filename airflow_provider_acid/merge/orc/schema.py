@@ -276,6 +276,24 @@ def can_become(source: OrcType, target: OrcType) -> bool:
     return source.parameters == target.parameters and all(map(can_become, source.children, target.children))
 
 
+def common_text(one: OrcType, other: OrcType) -> OrcType | None:
+    """The type of files that hold texts of both, none of them cut; None where one of them is no text, or is padded.
+
+    Readers cut each value to the length that the table says, whatever file it is in.
+    """
+    if not {one.kind, other.kind} <= {Kind.STRING, Kind.VARCHAR}:
+        return None
+    if Kind.STRING in (one.kind, other.kind):
+        return OrcType(Kind.STRING)
+    return max(one, other, key=lambda text: text.parameters["length"])
+
+
+def can_be_written(schema: OrcType) -> bool:
+    """Whether values of a type can be written as they were read."""
+    # A decimal without precision cannot become itself.
+    return can_become(schema, schema) and all(node.kind in _HIVE_NAMES.values() for node in schema.walk())
+
+
 def _widens(source: Kind, target: Kind) -> bool:
     if source in INTEGERS and target in INTEGERS:
         return source < target

@@ -7,7 +7,7 @@ import io
 import re
 import zoneinfo
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import zip_longest
 
@@ -16,7 +16,14 @@ import pyorc
 from airflow_provider_acid.exceptions import UnsupportedTableError
 from airflow_provider_acid.filesystem import Storage, join
 from airflow_provider_acid.merge.files.source_files import SourceReader, open_in_order
-from airflow_provider_acid.merge.orc.schema import TIMESTAMPS, Kind, OrcType, can_become
+from airflow_provider_acid.merge.orc.schema import (
+    TIMESTAMPS,
+    Kind,
+    OrcType,
+    can_be_written,
+    can_become,
+    common_text,
+)
 from airflow_provider_acid.merge.orc.tail import read_tail
 from airflow_provider_acid.merge.rows.arrow_rows import UTC_NAMES, is_exact
 from airflow_provider_acid.merge.rows.exact_rows import CONVERTERS
@@ -33,11 +40,13 @@ _CALENDAR_PROLEPTIC = 2
 class Sources:
     """What is known of all files with rows together.
 
+    :param schema: of the output.
     :param is_exact_in_arrow: whether Arrow holds every value exactly, as far as statistics tell.
     :param values: how many values each of the table's first columns holds; None where the footers cannot say it.
     :param zones: in which timestamps are counted; one at most.
     """
 
+    schema: OrcType
     rows: int = 0
     is_exact_in_arrow: bool = True
     values: tuple[int, ...] | None = ()
@@ -55,21 +64,22 @@ class Sources:
 def look_at(storage: Storage, bucket: BucketPlan, schema: OrcType, for_hive_3: bool) -> Sources:
     """Read every source's tail before anything is written; refuse here what can be known here.
 
-    :param schema: of the output.
-    :param for_hive_3: see :func:`check_columns`.
+    :param schema: of a file with the table's columns.
+    :param for_hive_3: see :class:`_Columns`.
     :raises CorruptFileError: a source is damaged, or is not the planned one.
     :raises UnsupportedTableError: the sources cannot be brought together exactly.
     """
-    found = Sources()
+    found, columns = Sources(schema), _Columns(schema.children[5], for_hive_3)
     for _, reader in open_in_order(storage, bucket.rows):
         if reader is None:
             continue
-        check_columns(reader.name, reader.row_type, schema.children[5], for_hive_3)
+        columns.add(reader.name, reader.row_type)
+        found.schema = replace(schema, children=(*schema.children[:5], columns.row))
         found.rows += reader.tail.rows
         sizes = [found.largest_stripe_bytes, *(stripe.size_bytes for stripe in reader.tail.stripes)]
         found.largest_stripe_bytes = max(sizes)
         found.values = _sum(found.values, reader.values_by_column())
-        found.is_exact_in_arrow &= is_exact(reader, schema.children[5])
+        found.is_exact_in_arrow &= is_exact(reader, columns.row)
         found.calendars |= {reader.tail.calendar}
         found.depends_on_calendar |= _depends_on_calendar(reader)
         found.zones |= _zones(reader, found.zones)
@@ -135,32 +145,69 @@ def output_calendar(calendars: Iterable[int]) -> int:
 _NO_NAME = re.compile(r"_col[0-9]+")
 
 
-def check_columns(name: str, row_type: OrcType, target: OrcType, for_hive_3: bool) -> None:
-    """Check that a file's columns can be brought to the table's, by position.
+@dataclass
+class _Columns:
+    """The columns of a file that holds the rows of some others, by position.
 
-    :param name: the file, for errors.
-    :param row_type: the file's columns.
-    :param target: the table's.
+    They are the table's, as long as every value can become one of them exactly. Where none can, the files' own type
+    stays, and readers go on to convert it as they did before; so do texts, which they cut to the table's length.
+
+    :param table: the table's columns.
     :param for_hive_3: whether Hive 3 is to read what it read before. It finds columns by their exact names, and reads
         a float in a column that is double now by its shortest text; Hive 4 and Trino do neither.
-    :raises UnsupportedTableError: a column cannot, engines disagree on which it is, or the file has more columns than
-        the table.
     """
-    if len(row_type.children) > len(target.children):
-        raise UnsupportedTableError(
-            name,
-            f"has {len(row_type.children)} columns, the table has {len(target.children)}",
-            "compact this partition with Hive",
-        )
-    if for_hive_3 and not all(map(_NO_NAME.fullmatch, row_type.names)):
-        _check_names(name, row_type, target)
-    for column, was, becomes in zip(target.names, row_type.children, target.children, strict=False):
-        if not can_become(was, becomes) or (for_hive_3 and _grows_a_float(was, becomes)):
+
+    table: OrcType
+    for_hive_3: bool
+    _kept: dict[int, OrcType] = field(default_factory=dict)
+    _most: int = 0
+    """Columns that a file before has."""
+
+    @property
+    def row(self) -> OrcType:
+        """Those of a file that holds the rows of all that were added."""
+        children = tuple(self._kept.get(place, column) for place, column in enumerate(self.table.children))
+        return replace(self.table, children=children)
+
+    def add(self, name: str, row_type: OrcType) -> None:
+        """See to it that a file's rows can be among them.
+
+        :param name: the file, for errors.
+        :param row_type: the file's columns.
+        :raises UnsupportedTableError: a column cannot, engines disagree on which it is, or the file has more columns
+            than the table.
+        """
+        if len(row_type.children) > len(self.table.children):
             raise UnsupportedTableError(
                 name,
-                f"has column {column} as {was}, the table has {becomes}, and this release cannot convert that exactly",
+                f"has {len(row_type.children)} columns, the table has {len(self.table.children)}",
                 "compact this partition with Hive",
             )
+        if self.for_hive_3 and not all(map(_NO_NAME.fullmatch, row_type.names)):
+            _check_names(name, row_type, self.table)
+        for place, (was, becomes) in enumerate(zip(row_type.children, self.table.children, strict=False)):
+            if (
+                place not in self._kept
+                and can_become(was, becomes)
+                and not (self.for_hive_3 and _grows_a_float(was, becomes))
+            ):
+                continue
+            self._kept[place] = self._beside_others(name, place, was)
+        self._most = max(self._most, len(row_type.children))
+
+    def _beside_others(self, name: str, place: int, was: OrcType) -> OrcType:
+        becomes = self.table.children[place]
+        before = self._kept.get(place, becomes) if place < self._most else was
+        found = was if was == before else common_text(was, before)
+        if found is None or not can_be_written(found):
+            others = "" if before in (was, becomes) else f", files before it as {before}"
+            raise UnsupportedTableError(
+                name,
+                f"has column {self.table.names[place]} as {was}{others}, the table has {becomes}, and this release "
+                "cannot bring that together exactly",
+                "compact this partition with Hive",
+            )
+        return found
 
 
 def _grows_a_float(was: OrcType, becomes: OrcType) -> bool:

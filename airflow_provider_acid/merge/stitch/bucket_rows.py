@@ -50,7 +50,6 @@ class RowsOutput:
     storage: Storage
     options: OrcOptions
     bucket: BucketPlan
-    schema: OrcType
     path: str
     sources: Sources
     visibility: Visibility
@@ -61,6 +60,11 @@ class RowsOutput:
     def name(self) -> str:
         """How errors call it."""
         return join(self.storage.location, self.path)
+
+    @property
+    def schema(self) -> OrcType:
+        """Its type."""
+        return self.sources.schema
 
     @property
     def calendar(self) -> int:

@@ -70,6 +70,7 @@ def test_what_hive_4_reads_by_position_is_merged(names: tuple[str, ...], has_ids
 def test_fields_of_structs_are_found_by_name_by_every_hive(field: str, target: str, tmp_path: Path) -> None:
     partition = Partition(tmp_path, ("struct<x:int>",))
     partition.write("delta_0000001_0000001_0000", [insert(1, 0, (1,))], types=(f"struct<{field}:int>",))
+    partition.write("delta_0000002_0000002_0000", [insert(2, 0, (1,))])
     with pytest.raises(UnsupportedTableError, match="has column c0 as struct"):
         partition.merge(target=target)
 
@@ -96,5 +97,8 @@ def test_floats_that_became_double_are_merged_where_all_engines_read_the_same(
     partition = Partition(tmp_path, (becomes,))
     partition.write("delta_0000001_0000001_0000", [insert(1, 0, value)], types=(was,))
     assert partition.read(partition.merge(target=HIVE_4))[0][5] == (expected,)
-    with pytest.raises(UnsupportedTableError, match="has column c0 as .*float.*, the table has .*double"):
+    partition.write("delta_0000002_0000002_0000", [insert(2, 0, expected)])
+    with pytest.raises(
+        UnsupportedTableError, match="has column c0 as .*double.*, files before it as .*float.*, the table has .*double"
+    ):
         partition.merge(target=HIVE_3)

@@ -13,7 +13,6 @@ from pyorc.predicates import PredicateColumn
 
 from airflow_provider_acid.exceptions import UnsupportedTableError
 from airflow_provider_acid.merge import merge_rows
-from airflow_provider_acid.merge.orc.schema import Kind, OrcType, can_become, parse_hive_type
 from airflow_provider_acid.merge.orc.tail import read_tail, reseal
 from airflow_provider_acid.merge.rows import merge_sources
 from airflow_provider_acid.merge.rows.exact_rows import ExactRows
@@ -149,72 +148,6 @@ def test_timestamps_that_statistics_hide_from_arrow_take_the_exact_way(tmp_path:
     partition.write("delta_0000001_0000001_0000", rows)
     monkeypatch.setattr(merge_sources, "is_exact", lambda source, target: True)
     assert partition.read(partition.merge()) == rows
-
-
-WIDENED = [
-    ("tinyint", "bigint", -128, -128),
-    ("smallint", "int", 32767, 32767),
-    ("int", "bigint", -(2**31), -(2**31)),
-    ("varchar(3)", "varchar(10)", "abc", "abc"),
-    ("varchar(3)", "string", "abc", "abc"),
-    ("decimal(5,2)", "decimal(20,4)", "-123.45", "-123.45"),
-    ("array<int>", "array<bigint>", [1, None], [1, None]),
-    ("map<string,int>", "map<string,bigint>", {"a": 1}, {"a": 1}),
-    ("struct<a:int>", "struct<a:int,b:string>", (1,), (1, None)),
-    ("array<struct<a:int>>", "array<struct<a:bigint,b:string>>", [None, (1,)], [None, (1, None)]),
-]
-
-
-@pytest.mark.parametrize("way", ["arrow", "exact"])
-@pytest.mark.parametrize(("was", "becomes", "value", "expected"), WIDENED)
-def test_columns_of_older_files_become_what_the_table_has_now(
-    was: str, becomes: str, value: Any, expected: Any, way: str, tmp_path: Path
-) -> None:
-    extra, stamp = ("timestamp", (-1, 5)) if way == "exact" else ("int", 7)
-    partition = Partition(tmp_path, (becomes, extra, "string"))
-    partition.write("delta_0000001_0000001_0000", [insert(1, 0, value), insert(1, 1, None)], types=(was,))
-    partition.write("delta_0000002_0000002_0000", [insert(2, 0, expected, stamp, "new")])
-    merged = partition.merge()
-    found = [event[5] for event in partition.read(merged)]
-    newest = read_events(tmp_path / "delta_0000002_0000002_0000/bucket_00000")[0][5]
-    assert found[1:] == [(None, None, None), newest]
-    assert found[0][1:] == (None, None)
-    assert found[0][0] == newest[0]
-    assert merged.attempt is not None
-    with (tmp_path / merged.attempt).open("rb") as file:
-        columns = read_tail(file, "merged").schema.children[5].children
-    assert [str(column) for column in columns] == [becomes, extra, "string"]
-
-
-@pytest.mark.parametrize(("was", "becomes", "value", "expected"), [case for case in WIDENED if "<" in case[0]])
-def test_a_nested_column_of_another_type_takes_the_exact_way(
-    was: str, becomes: str, value: Any, expected: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(merge_rows, "ArrowRows", None)
-    partition = Partition(tmp_path, (becomes,))
-    partition.write("delta_0000001_0000001_0000", [insert(1, 0, value)], types=(was,))
-    assert merged_values(partition) == [(expected,)]
-
-
-@pytest.mark.parametrize(("was", "becomes"), [
-    ("float", "double"), ("bigint", "int"), ("int", "string"), ("int", "double"),
-    ("string", "varchar(3)"), ("char(3)", "char(5)"), ("char(3)", "string"), ("date", "timestamp"),
-    ("timestamp", "string"), ("decimal(10,4)", "decimal(10,2)"), ("decimal(10,2)", "decimal(10,4)"),
-    ("struct<a:int,b:int>", "struct<a:int>"), ("struct<a:int>", "struct<z:int>"), ("struct<a:int>", "struct<A:int>"),
-    ("int", "decimal(12,0)"), ("smallint", "float"), ("date", "string"), ("string", "varchar(9)"),
-    ("char(3)", "varchar(3)"), ("varchar(9)", "varchar(5)"), ("map<int,int>", "map<string,int>"),
-])  # fmt: skip
-def test_a_change_of_type_that_is_not_known_to_be_exact_is_refused(was: str, becomes: str, tmp_path: Path) -> None:
-    partition = Partition(tmp_path, (becomes,))
-    partition.write("delta_0000001_0000001_0000", [insert(1, 0, None)], types=(was,))
-    with pytest.raises(UnsupportedTableError, match="bucket_00000: has column c0 as"):
-        partition.merge()
-
-
-def test_decimals_of_hive_0_11_that_have_no_precision_are_refused() -> None:
-    """ORC's C++ library would cut them to six digits behind the point."""
-    without = OrcType(Kind.DECIMAL, parameters={"precision": 0, "scale": 0})
-    assert not can_become(without, parse_hive_type("c", "decimal(38,18)"))
 
 
 def test_a_file_with_more_columns_than_the_table_is_refused(tmp_path: Path) -> None:
