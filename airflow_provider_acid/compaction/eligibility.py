@@ -19,12 +19,12 @@ _INSERT_ONLY_FORMATS = {
     ORC_INPUT_FORMAT: FileFormat.ORC,
     "org.apache.hadoop.hive.ql.io.parquet.MapredParquetInputFormat": FileFormat.PARQUET,
     "org.apache.hadoop.mapred.TextInputFormat": FileFormat.TEXT,
+    "org.apache.hadoop.hive.ql.io.avro.AvroContainerInputFormat": FileFormat.APART,
+    "org.apache.hadoop.hive.ql.io.RCFileInputFormat": FileFormat.APART,
+    "org.apache.hadoop.mapred.SequenceFileInputFormat": FileFormat.APART,
 }
 
 _OTHER_FORMATS = (
-    ("avro", "Avro"),
-    ("sequencefile", "SequenceFile"),
-    ("rcfile", "RCFile"),
     ("json", "JSON"),
     ("iceberg", "Iceberg"),
     ("hbase", "HBase"),
@@ -38,6 +38,9 @@ _SERDES_OF_LINES = frozenset(
         "org.apache.hadoop.hive.serde2.RegexSerDe",
         "org.apache.hadoop.hive.serde2.MultiDelimitSerDe",
         "org.apache.hadoop.hive.contrib.serde2.MultiDelimitSerDe",
+        "org.apache.hadoop.hive.serde2.JsonSerDe",
+        "org.apache.hive.hcatalog.data.JsonSerDe",
+        "org.openx.data.jsonserde.JsonSerDe",
     )
 )
 """SerDes that see one line at a time, so that it does not matter which file a line lies in."""
@@ -118,7 +121,7 @@ def _known_format(table: TableInfo, storage: StorageFormat) -> FileFormat | None
         return format
     if storage.serde not in _SERDES_OF_LINES:
         return None
-    return FileFormat.TEXT_APART if _lines_belong_to_files(storage) else FileFormat.TEXT
+    return FileFormat.APART if _lines_belong_to_files(storage) else FileFormat.TEXT
 
 
 def _format_refusal(table: TableInfo, storage: StorageFormat) -> tuple[str, str]:
@@ -131,7 +134,7 @@ def _format_refusal(table: TableInfo, storage: StorageFormat) -> tuple[str, str]
     name = next((name for part, name in _OTHER_FORMATS if part in classes.lower()), "another format")
     return (
         f"is an insert-only table stored as {name} ({classes.strip()}), which is not compacted",
-        "insert-only tables are compacted as ORC, Parquet and text; use Hive's own compactor for it",
+        "insert-only tables are compacted in Hive's own formats; use Hive's own compactor for it",
     )
 
 

@@ -176,11 +176,11 @@ def _text(storage: Storage, sources: Sequence[SourceFile]) -> Iterator[_Output]:
         together.append(source)
     if together:
         yield _Output(tuple(together), end_lines=True)
-    yield from _text_apart(storage, [source for source in sources if _extension(source)])
+    yield from _apart(storage, [source for source in sources if _extension(source)])
 
 
-def _text_apart(storage: Storage, sources: Sequence[SourceFile]) -> Iterator[_Output]:
-    """Files with lines of their own (headers), or compressed, or whose lines end in a way of their own."""
+def _apart(storage: Storage, sources: Sequence[SourceFile]) -> Iterator[_Output]:
+    """Files that begin with what holds for the rest of them, or are compressed, or whose lines end in their own way."""
     for source in sources:
         yield _Output((source,), _extension(source))
 
@@ -204,5 +204,5 @@ _OUTPUTS: dict[FileFormat, Callable[[Storage, Sequence[SourceFile]], Iterator[_O
     FileFormat.ORC: _orc,
     FileFormat.PARQUET: _parquet,
     FileFormat.TEXT: _text,
-    FileFormat.TEXT_APART: _text_apart,
+    FileFormat.APART: _apart,
 }

@@ -36,15 +36,15 @@ class FileFormat(str, Enum):
     """How a table's files are merged.
 
     Full-ACID files are merged row by row; the files of insert-only tables are taken over with their content unchanged:
-    ORC and plain text in as few files as that allows, Parquet and ``TEXT_APART`` (text whose lines may not be put
-    behind those of another file, because of header lines, for example) file by file.
+    ORC and plain text in as few files as that allows, Parquet and ``APART`` file by file: Avro, RCFile, SequenceFile,
+    and text whose lines may not be put behind those of another file, because of header lines, for example.
     """
 
     ACID_ORC = "acid_orc"
     ORC = "orc"
     PARQUET = "parquet"
     TEXT = "text"
-    TEXT_APART = "text_apart"
+    APART = "apart"
 
     @property
     def is_insert_only(self) -> bool:

@@ -215,10 +215,28 @@ def test_m_08_a_minor_makes_one_delta_with_a_file_per_bucket(site: Site, format:
         ("RCFile", HIVE + "ql.io.RCFileInputFormat"),
     ],
 )
+def test_m_09_files_of_hives_other_formats_are_taken_over_one_by_one(
+    site: Site, name: str, input_format: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """M-09 (that Hive reads the rows of them: the judge)."""
+    monkeypatch.setitem(FORMATS, name, (input_format, HIVE + "serde2.Some", text_file))
+    table = InsertOnly(site, name)
+    for number in range(3):
+        table.insert(number)
+    target = compacted(site, table.table.entity(), MINOR)
+    assert table.files(target) == ["000000_0", "000000_0_copy_1", "000000_0_copy_2"]
+    contents = [(table.table.location / target / file).read_bytes() for file in table.files(target)]
+    assert contents == [text_file([number]) for number in range(3)]
+
+
+@pytest.mark.parametrize(
+    ("name", "input_format"),
+    [("Iceberg", "org.apache.iceberg.mr.hive.HiveIcebergInputFormat"), ("another format", "com.example.Own")],
+)
 def test_m_09_other_formats_are_refused_by_name(
     site: Site, name: str, input_format: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """M-09 (the formats that are not)."""
+    """M-09 (the formats that are not compacted)."""
     monkeypatch.setitem(FORMATS, name, (input_format, HIVE + "serde2.Some", text_file))
     table = InsertOnly(site, name)
     for number in range(3):

@@ -55,14 +55,12 @@ def insert_only(input_format: str, serde: SerdeInfo = LINES) -> TableInfo:
         (with_property("EXTERNAL", "TRUE"), DATABASE, "is an external table"),
         (replace(TABLE, parameters={}), DATABASE, "is not an ACID table"),
         (with_property("transactional", "false"), DATABASE, "is not an ACID table"),
-        (insert_only(HIVE + "ql.io.avro.AvroContainerInputFormat"), DATABASE, "is an insert-only table stored as Avro"),
+        (insert_only(TEXT, SerdeInfo("com.example.JsonSerDe")), DATABASE, "is an insert-only table stored as JSON"),
         (
-            insert_only("org.apache.hadoop.mapred.SequenceFileInputFormat"),
+            insert_only("org.apache.iceberg.mr.hive.HiveIcebergInputFormat"),
             DATABASE,
-            "is an insert-only table stored as SequenceFile",
+            "is an insert-only table stored as Iceberg",
         ),
-        (insert_only(HIVE + "ql.io.RCFileInputFormat"), DATABASE, "is an insert-only table stored as RCFile"),
-        (insert_only(TEXT, SerdeInfo(HIVE + "serde2.JsonSerDe")), DATABASE, "is an insert-only table stored as JSON"),
         (
             insert_only(TEXT, SerdeInfo("com.example.Own")),
             DATABASE,
@@ -114,7 +112,7 @@ def test_files_of_insert_only_tables_are_taken_whatever_their_columns_are(type: 
         (TABLE, replace(PARTITION, sort_columns=("v",)), "the partition is sorted"),
         (TABLE, replace(PARTITION, input_format=TEXT), f"is stored as {TEXT}, not ORC"),
         (insert_only(TEXT), replace(PARTITION, input_format="com.example.Own"), "stored as another format"),
-        (insert_only(TEXT), replace(PARTITION, serde=SerdeInfo(HIVE + "serde2.JsonSerDe")), "stored as JSON"),
+        (insert_only(TEXT), replace(PARTITION, serde=SerdeInfo("com.example.JsonSerDe")), "stored as JSON"),
         (insert_only(TEXT), replace(PARTITION, stored_as_directories=True), "is skewed and stored as directories"),
         (TABLE, replace(PARTITION, location="hdfs://nn/w/p=1"), "on another store than its table"),
         (TABLE, replace(PARTITION, location="file:/w/db.db/t/../other"), "by way of '..'"),
@@ -204,7 +202,7 @@ def test_a_partition_is_judged_by_its_own_format(
     ],
 )
 def test_text_is_put_together_only_where_lines_mean_the_same_in_any_file(name: str, value: str, apart: bool) -> None:
-    expected = FileFormat.TEXT_APART if apart else FileFormat.TEXT
+    expected = FileFormat.APART if apart else FileFormat.TEXT
     of_serde = SerdeInfo(LINES.library, {name: value})
     assert file_format(with_property(name, value, insert_only(TEXT)), None) is expected
     assert file_format(insert_only(TEXT, of_serde), None) is expected

@@ -106,7 +106,7 @@ def test_text(tmp_path: Path, sentence: str, files: dict[str, bytes], expected: 
 
 def test_text_with_lines_of_its_own_stays_in_its_files(tmp_path: Path) -> None:
     files = {"a": b"header\n1", "b": b"header\n2\n", "c.gz": b"zipped"}
-    assert Bucket(tmp_path, FileFormat.TEXT_APART, files, number=7).copied() == {
+    assert Bucket(tmp_path, FileFormat.APART, files, number=7).copied() == {
         "000007_0": b"header\n1",
         "000007_0_copy_1": b"header\n2\n",
         "000007_0_copy_2.gz": b"zipped",
@@ -156,7 +156,7 @@ CONTENTS = {
     FileFormat.ORC: orc_file(1),
     FileFormat.PARQUET: parquet_file(1),
     FileFormat.TEXT: b"1\n",
-    FileFormat.TEXT_APART: b"1\n",
+    FileFormat.APART: b"1\n",
 }
 
 
