@@ -9,7 +9,6 @@ from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.common.compat.sdk import AirflowFailException, BaseOperator
 
 from airflow_provider_acid.compaction.candidates import Candidates
@@ -30,6 +29,7 @@ from airflow_provider_acid.parameters import as_boolean, as_optional_text, as_wo
 from airflow_provider_acid.run_options import SPARK_SIZES
 
 if TYPE_CHECKING:
+    from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
     from airflow.providers.common.compat.sdk import Context
 
 LOG_COLUMNS = 160
@@ -119,6 +119,9 @@ class AcidDoctorOperator(BaseOperator):
     def _of_spark(self, executors: bool) -> Iterator[Finding]:
         if self.spark_conn_id == "":
             return
+        # Not needed to read a DAG file, and slow to import.
+        from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
+
         conn_id = option("spark_conn_id", self.spark_conn_id)
         check = SPARK_CONNECTION
         try:
