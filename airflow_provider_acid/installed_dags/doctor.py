@@ -1,4 +1,6 @@
-"""A look at the site once a day: metastore, tables, Spark's connection, health store. It changes nothing.
+"""A look at the site once a day: metastore, tables, their stores, Spark's connection, health store.
+
+It changes nothing but that it writes a small file where compactions exchange plans, on each store, and removes it.
 
 The log of its task shows each finding with what was seen, why it matters, and what can safely be done. A problem fails
 the task at once; the error is the report in brief, so that a notifier (on_failure_callback) has what to send.

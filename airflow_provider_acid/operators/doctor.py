@@ -46,7 +46,9 @@ class FailOn(str, Enum):
 
 
 class AcidDoctorOperator(BaseOperator):
-    """Looks at a metastore and its tables, at Spark's connection and at the health store, and changes nothing.
+    """Looks at a metastore and its tables, at their stores, at Spark's connection and at the health store.
+
+    It changes nothing but that it writes a small file where compactions exchange plans, on each store, and removes it.
 
     The log has all findings, as the command ``airflow-acid doctor`` prints them. Returned is what is worst, and some of
     the problems and warnings.
@@ -113,7 +115,7 @@ class AcidDoctorOperator(BaseOperator):
         selection = TableSelection.of(option("tables", self.tables), option("exclude", self.exclude or ()))
         endpoint = AcidMetastoreHook(self.hive_acid_conn_id).endpoint()
         settings = replace(configured_settings(), candidates=Candidates.ALL, storages=endpoint.storages)
-        found = diagnose(endpoint, selection, settings, health_location=option("health_location"))
+        found = diagnose(endpoint, selection, settings, health_location=option("health_location"), try_storage=True)
         return replace(found, findings=(*found.findings, *self._of_spark(executors)))
 
     def _of_spark(self, executors: bool) -> Iterator[Finding]:

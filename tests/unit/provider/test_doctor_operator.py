@@ -44,8 +44,10 @@ class Site:
         settings: CompactionSettings,
         *,
         health_location: str | None,
+        try_storage: bool,
     ) -> Diagnosis:
         self.told = {"selection": selection, "settings": settings, "health_location": health_location}
+        assert try_storage
         return Diagnosis(tuple(self.findings), Evaluation())
 
 
