@@ -10,13 +10,21 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from airflow.providers.common.compat.sdk import DAG
+from airflow.providers.common.compat.sdk import DAG, Param
 
 from airflow_provider_acid.installed_dags.form import arguments, form
 from airflow_provider_acid.operators.doctor import AcidDoctorOperator
 from airflow_provider_acid.operators.run_conf import refuse_unknown_keys
 
-PARAMS = form(("tables", "exclude", "hive_acid_conn_id"), {})
+PARAMS = {
+    **form(("tables", "exclude", "hive_acid_conn_id"), {}),
+    "executors": Param(
+        False,
+        type="boolean",
+        title="Ask the executors",
+        description="Whether a Spark application of a second asks executors for their packages.",
+    ),
+}
 
 with DAG(
     dag_id="acid_doctor",
@@ -31,5 +39,6 @@ with DAG(
         task_id="look",
         tables="{{ params.tables }}",
         exclude="{{ params.exclude }}",
+        executors="{{ params.executors }}",
         pre_execute=refuse_unknown_keys,
     )

@@ -245,7 +245,7 @@ def test_a_parameter_that_cannot_be_used_fails_at_once(parameters: dict[str, Any
 def test_the_dag_looks_once_a_day_and_survives_being_stored() -> None:
     restored = stored_and_found(dag)
     assert restored.task_ids == ["look"]
-    assert set(PARAMS) == {"tables", "exclude", "hive_acid_conn_id"}
+    assert set(PARAMS) == {"tables", "exclude", "hive_acid_conn_id", "executors"}
     task: Any = dag.get_task("look")
     assert {name: getattr(task, name) for name in PARAMS} == {name: f"{{{{ params.{name} }}}}" for name in PARAMS}
     assert (dag.max_active_runs, dag.catchup) == (1, False)
