@@ -7,6 +7,7 @@ from inspect import signature, unwrap
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.providers.common.compat.sdk import DAG
 
 from airflow_provider_acid.exceptions import ConfigurationError
 from airflow_provider_acid.hooks.spark import listening
@@ -54,4 +55,6 @@ def submission(task_id: str, arguments: Mapping[str, Any]) -> Submission:
             "is not known to the Spark provider that is installed",
             "leave it out, or install a newer apache-airflow-providers-apache-spark",
         )
-    return Submission(task_id=task_id, **given)
+    # Of a DAG of its own: in the task's, where that is open, its name is taken.
+    dag = DAG("submission", schedule=None)
+    return Submission(task_id=task_id, dag=dag, task_group=dag.task_group, **given)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.providers.common.compat.sdk import DAG, AirflowFailException
+from airflow.providers.common.compat.sdk import DAG, AirflowFailException, TaskGroup
 
 from airflow_provider_acid.exceptions import ConfigurationError
 from airflow_provider_acid.operators import compaction
@@ -144,9 +144,10 @@ def test_all_that_sparks_operator_takes_is_taken_also_as_a_default_of_the_dag(sp
     of_spark = {*signature(SparkSubmitOperator.__init__).parameters}
     assert len(of_spark) > 30
     assert of_spark - {*signature(ConfiguredSparkOperator.__init__).parameters} == set()
-    with DAG("of_defaults", schedule=None, default_args={"deploy_mode": "client", "verbose": True, "durable": True}):
-        task = operator()
-    task.execute({})
+    defaults = {"deploy_mode": "client", "verbose": True, "durable": True}
+    with DAG("of_defaults", schedule=None, default_args=defaults) as dag, TaskGroup("group"):
+        operator().execute({})
+    assert dag.task_ids == ["group.compact"]
     (told,) = spark.calls()
     assert told[told.index("--deploy-mode") + 1] == "client"
     assert "--verbose" in told
