@@ -89,7 +89,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _doctor(endpoint: MetastoreEndpoint, settings: CompactionSettings, given: argparse.Namespace) -> int:
     selection = TableSelection.of(given.tables or ["*.*"], given.exclude or [])
     with Console(stderr=True).status("looking at the metastore") as status:
-        diagnosis = diagnose(endpoint, selection, settings, _Counting(status), given.health_location)
+        counting, health_location = _Counting(status), given.health_location
+        diagnosis = diagnose(endpoint, selection, settings, counting, health_location, try_storage=given.try_storage)
     if given.json:
         print(json.dumps(diagnosis.to_json(), indent=2))
     else:
@@ -101,11 +102,18 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="airflow-acid", description="Compaction of Hive ACID tables.")
     commands = parser.add_subparsers(dest="command", required=True)
     doctor = _command(
-        commands, "doctor", "look at a metastore and its tables, say what is wrong and what is due, change nothing"
+        commands,
+        "doctor",
+        "look at a metastore and its tables, say what is wrong and what is due; change nothing unless told to",
     )
     doctor.add_argument("--tables", action="append", metavar="PATTERN", help="e.g. sales.*; default: all tables")
     doctor.add_argument("--exclude", action="append", metavar="PATTERN", help="tables to leave out")
     doctor.add_argument("--health-location", metavar="URI", help="[hive_acid] health_location, to look at it, too")
+    doctor.add_argument(
+        "--try-storage",
+        action="store_true",
+        help="on each store, write a small file where compactions exchange plans, read, publish and remove it",
+    )
     doctor.add_argument("--json", action="store_true", help="print one JSON object, for programs")
     of_one = _command(commands, "plan", "show what a compaction of one table would do, and why; change nothing")
     _add_table(of_one)

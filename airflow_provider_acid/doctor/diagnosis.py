@@ -16,6 +16,7 @@ from airflow_provider_acid.doctor.queue_checks import QUEUE_CHECKS
 from airflow_provider_acid.doctor.server_checks import QUICK_CHECKS, SERVER_CHECKS
 from airflow_provider_acid.doctor.sightings import Sightings
 from airflow_provider_acid.doctor.site import Endpoint, Site
+from airflow_provider_acid.doctor.storage_check import STORAGE_CHECKS
 from airflow_provider_acid.doctor.table_checks import TABLE_CHECKS
 from airflow_provider_acid.doctor.transaction_checks import TRANSACTION_CHECKS
 from airflow_provider_acid.exceptions import AcidError
@@ -85,13 +86,16 @@ def diagnose(
     settings: CompactionSettings,
     observer: EvaluationObserver | None = None,
     health_location: str | None = None,
+    *,
+    try_storage: bool = False,
 ) -> Diagnosis:
-    """Look at a metastore and the tables of a selection, and change nothing.
+    """Look at a metastore and the tables of a selection, and change nothing unless stores are to be tried.
 
     One read-only transaction is opened and ended at once, by which the metastore's clock is read.
 
     :param observer: is told of every partition.
     :param health_location: URI of the health store; None where it is not to be looked at.
+    :param try_storage: write a small file where compactions exchange plans, on each store, and remove it.
     """
     findings: list[Finding] = []
     with endpoint.open() as client:
@@ -99,7 +103,7 @@ def diagnose(
         if site is None:
             return Diagnosis(tuple(findings), None)
         site = replace(site, health_location=health_location)
-        for check in CHECKS:
+        for check in (*CHECKS, *(STORAGE_CHECKS if try_storage else ())):
             findings += check.findings(site)
         return Diagnosis(tuple(findings), site.evaluation)
 

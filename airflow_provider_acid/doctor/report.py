@@ -1,4 +1,4 @@
-"""A diagnosis in few words: for a task's result, and for whoever is notified of its failure."""
+"""A diagnosis in few words: for a task's result, for whoever is notified of its failure, and for the page."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from airflow_provider_acid.doctor.diagnosis import Diagnosis
 from airflow_provider_acid.doctor.finding import Finding, Severity
+from airflow_provider_acid.health.report import ReportedFinding
 
 MOST_NAMED = 5
 """Findings that a message names."""
@@ -49,6 +50,14 @@ def small_json(diagnosis: Diagnosis) -> dict[str, object]:
     document["partitions"] = 0 if found is None else len(found.evaluated)
     document["due"] = 0 if found is None else len(found.due)
     return document
+
+
+def for_the_page(diagnosis: Diagnosis) -> list[ReportedFinding]:
+    """All findings, worst first."""
+    return [
+        ReportedFinding(cut.check, cut.severity.value, cut.seen, cut.why, cut.remedy)
+        for cut in map(_cut, sorted(diagnosis.findings, key=lambda finding: -finding.severity.rank))
+    ]
 
 
 def _some(findings: Sequence[Finding]) -> list[dict[str, str]]:

@@ -11,6 +11,7 @@ from airflow_provider_acid.acid.hive import Hive
 from airflow_provider_acid.compaction.evaluate.initiator import Evaluation
 from airflow_provider_acid.compaction.evaluate.selection import TableSelection
 from airflow_provider_acid.compaction.evaluate.table_listing import RowsByEntity, rows_by_entity
+from airflow_provider_acid.compaction.run.run_place import RunPlace
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.doctor.sightings import Sightings
 from airflow_provider_acid.metastore.database.database import MetastoreDatabase
@@ -18,6 +19,7 @@ from airflow_provider_acid.metastore.queue import CompactionQueue
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress
 from airflow_provider_acid.metastore.values import CompactionRow, LockInfo, TxnInfo
+from airflow_provider_acid.storages.paths import split_location
 
 
 class Endpoint(Protocol):
@@ -93,6 +95,16 @@ class Site:
     def locks(self) -> Sequence[LockInfo]:
         """Held and waited for."""
         return self.client.show_locks()
+
+    @property
+    def location_per_store(self) -> Sequence[str]:
+        """Of the first table on each store that has one."""
+        stores = {split_location(place)[:2]: place for _, place in sorted(self.sightings.locations.items())[::-1]}
+        return list(stores.values())
+
+    def run_place(self, table_location: str) -> RunPlace:
+        """Where a batch that begins with this table has its plans and results; errors as for :meth:`.RunPlace.of`."""
+        return RunPlace.of(self.settings.storages, self.settings.run_directory, table_location)
 
     def setting(self, name: str) -> str:
         """A setting of the server; empty where it has none of that name."""

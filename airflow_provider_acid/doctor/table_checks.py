@@ -16,7 +16,6 @@ from airflow_provider_acid.compaction.publish.staging import REMOVED_PREFIX, tok
 from airflow_provider_acid.compaction.publish.undo_note import serves_an_undo
 from airflow_provider_acid.compaction.quantities import human_seconds
 from airflow_provider_acid.compaction.recover.attempts import Attempts, tokens_in
-from airflow_provider_acid.compaction.run.run_place import RunPlace
 from airflow_provider_acid.compaction.supervision import Supervised
 from airflow_provider_acid.doctor.check import Check, Seen, note, problem, warning
 from airflow_provider_acid.doctor.site import Site
@@ -29,7 +28,6 @@ from airflow_provider_acid.exceptions import (
 )
 from airflow_provider_acid.metastore.pools import RequestPool
 from airflow_provider_acid.plan.thresholds import ENROLLED, NO_AUTO_COMPACTION
-from airflow_provider_acid.storages.paths import split_location
 
 MOST_TABLES = 100
 """Tables, or partitions, that one check asks about beyond what the evaluation has seen, with a call or two each."""
@@ -176,14 +174,10 @@ def _due_by_hand(site: Site, names: Sequence[str]) -> Iterator[DuePartition | Se
 
 
 def _run_directory(site: Site) -> Iterator[Seen]:
-    """Of each store, where a batch that begins with the first of its tables has its plans and results."""
-    stores = {split_location(location)[:2]: location for _, location in sorted(site.sightings.locations.items())[::-1]}
-    for location in stores.values():
+    for location in site.location_per_store:
         try:
             with Supervised(location):
-                RunPlace.of(site.settings.storages, site.settings.run_directory, location).check_usable(
-                    site.settings.storages
-                )
+                site.run_place(location).check_usable(site.settings.storages)
         except (ConfigurationError, RefusedError) as error:
             yield problem(f"{error.subject} {error.reason}", "every compaction refuses to begin", error.remedy)
         except AcidError as error:

@@ -4,6 +4,7 @@
 ``renewed/<metastore>/<time>-<token>.parquet``: partitions of any tables, as one task left them; all files count, and of
 each partition the newest row, in whatever file.
 ``history/<day>/<time>-<token>.jsonl``: what one task's compactions or cleanings came to; all files count.
+``doctor/<metastore>/<time>-<token>.jsonl``: what the doctor found; the newest file counts.
 """
 
 from __future__ import annotations
@@ -19,12 +20,14 @@ from urllib.parse import quote, unquote
 PARTITIONS = "partitions"
 RENEWED = "renewed"
 HISTORY = "history"
+DOCTOR = "doctor"
 
 KEPT_DAYS = 90
 """Days of history that are kept, and after which a table that nobody evaluates any more is forgotten."""
 
 _TABLE_FILE = re.compile(rf"{PARTITIONS}/([^/]+)/([^/]+)\.([^/.]+)/(\d{{13}})-[0-9a-f]+\.parquet")
 _RENEWED_FILE = re.compile(rf"{RENEWED}/([^/]+)/(\d{{13}})-[0-9a-f]+\.parquet")
+_REPORT_FILE = re.compile(rf"{DOCTOR}/([^/]+)/(\d{{13}})-[0-9a-f]+\.jsonl")
 _HISTORY_FILE = re.compile(rf"{HISTORY}/(\d{{4}}-\d\d-\d\d)/(\d{{13}})-[0-9a-f]+\.jsonl")
 
 
@@ -55,6 +58,15 @@ class TableFile:
 @dataclass(frozen=True)
 class RenewedFile:
     """A file with partitions of one metastore that were looked at again."""
+
+    path: str
+    metastore: str
+    written_ms: int
+
+
+@dataclass(frozen=True)
+class ReportFile:
+    """A file with what the doctor found at a metastore."""
 
     path: str
     metastore: str
@@ -94,6 +106,15 @@ def renewed_file(path: str) -> RenewedFile | None:
     return None if match is None else RenewedFile(path, _plain(match[1]), int(match[2]))
 
 
+def report_files(paths: Iterable[str], metastore: str) -> list[ReportFile]:
+    """Those of them that are reports on a metastore, oldest first."""
+    matches = filter(None, map(_REPORT_FILE.fullmatch, paths))
+    files = (ReportFile(match[0], _plain(match[1]), int(match[2])) for match in matches)
+    return sorted(
+        (file for file in files if file.metastore == metastore), key=lambda file: (file.written_ms, file.path)
+    )
+
+
 def history_file(path: str) -> HistoryFile | None:
     """What a path names; None where it is no file of history."""
     match = _HISTORY_FILE.fullmatch(path)
@@ -113,6 +134,11 @@ def new_table_file(table: TableName) -> str:
 def new_renewed_file(metastore: str) -> str:
     """A path for partitions that were looked at again."""
     return f"{RENEWED}/{_quoted(metastore)}/{_unique(now_ms())}.parquet"
+
+
+def new_report_file(metastore: str) -> str:
+    """A path for what the doctor finds."""
+    return f"{DOCTOR}/{_quoted(metastore)}/{_unique(now_ms())}.jsonl"
 
 
 def new_history_file(day: date) -> str:

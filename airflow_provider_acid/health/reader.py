@@ -21,6 +21,7 @@ from airflow_provider_acid.exceptions import AcidError, CorruptFileError
 from airflow_provider_acid.filesystem import Storage
 from airflow_provider_acid.health.arrow_form import FIGURES, KEYS, SCHEMA, has_key, key_of, newest_rows
 from airflow_provider_acid.health.files import (
+    DOCTOR,
     HISTORY,
     PARTITIONS,
     RENEWED,
@@ -31,9 +32,12 @@ from airflow_provider_acid.health.files import (
     newest_files,
     now_ms,
     renewed_file,
+    report_files,
 )
 from airflow_provider_acid.health.history import HistoryRecord, RecordKind, from_lines
 from airflow_provider_acid.health.parquet_files import rows_in
+from airflow_provider_acid.health.report import Report
+from airflow_provider_acid.health.report import from_lines as findings_from
 from airflow_provider_acid.storages.small_files import EXCHANGE_FILE_BYTES
 
 log = logging.getLogger(__name__)
@@ -101,6 +105,26 @@ class HealthReader:
                 self._refreshed = None
             self.health()
             return self._directories(metastore, entity)
+
+    def report(self, metastore: str) -> Report | None:
+        """What the doctor found last at a metastore; None where it has not looked.
+
+        :raises AcidError: the location cannot be read.
+        """
+        storage = self._open_storage()
+        for attempts_left in (2, 1, 0):
+            files = report_files(_paths(storage, DOCTOR), metastore)
+            if not files:
+                break
+            newest = files[-1]
+            try:
+                content = storage.read(newest.path)
+            except AcidError:
+                if not attempts_left:
+                    raise
+                continue  # another one has replaced it
+            return Report(newest.written_ms, findings_from(content, newest.path))
+        return None
 
     def _directories(self, metastore: str, entity: Entity) -> list[dict[str, object]]:
         wanted = has_key(key_of(metastore, entity))

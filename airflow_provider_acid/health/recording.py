@@ -1,11 +1,11 @@
-"""What sensor, operator and cleaner call: best effort, nothing where no location is set, pyarrow only when needed."""
+"""What sensor, operators and cleaner call: best effort, nothing where no location is set, pyarrow only when needed."""
 
 from __future__ import annotations
 
 import logging
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from airflow_provider_acid.compaction.evaluate.looking import Seen
 from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.health.files import now_ms
 from airflow_provider_acid.health.history import HistoryRecord, RecordMaker, TaskPlace
+from airflow_provider_acid.health.report import ReportedFinding, to_lines
 from airflow_provider_acid.health.store import HealthStore
 from airflow_provider_acid.plan.thresholds import CompactionDecision
 
@@ -92,6 +93,17 @@ def record_history(
         HealthStore.at(location, storages).add_history(records(maker))
 
     try_within(HISTORY_SECONDS, "the history is not written for the page", write)
+
+
+def record_report(location: str, metastore: str, storages: Storages, findings: Sequence[ReportedFinding]) -> None:
+    """Write what the doctor found, if a location is set."""
+    if not location:
+        return
+
+    def write() -> None:
+        HealthStore.at(location, storages).replace_report(metastore, to_lines(findings))
+
+    try_within(HISTORY_SECONDS, "the doctor's report is not written for the page", write)
 
 
 class _Guarded:

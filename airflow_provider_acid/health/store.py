@@ -13,6 +13,7 @@ from typing import BinaryIO
 from airflow_provider_acid.exceptions import AcidError
 from airflow_provider_acid.filesystem import Storage, Storages
 from airflow_provider_acid.health.files import (
+    DOCTOR,
     HISTORY,
     KEPT_DAYS,
     PARTITIONS,
@@ -25,9 +26,11 @@ from airflow_provider_acid.health.files import (
     history_file,
     new_history_file,
     new_renewed_file,
+    new_report_file,
     new_table_file,
     now_ms,
     renewed_file,
+    report_files,
     table_file,
 )
 from airflow_provider_acid.health.history import HistoryRecord, from_lines, to_lines
@@ -90,6 +93,15 @@ class HealthStore:
         path = new_renewed_file(metastore)
         self._storage.make_directory(path.rpartition("/")[0])
         self._storage.write_new(path, content)
+
+    def replace_report(self, metastore: str, content: bytes) -> None:
+        """Publish what the doctor found, and remove what it found before."""
+        path = new_report_file(metastore)
+        self._storage.make_directory(path.rpartition("/")[0])
+        listed = self._storage.list(DOCTOR).files if self._storage.exists(DOCTOR) else ()
+        known = report_files([f"{DOCTOR}/{entry.path}" for entry in listed], metastore)
+        self._storage.write_new(path, content)
+        self._storage.delete([old.path for old in known])
 
     def delete(self, paths: Sequence[str]) -> None:
         """Remove files; those that are gone already count as removed."""

@@ -8,13 +8,15 @@ import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.common.compat.sdk import AirflowNotFoundException, BaseHook
 
 from airflow_provider_acid.exceptions import ConfigurationError
 from airflow_provider_acid.tickets import keytab_of_nobody
+
+if TYPE_CHECKING:
+    from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 
 _QUEUE_REFUSED = re.compile(
     r"Failed to submit application_\w+ to YARN ?: "

@@ -5,26 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from inspect import signature
 
-from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-
 from airflow_provider_acid.operators.compaction import AcidCompactionOperator
+from airflow_provider_acid.operators.configured_spark import SET_PER_APPLICATION, ConfiguredSparkOperator
 from airflow_provider_acid.options import OPTIONS
 from airflow_provider_acid.parameters import refuse_unknown
 from airflow_provider_acid.run_options import SPARK_SIZES
 
-_SET_BY_THE_OPERATOR = {
-    "self",
-    "application",
-    "application_args",
-    "name",
-    "java_class",
-    "durable",
-    "reconnect_on_retry",
-}
 _BESIDES = {"max_active_partitions", "run_directory", "idle_timeout_seconds", "ship_package"}
 
 SPARK_ARGUMENTS = tuple(
-    sorted(({*signature(SparkSubmitOperator.__init__).parameters, *_BESIDES} - _SET_BY_THE_OPERATOR) - {"kwargs"})
+    sorted(
+        {*signature(ConfiguredSparkOperator.__init__).parameters, *_BESIDES} - {"self", "kwargs", *SET_PER_APPLICATION}
+    )
 )
 """All that may be said."""
 

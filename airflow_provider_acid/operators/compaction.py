@@ -39,7 +39,6 @@ from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
 from airflow_provider_acid.hooks.spark import (
     check_program,
     conf_of_kubernetes,
-    listening,
     spark_connection,
 )
 from airflow_provider_acid.links.compaction import AcidPageLink, SparkUiLink
@@ -59,9 +58,10 @@ from airflow_provider_acid.signals.measurements import of_outcomes
 from airflow_provider_acid.signals.stats import send
 
 if TYPE_CHECKING:
-    from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
     from airflow.providers.common.compat.sdk import Context, XComArg
     from airflow.providers.openlineage.extractors import OperatorLineage
+
+    from airflow_provider_acid.operators.submission import Submission
 
 DEFAULT_MAX_ACTIVE_PARTITIONS = 4
 MAX_SMALL_PARTITIONS = 64
@@ -137,10 +137,7 @@ class AcidCompactionOperator(NamedByPartitions, ConfiguredSparkOperator):
         idle_timeout_seconds: float | str = IDLE_TIMEOUT_SECONDS,
         **kwargs: Any,
     ) -> None:
-        # A resumed application would work on the run directory of a dead attempt. Airflow 2 warns whoever names it.
-        kwargs.pop("durable", None)
         super().__init__(**kwargs)
-        self.durable = False
         self.partitions = partitions
         self.hive_acid_conn_id = hive_acid_conn_id
         self.max_active_partitions = max_active_partitions
@@ -157,7 +154,7 @@ class AcidCompactionOperator(NamedByPartitions, ConfiguredSparkOperator):
         self.idle_timeout_seconds = idle_timeout_seconds
         self._batch: CompactionBatch | None = None
         self._outcomes: tuple[Outcome, ...] = ()
-        self._refusals: list[ConfigurationError] = []
+        self._submission: Submission | None = None
         refuse_wrong_literals(
             self,
             partitions=as_due_partitions,
@@ -206,18 +203,15 @@ class AcidCompactionOperator(NamedByPartitions, ConfiguredSparkOperator):
 
     def _check_queue(self, items: Sequence[DuePartition]) -> None:
         queues = sorted({item.job_queue or "none" for item in items})
-        if len(queues) > 1 and self._yarn_queue is None:
+        if len(queues) > 1 and self.yarn_queue is None:
             raise ConfigurationError(
                 "partitions",
                 f"are of tables that name different queues of the cluster ({', '.join(queues)})",
                 "give those of each queue to a task of their own, as the sensor's batches do, or name yarn_queue",
             )
 
-    def _get_hook(self) -> SparkSubmitHook:
-        return listening(super()._get_hook(), self._refusals.append)
-
     def _check_spark(self) -> None:
-        connection = spark_connection(self._conn_id, self._get_hook)
+        connection = spark_connection(self.conn_id, self.submission()._get_hook)
         check_deploy_mode(connection["master"], connection["deploy_mode"])
         check_program(connection["spark_binary"], self.env_vars)
 
@@ -235,10 +229,10 @@ class AcidCompactionOperator(NamedByPartitions, ConfiguredSparkOperator):
         # Told first, done beside: Airflow gives a killed task only a few seconds.
         if self._batch is not None:
             self._batch.stop()
-        if self._hook is None:
+        if self._submission is None or not self._submission.is_begun:
             return
         try:
-            super().on_kill()
+            self._submission.on_kill()
         except Exception as error:  # the program yarn is not there, or an API does not answer
             self.log.warning(
                 "The application could not be ended (%s: %s); it ends itself, for its run directory goes",
@@ -248,52 +242,27 @@ class AcidCompactionOperator(NamedByPartitions, ConfiguredSparkOperator):
 
     def _submit(self, context: Context, items: Sequence[DuePartition], run: RunDirectory) -> Exception | None:
         """Run the application to its end; its error is returned, because only the outcomes tell what it is worth."""
-        self.application = str(shipped_file("spark_jobs/compact.py"))
-        self.name = application_name([item.entity for item in items])
-        self._yarn_queue = self._yarn_queue or items[0].job_queue or option("job_queue")
-        connection = spark_connection(self._conn_id, self._get_hook)
-        self.conf = {**DEFAULT_CONF, **conf_of_kubernetes(connection["master"]), **(self.conf or {})}
-        self._refusals.clear()
-        self._hook = None  # Airflow keeps the hook of a former try, with that try's arguments.
-        with (
-            tempfile.TemporaryDirectory(prefix="airflow-acid-") as directory,
-            self._with_package(Path(directory)),
-            self._with_key(Path(directory), run, is_sent=connection["deploy_mode"] == "cluster"),
-            watch_application(run.storages, run.location, lambda url: SparkUiLink().push(context, url)),
-        ):
-            try:
-                super().execute(context)
-            except Exception as error:  # any of client, standalone, YARN or Kubernetes mode
-                return self._refusals[0] if self._refusals else error
+        queue = self.yarn_queue or items[0].job_queue or option("job_queue")
+        connection = spark_connection(self.conn_id, self.submission(yarn_queue=queue)._get_hook)
+        with tempfile.TemporaryDirectory(prefix="airflow-acid-") as directory:
+            key_file = write_key_file(Path(directory), run.key)
+            package = write_package_archive(Path(directory)) if self.ship_package else None
+            self._submission = self.submission(
+                application=str(shipped_file("spark_jobs/compact.py")),
+                application_args=_arguments(run, key_file),
+                name=application_name([item.entity for item in items]),
+                yarn_queue=queue,
+                conf={**DEFAULT_CONF, **conf_of_kubernetes(connection["master"]), **(self.conf or {})},
+                py_files=_and(self.py_files, package),
+                # The key goes along where the driver is elsewhere.
+                files=_and(self.files, key_file if connection["deploy_mode"] == "cluster" else None),
+            )
+            with watch_application(run.storages, run.location, lambda url: SparkUiLink().push(context, url)):
+                try:
+                    self._submission.run(context)
+                except Exception as error:  # any of client, standalone, YARN or Kubernetes mode
+                    return self._submission.refusals[0] if self._submission.refusals else error
         return None
-
-    @contextmanager
-    def _with_package(self, directory: Path) -> Iterator[None]:
-        users_files = self.py_files
-        if self.ship_package:
-            self.py_files = ",".join(filter(None, (users_files, str(write_package_archive(directory)))))
-        try:
-            yield
-        finally:
-            self.py_files = users_files
-
-    @contextmanager
-    def _with_key(self, directory: Path, run: RunDirectory, *, is_sent: bool) -> Iterator[None]:
-        """The run's key in a file, which Spark sends along or not; no argument, setting or log has it."""
-        key_file = write_key_file(directory, run.key)
-        arguments = {
-            "--run-directory": run.location,
-            "--key-file": str(key_file),
-            "--storage-options": run.storages.to_json(),
-        }
-        self.application_args = [part for name, text in arguments.items() for part in (name, as_argument(text))]
-        users_files = self.files
-        if is_sent:
-            self.files = ",".join(filter(None, (users_files, str(key_file))))
-        try:
-            yield
-        finally:
-            self.files = users_files
 
     def _make_batch(self, items: Sequence[DuePartition], identity: str) -> CompactionBatch:
         hours = as_time_window("time_window", self.time_window, option("time_zone", self.time_zone))
@@ -353,6 +322,20 @@ class AcidCompactionOperator(NamedByPartitions, ConfiguredSparkOperator):
         if spark_error is not None:
             self.log.warning("All partitions are done, yet the Spark application reported: %s", spark_error)
         return [outcome.to_json() for outcome in outcomes]
+
+
+def _arguments(run: RunDirectory, key_file: Path) -> list[str]:
+    """The application's; the run's key is in a file, and no argument, setting or log has it."""
+    arguments = {
+        "--run-directory": run.location,
+        "--key-file": str(key_file),
+        "--storage-options": run.storages.to_json(),
+    }
+    return [part for name, text in arguments.items() for part in (name, as_argument(text))]
+
+
+def _and(users_files: str | None, file: Path | None) -> str | None:
+    return users_files if file is None else ",".join(filter(None, (users_files, str(file))))
 
 
 @contextmanager

@@ -9,7 +9,6 @@ from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.common.compat.sdk import AirflowFailException, BaseOperator
 
 from airflow_provider_acid.compaction.candidates import Candidates
@@ -18,8 +17,10 @@ from airflow_provider_acid.compaction.run.application import check_deploy_mode
 from airflow_provider_acid.config import configured_settings, option
 from airflow_provider_acid.doctor.diagnosis import Diagnosis, diagnose
 from airflow_provider_acid.doctor.finding import Finding, Severity
-from airflow_provider_acid.doctor.report import brief, small_json
+from airflow_provider_acid.doctor.report import brief, for_the_page, small_json
 from airflow_provider_acid.exceptions import ConfigurationError
+from airflow_provider_acid.health.recording import record_report
+from airflow_provider_acid.hooks.endpoint import MetastoreEndpoint
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
 from airflow_provider_acid.hooks.spark import check_program, conf_of_kubernetes, spark_connection
 from airflow_provider_acid.operators.compaction import DEFAULT_CONF
@@ -30,6 +31,7 @@ from airflow_provider_acid.parameters import as_boolean, as_optional_text, as_wo
 from airflow_provider_acid.run_options import SPARK_SIZES
 
 if TYPE_CHECKING:
+    from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
     from airflow.providers.common.compat.sdk import Context
 
 LOG_COLUMNS = 160
@@ -46,10 +48,12 @@ class FailOn(str, Enum):
 
 
 class AcidDoctorOperator(BaseOperator):
-    """Looks at a metastore and its tables, at Spark's connection and at the health store, and changes nothing.
+    """Looks at a metastore and its tables, at their stores, at Spark's connection and at the health store.
 
-    The log has all findings, as the command ``airflow-acid doctor`` prints them. Returned is what is worst, and some of
-    the problems and warnings.
+    It changes nothing but that it writes a small file where compactions exchange plans, on each store, and removes it.
+
+    The log has all findings, as the command ``airflow-acid doctor`` prints them, and so has the page in Airflow's UI,
+    where ``[hive_acid] health_location`` is set. Returned is what is worst, and some of the problems and warnings.
 
     :param tables: patterns of tables; default: ``[hive_acid] tables``. (templated)
     :param exclude: patterns of tables to leave out; default: ``[hive_acid] exclude``; an emptied field of a form is
@@ -101,24 +105,28 @@ class AcidDoctorOperator(BaseOperator):
         """
         fail_on = as_word("fail_on", self.fail_on, words=FailOn)
         executors = as_boolean("executors", self.executors)
-        diagnosis = self._diagnose(executors)
+        endpoint = AcidMetastoreHook(self.hive_acid_conn_id).endpoint()
+        diagnosis = self._diagnose(endpoint, executors)
         self._tell(diagnosis)
+        record_report(option("health_location"), self.hive_acid_conn_id, endpoint.storages, for_the_page(diagnosis))
         if fail_on is not FailOn.NEVER:
             limit = Severity(fail_on.value)
             if diagnosis.worst.rank >= limit.rank:
                 raise AirflowFailException(brief(diagnosis, limit))
         return small_json(diagnosis)
 
-    def _diagnose(self, executors: bool) -> Diagnosis:
+    def _diagnose(self, endpoint: MetastoreEndpoint, executors: bool) -> Diagnosis:
         selection = TableSelection.of(option("tables", self.tables), option("exclude", self.exclude or ()))
-        endpoint = AcidMetastoreHook(self.hive_acid_conn_id).endpoint()
         settings = replace(configured_settings(), candidates=Candidates.ALL, storages=endpoint.storages)
-        found = diagnose(endpoint, selection, settings, health_location=option("health_location"))
+        found = diagnose(endpoint, selection, settings, health_location=option("health_location"), try_storage=True)
         return replace(found, findings=(*found.findings, *self._of_spark(executors)))
 
     def _of_spark(self, executors: bool) -> Iterator[Finding]:
         if self.spark_conn_id == "":
             return
+        # Not needed to read a DAG file, and slow to import.
+        from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
+
         conn_id = option("spark_conn_id", self.spark_conn_id)
         check = SPARK_CONNECTION
         try:

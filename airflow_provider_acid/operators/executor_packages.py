@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import requires
+from typing import TYPE_CHECKING
 
-from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from packaging.requirements import Requirement
 
 from airflow_provider_acid.doctor.finding import Finding, Severity
 from airflow_provider_acid.exceptions import ConfigurationError
 from airflow_provider_acid.hooks.spark import listening
 from airflow_provider_acid.shipped_files import shipped_file
+
+if TYPE_CHECKING:
+    from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 
 CHECK = "executors' packages"
 MARK = "airflow-acid executors: "

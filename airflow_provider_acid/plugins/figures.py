@@ -137,6 +137,16 @@ def get_history(known: KnownHealth, metastore: str = DEFAULT_METASTORE) -> JsonO
     return {"total": len(of_it), "records": _objects(of_it)}
 
 
+@router.get("/doctor")
+def get_doctor(
+    reader: Annotated[HealthReader, Depends(_reader)], metastore: str = DEFAULT_METASTORE
+) -> JsonObject | None:
+    """What the doctor found last, and when; null where it has not looked."""
+    with _readable_errors("The health location cannot be read"):
+        report = reader.report(metastore)
+    return None if report is None else asdict(report)
+
+
 @router.get("/queue")
 def get_queue(backends: BackendsOfPage, metastore: KnownMetastore) -> JsonObject:
     """The metastore's compaction queue at this moment."""

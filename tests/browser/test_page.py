@@ -17,7 +17,8 @@ from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.health.arrow_form import table_of
 from airflow_provider_acid.health.files import TableName, now_ms
 from airflow_provider_acid.health.history import TaskPlace
-from airflow_provider_acid.health.recording import record_history
+from airflow_provider_acid.health.recording import record_history, record_report
+from airflow_provider_acid.health.report import ReportedFinding
 from airflow_provider_acid.health.store import MILLISECONDS_PER_DAY, HealthStore
 from airflow_provider_acid.health.values import HealthState, PartitionHealth
 from airflow_provider_acid.plan.plan import CompactionType
@@ -244,6 +245,23 @@ def test_a_partition_for_which_a_request_waits_says_so_and_is_not_asked_for_agai
     page.goto(site.address + address_of(site, WAITING_TABLE))
     expect(page.locator(".title-row").get_by_text("initiated", exact=True)).to_be_visible()
     expect(page.get_by_role("button", name="Compact…")).to_have_count(0)
+
+
+def test_what_the_doctor_found_last_is_a_tab(site: AirflowSite, page_of: PageOf) -> None:
+    page = page_of("viewer", "/hive-acid/")
+    page.get_by_role("link", name="Doctor").click()
+    expect(page.get_by_text("The doctor has not looked")).to_be_visible()
+    found = [ReportedFinding("run directory", "problem", "is <b>somebody's</b>", "nothing begins", "remove it")]
+    found.append(ReportedFinding("clocks", "ok", "they agree", "", ""))
+    record_report(f"file:{site.health}", "hive_acid_default", Storages(), found)
+    page.get_by_role("button", name="Refresh").click()
+    rows = page.locator("tbody tr")
+    expect(rows).to_have_count(2)
+    expect(rows.first).to_contain_text(
+        re.compile("problem.*run directory.*is <b>somebody's</b>.*nothing.*remove it", re.S)
+    )
+    expect(page.get_by_text("1 problem; looked")).to_be_visible()
+    expect(page.locator("#said")).to_have_text("Doctor shown")
 
 
 @pytest.mark.parametrize("dark", [False, True])

@@ -20,6 +20,7 @@ from airflow_provider_acid.doctor.check import Check, note
 from airflow_provider_acid.doctor.diagnosis import ANSWERS, CHECKS, TABLES, USABLE
 from airflow_provider_acid.doctor.finding import Severity
 from airflow_provider_acid.doctor.site import Site as Looked
+from airflow_provider_acid.doctor.storage_check import STORAGE_CHECKS
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.plan.plan import CompactionType
@@ -258,7 +259,7 @@ def test_the_commands_of_the_page_work_and_it_names_every_check(site: Site) -> N
         assert "oldest transaction" in done.stdout
     lines = page.partition("\n## In Airflow")[0].splitlines()
     named = [line.split("|")[1].strip() for line in lines if line.startswith("| ")][1:]
-    assert named == [ANSWERS, USABLE, TABLES, *(check.name for check in CHECKS)]
+    assert named == [ANSWERS, USABLE, TABLES, *(check.name for check in (*CHECKS, *STORAGE_CHECKS))]
 
 
 def test_the_command_imports_neither_airflow_nor_spark() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from airflow_provider_acid.command import main
 from airflow_provider_acid.compaction.evaluate.initiator import Initiator
 from airflow_provider_acid.compaction.evaluate.selection import TableSelection
 from airflow_provider_acid.compaction.outcomes import OutcomeState
@@ -24,7 +26,7 @@ from tests.integration.doctor_site import DELTA_NUM, answers, failing, inserts
 from tests.integration.twin_tables import make_twins
 
 ON_HIVE_4 = pytest.mark.parametrize("site", ["hive_4"], indirect=True)
-RUNS, REMAINS, HEALTH = "run directory", "remains of dead compactions", "health store"
+RUNS, TRIP, REMAINS, HEALTH = "run directory", "storage round trip", "remains of dead compactions", "health store"
 
 
 def orphaned(site: Site) -> None:
@@ -188,6 +190,33 @@ def test_a_home_that_is_not_there_or_may_not_be_written_to_is_a_problem(
     home.rmdir()
     (finding,) = answers(site, RUNS)
     assert (finding.severity, "run_directory" in finding.remedy) == (Severity.PROBLEM, True)
+
+
+@ON_HIVE_4
+def test_only_who_is_told_to_tries_the_stores_and_leaves_nothing(
+    site: Site, home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    inserts(site)
+    server = f"thrift://{site.server.host}:{site.server.port}"
+    command = ["doctor", server, "--tables", f"{site.database}.*", "--json"]
+
+    def tried() -> dict[str, str]:
+        main([*command, "--try-storage"])
+        found = json.loads(capsys.readouterr().out)["findings"]
+        return {finding["check"]: finding["severity"] for finding in found if finding["check"] in (RUNS, TRIP)}
+
+    main(command)
+    assert TRIP not in capsys.readouterr().out
+    assert list(home.iterdir()) == []
+    assert tried() == {RUNS: "ok", TRIP: "ok"}
+    assert [path.relative_to(home) for path in home.rglob("*")] == [Path(".airflow_acid"), Path(".airflow_acid/runs")]
+    # What another check says better is said once.
+    (home / ".airflow_acid").chmod(0o777)
+    assert tried() == {RUNS: "problem", TRIP: "note"}
+    (home / ".airflow_acid").chmod(0o700)
+    monkeypatch.setattr(LocalStorage, "delete_files", lambda *_: None)
+    assert tried() == {RUNS: "ok", TRIP: "problem"}
+    assert list((home / ".airflow_acid" / "runs").iterdir()) == []
 
 
 @ON_HIVE_4

@@ -60,7 +60,7 @@ def yarn_command(monkeypatch: pytest.MonkeyPatch, mode: str) -> tuple[list[str],
     connection, parameters = yarn_examples()[mode]
     set_connection(monkeypatch, "SPARK_DEFAULT", connection)
     operator = AcidCompactionOperator(task_id="compact", partitions=[], **parameters)
-    command = [str(word) for word in operator._get_hook()._build_spark_submit_command("compact.py")]
+    command = [str(word) for word in operator.submission()._get_hook()._build_spark_submit_command("compact.py")]
     settings = [word for option, word in zip(command, command[1:], strict=False) if option == "--conf"]
     return command, dict(setting.split("=", 1) for setting in settings)
 
@@ -90,7 +90,7 @@ def test_the_example_of_cluster_mode_tells_airflow_where_to_end_the_application(
 ) -> None:
     connection, parameters = yarn_examples()["cluster"]
     set_connection(monkeypatch, "SPARK_DEFAULT", connection)
-    hook = AcidCompactionOperator(task_id="compact", partitions=[], **parameters)._get_hook()
+    hook = AcidCompactionOperator(task_id="compact", partitions=[], **parameters).submission()._get_hook()
     hook._validate_yarn_track_via_rm_api_config()
     assert hook._should_track_yarn_application_via_rm_api()
     assert hook._get_yarn_rm_base_url() == connection["extra"]["yarn_resourcemanager_webapp_address"]

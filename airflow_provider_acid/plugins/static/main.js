@@ -1,6 +1,7 @@
 // Which view is shown, by the part of the address after "#"; one module per view.
 
 import { get } from "./api.js";
+import { doctorView } from "./doctor.js";
 import { failure, h, loading, show } from "./dom.js";
 import { ago, moment } from "./format.js";
 import { historyView } from "./history.js";
@@ -10,7 +11,7 @@ import { partitionsView } from "./partitions.js";
 import { queueView } from "./queue.js";
 import { followTheme } from "./theme.js";
 
-const TABS = { partitions: "Partitions", queue: "Queue", history: "History" };
+const TABS = { partitions: "Partitions", queue: "Queue", history: "History", doctor: "Doctor" };
 const REFRESH_MILLISECONDS = 30_000;
 const OLD_MILLISECONDS = 86_400_000; // After a day without a look its figures tell of another day.
 
@@ -88,6 +89,7 @@ async function draw({ quietly = false, turned = false } = {}) {
     show(view, cards, body);
     if (here.name === "queue") await queueView(body, context);
     else if (here.name === "history") await historyView(body, context);
+    else if (here.name === "doctor") await doctorView(body, context);
     else await partitionsView(body, context);
     if (!stale() && !quietly) said(TABS[here.name] ?? TABS.partitions);
   } catch (error) {

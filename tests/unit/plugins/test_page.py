@@ -21,12 +21,16 @@ from jwt import InvalidTokenError
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.hive import HIVE_4
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
+from airflow_provider_acid.doctor.diagnosis import Diagnosis
+from airflow_provider_acid.doctor.finding import Finding, Severity
+from airflow_provider_acid.doctor.report import for_the_page
 from airflow_provider_acid.exceptions import MetastoreUnavailableError
 from airflow_provider_acid.filesystem import Storages
+from airflow_provider_acid.health.files import now_ms
 from airflow_provider_acid.health.history import TaskPlace
 from airflow_provider_acid.health.metastore_view import CleaningView
 from airflow_provider_acid.health.reader import HealthReader
-from airflow_provider_acid.health.recording import record_history, recording_evaluation
+from airflow_provider_acid.health.recording import record_history, record_report, recording_evaluation
 from airflow_provider_acid.metastore.values import CompactionRow, CompactionState
 from airflow_provider_acid.plan.plan import CompactionType
 from airflow_provider_acid.plugins import backends as backends_module
@@ -38,7 +42,7 @@ from tests.unit.compaction.evaluated_tables import EvaluatedTables, FakeQueue, F
 from tests.unit.health.test_history import records
 
 METASTORE = "hive_acid_default"
-API = ("overview", "partitions", "partition", "history", "queue", "requests", "cleaning")
+API = ("overview", "partitions", "partition", "history", "doctor", "queue", "requests", "cleaning")
 ENTITY = {"database": "d", "table": "t", "partition": "p=00001"}
 
 ROLES = {"viewer": "viewer", "admin": "admin", "none": None}
@@ -173,6 +177,28 @@ def test_the_history_is_that_of_one_metastore(client: TestClient) -> None:
     assert (record["entity"]["table"], record["type"], record["bytes_after"]) == ("t", "major", 60)
 
 
+def test_what_the_doctor_found_last_is_shown_worst_first_with_its_time(client: TestClient, tmp_path: Path) -> None:
+    assert get(client, "api/doctor").json() is None
+    location = str(tmp_path / "health")
+    well = Finding("clocks", Severity.OK, "they agree")
+    broken = Finding("run directory", Severity.PROBLEM, "is b's", "nothing begins", "remove it")
+    before_ms = now_ms()
+    for found in ((well,), (well, broken)):
+        record_report(location, METASTORE, Storages(), for_the_page(Diagnosis(found, None)))
+    record_report(location, "other", Storages(), for_the_page(Diagnosis((well,), None)))
+    report = get(client, "api/doctor").json()
+    assert report["looked_ms"] >= before_ms
+    assert [finding["severity"] for finding in report["findings"]] == ["problem", "ok"]
+    assert report["findings"][0] == {
+        **{"check": "run directory", "severity": "problem", "seen": "is b's"},
+        **{"why": "nothing begins", "remedy": "remove it"},
+    }
+    assert len(get(client, "api/doctor", metastore="other").json()["findings"]) == 1
+    (file,) = (tmp_path / "health" / "doctor" / METASTORE).iterdir()
+    file.write_bytes(b"{}\n" + file.read_bytes() + b"\xff\n")
+    assert get(client, "api/doctor").json() == report
+
+
 def test_a_metastore_that_does_not_answer_is_said_in_words(client: TestClient) -> None:
     answer = get(client, "api/queue")
     assert answer.status_code == 502
@@ -228,7 +254,7 @@ def test_only_metastores_of_the_page_are_talked_to(client: TestClient) -> None:
 
 def test_without_a_location_it_is_said_what_to_set(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AIRFLOW__HIVE_ACID__HEALTH_LOCATION")
-    for path in ("overview", "partitions", "history"):
+    for path in ("overview", "partitions", "history", "doctor"):
         answer = get(client, f"api/{path}")
         assert (answer.status_code, answer.json()["detail"]["code"]) == (409, "not_configured")
 

@@ -27,7 +27,7 @@ def test_every_templated_field_is_an_attribute_and_kept_as_it_is_given() -> None
 
 
 def test_a_try_never_resumes_an_application() -> None:
-    assert operator(durable=True).durable is False
+    assert operator(durable=True).submission().durable is False
 
 
 def test_a_task_that_is_killed_before_it_began_has_nothing_to_give_back() -> None:

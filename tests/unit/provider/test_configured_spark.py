@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import re
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import pytest
-from airflow.providers.common.compat.sdk import AirflowFailException
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.providers.common.compat.sdk import DAG, AirflowFailException, TaskGroup
 
+from airflow_provider_acid.exceptions import ConfigurationError
 from airflow_provider_acid.operators import compaction
+from airflow_provider_acid.operators.configured_spark import ConfiguredSparkOperator
+from airflow_provider_acid.operators.submission import submission
 from tests.unit.provider.fake_spark import FakeSpark
 from tests.unit.provider.test_compaction_operator import FakeBatch, operator
 
@@ -132,3 +138,31 @@ def test_what_cannot_be_used_is_refused_before_anything_begins(
     with pytest.raises(AirflowFailException, match=f"^{told}"):
         operator(**parameters).execute({})
     assert (FakeBatch.made, spark.calls()) == ([], [])
+
+
+def test_all_that_sparks_operator_takes_is_taken_also_as_a_default_of_the_dag(spark: FakeSpark) -> None:
+    of_spark = {*signature(SparkSubmitOperator.__init__).parameters}
+    assert len(of_spark) > 30
+    assert of_spark - {*signature(ConfiguredSparkOperator.__init__).parameters} == set()
+    defaults = {"deploy_mode": "client", "verbose": True, "durable": True}
+    with DAG("of_defaults", schedule=None, default_args=defaults) as dag, TaskGroup("group"):
+        operator().execute({})
+    assert dag.task_ids == ["group.compact"]
+    (told,) = spark.calls()
+    assert told[told.index("--deploy-mode") + 1] == "client"
+    assert "--verbose" in told
+
+
+def test_what_the_installed_spark_provider_does_not_know_is_told_by_its_name() -> None:
+    with pytest.raises(ConfigurationError, match="argument of_tomorrow: is not known to the Spark provider"):
+        submission("compact", {"of_tomorrow": 1, "verbose": True})
+    assert submission("compact", {"of_tomorrow": None, "verbose": True})._verbose
+
+
+def test_of_a_submission_within_a_task_airflow_does_not_warn(
+    spark: FakeSpark, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It warns of every operator that is executed by anybody but itself, here rightly of the task."""
+    operator().execute({})
+    warned = re.findall(r"(\w+)\.execute cannot be called outside", caplog.text + capsys.readouterr().out)
+    assert {*warned} == {"AcidCompactionOperator"}

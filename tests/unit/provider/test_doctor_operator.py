@@ -17,12 +17,14 @@ from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.doctor.diagnosis import Diagnosis
 from airflow_provider_acid.doctor.finding import Finding, Severity
 from airflow_provider_acid.doctor.report import MOST_KEPT, MOST_NAMED
+from airflow_provider_acid.health.reader import HealthReader
 from airflow_provider_acid.hooks.endpoint import MetastoreEndpoint
 from airflow_provider_acid.installed_dags.doctor import PARAMS, dag
 from airflow_provider_acid.operators import doctor as operator_module
 from airflow_provider_acid.operators.doctor import SPARK_CONNECTION, SPARK_SUBMIT, AcidDoctorOperator
 from airflow_provider_acid.operators.executor_packages import MARK, ExecutorPackages
 from airflow_provider_acid.storages.hdfs.options import HdfsOptions
+from airflow_provider_acid.storages.local import LocalStorage
 from tests.unit.provider.stored_dags import stored_and_found
 
 WELL = Finding("clocks", Severity.OK, "they agree")
@@ -44,8 +46,10 @@ class Site:
         settings: CompactionSettings,
         *,
         health_location: str | None,
+        try_storage: bool,
     ) -> Diagnosis:
         self.told = {"selection": selection, "settings": settings, "health_location": health_location}
+        assert try_storage
         return Diagnosis(tuple(self.findings), Evaluation())
 
 
@@ -131,6 +135,19 @@ def test_what_is_as_bad_as_that_fails_the_task_at_once(
     worst = findings[-1]
     assert f"{worst.check}: {worst.seen}. Remedy: {worst.remedy}." in str(failure.value)
     assert ("waiting locks" in str(failure.value)) == (fail_on == "warning")
+
+
+def test_what_was_found_is_kept_for_the_page_also_where_the_task_fails(
+    site: Site, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("AIRFLOW__HIVE_ACID__HEALTH_LOCATION", str(tmp_path / "health"))
+    site.findings = [WELL, BROKEN]
+    with pytest.raises(AirflowFailException):
+        look()
+    report = HealthReader(lambda: LocalStorage(str(tmp_path / "health"))).report("hive_acid_default")
+    assert report is not None
+    assert [finding.check for finding in report.findings] == [BROKEN.check, WELL.check, SPARK_CONNECTION, SPARK_SUBMIT]
+    assert report.findings[0].remedy == BROKEN.remedy
 
 
 def test_the_message_of_many_problems_and_the_result_of_many_warnings_are_short(site: Site) -> None:
@@ -228,7 +245,7 @@ def test_a_parameter_that_cannot_be_used_fails_at_once(parameters: dict[str, Any
 def test_the_dag_looks_once_a_day_and_survives_being_stored() -> None:
     restored = stored_and_found(dag)
     assert restored.task_ids == ["look"]
-    assert set(PARAMS) == {"tables", "exclude", "hive_acid_conn_id"}
+    assert set(PARAMS) == {"tables", "exclude", "hive_acid_conn_id", "executors"}
     task: Any = dag.get_task("look")
     assert {name: getattr(task, name) for name in PARAMS} == {name: f"{{{{ params.{name} }}}}" for name in PARAMS}
     assert (dag.max_active_runs, dag.catchup) == (1, False)

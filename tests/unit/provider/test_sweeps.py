@@ -139,8 +139,10 @@ def test_a_property_of_spark_arrives_as_it_was_written(value: str) -> None:
 def test_what_else_is_said_of_spark_is_the_operators() -> None:
     given = {"conn_id": "spark_night", "archives": "hdfs:///e.tar.gz#e", "yarn_track_via_rm_api": True}
     task = rendered(sweep(spark={**given, "max_active_partitions": 16}))
-    assert (task._conn_id, task._archives, task.max_active_partitions) == ("spark_night", "hdfs:///e.tar.gz#e", 16)
-    assert task._yarn_track_via_rm_api
+    assert task.max_active_partitions == 16
+    submission = task.submission()
+    assert (submission._conn_id, submission._archives) == ("spark_night", "hdfs:///e.tar.gz#e")
+    assert submission._yarn_track_via_rm_api
 
 
 def blocks_of_parameters() -> list[dict[str, Any]]:
@@ -199,6 +201,6 @@ def test_several_sweeps_have_nothing_in_common() -> None:
 
 def test_the_operator_of_a_sweep_takes_sparks_connection_from_the_options(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW__HIVE_ACID__SPARK_CONN_ID", "spark_of_the_site")
-    assert rendered(sweep())._conn_id == "spark_of_the_site"
-    assert rendered(sweep(spark={"conn_id": "its_own"}))._conn_id == "its_own"
-    assert AcidCompactionOperator(task_id="t", partitions=[])._conn_id == "spark_of_the_site"
+    assert rendered(sweep()).conn_id == "spark_of_the_site"
+    assert rendered(sweep(spark={"conn_id": "its_own"})).conn_id == "its_own"
+    assert AcidCompactionOperator(task_id="t", partitions=[]).conn_id == "spark_of_the_site"
