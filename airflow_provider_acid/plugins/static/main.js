@@ -8,9 +8,10 @@ import { notConfigured, overviewCards } from "./overview.js";
 import { partitionView } from "./partition.js";
 import { partitionsView } from "./partitions.js";
 import { queueView } from "./queue.js";
+import { tablesView } from "./tables.js";
 import { followTheme } from "./theme.js";
 
-const TABS = { partitions: "Partitions", queue: "Queue", history: "History" };
+const TABS = { partitions: "Partitions", tables: "Tables", queue: "Queue", history: "History" };
 const REFRESH_MILLISECONDS = 30_000;
 const OLD_MILLISECONDS = 86_400_000; // After a day without a look its figures tell of another day.
 
@@ -86,7 +87,8 @@ async function draw({ quietly = false, turned = false } = {}) {
     const body = h("section");
     if (!turned || !cards.isConnected) cards = overviewCards(context);
     show(view, cards, body);
-    if (here.name === "queue") await queueView(body, context);
+    if (here.name === "tables") await tablesView(body, context);
+    else if (here.name === "queue") await queueView(body, context);
     else if (here.name === "history") await historyView(body, context);
     else await partitionsView(body, context);
     if (!stale() && !quietly) said(TABS[here.name] ?? TABS.partitions);
