@@ -106,6 +106,27 @@ def overview(partitions: pa.Table, metastore: str) -> dict[str, object]:
     }
 
 
+def tables_of(partitions: pa.Table, metastore: str) -> list[dict[str, object]]:
+    """A row per table of a metastore, those first whose due partitions are most: how many of its partitions are due and
+    held back, the sums of its figures, and when the oldest of them was taken.
+    """
+    rows = partitions.filter(pc.field("metastore") == metastore)
+    due = [HealthState.DUE_MINOR.value, HealthState.DUE_MAJOR.value]
+    wanted = {"due": due, "held": [HealthState.HELD.value]}
+    for name, states in wanted.items():
+        is_one: Any = pc.is_in(rows["state"], pa.array(states, pa.string()))
+        rows = rows.append_column(name, is_one.cast(pa.int64()))
+    sums = [*wanted, *_SUMS]
+    found = rows.group_by(["database", "table"]).aggregate(
+        [([], "count_all"), ("evaluated_ms", "min"), *((name, "sum") for name in sums)]
+    )
+    names = {"count_all": "partitions", "evaluated_ms_min": "oldest_evaluation_ms"}
+    names |= {f"{name}_sum": name for name in sums}
+    found = found.rename_columns([names.get(name, name) for name in found.column_names])
+    keys: list[tuple[str, _Order]] = [("due", "descending"), ("database", "ascending"), ("table", "ascending")]
+    return [dict(row) for row in found.sort_by(keys).to_pylist()]
+
+
 def metastores_of(partitions: pa.Table) -> list[str]:
     """Ids of the connections from which something is known."""
     return sorted(texts_in(partitions.group_by("metastore").aggregate([]), "metastore"))

@@ -16,7 +16,7 @@ from airflow_provider_acid.health.arrow_form import key_of
 from airflow_provider_acid.health.files import now_ms
 from airflow_provider_acid.health.history import HistoryRecord, failures_since
 from airflow_provider_acid.health.metastore_view import cleaning_view, queue_view, requests_of
-from airflow_provider_acid.health.query import PartitionQuery, metastores_of, one_of, overview, page_of
+from airflow_provider_acid.health.query import PartitionQuery, metastores_of, one_of, overview, page_of, tables_of
 from airflow_provider_acid.health.reader import Health, HealthReader
 from airflow_provider_acid.health.store import MILLISECONDS_PER_DAY
 from airflow_provider_acid.plugins.access import COMPACT_DAG_ID, UNDO_DAG_ID
@@ -28,6 +28,9 @@ JsonObject = dict[str, object]
 
 MAX_HISTORY = 500
 """Most records of one answer, newest first."""
+
+MAX_TABLES = 1000
+"""Most tables of one answer, those first whose due partitions are most."""
 
 HTTP_422 = 422
 """FastAPI's versions call it differently."""
@@ -104,6 +107,13 @@ def get_overview(known: KnownHealth, metastore: str = DEFAULT_METASTORE) -> Json
         "last_failure": _failure(failures[0]) if failures else None,
         **sums,
     }
+
+
+@router.get("/tables")
+def get_tables(known: KnownHealth, metastore: str = DEFAULT_METASTORE) -> JsonObject:
+    """The tables of a metastore with the sums of their partitions."""
+    tables = tables_of(known.partitions, metastore)
+    return {"total": len(tables), "tables": tables[:MAX_TABLES]}
 
 
 @router.get("/partitions")

@@ -49,9 +49,9 @@ def pages_of(site: RunningAirflow, browser: Browser) -> Iterator[PageOf]:
     contexts = []
     complaints: list[str] = []
 
-    def open_page(user: str, address: str, *, dark: bool = False, complains: bool = False) -> Page:
+    def open_page(user: str, address: str, *, dark: bool = False, complains: bool = False, width: int = 1360) -> Page:
         context = browser.new_context(
-            viewport={"width": 1360, "height": 860}, color_scheme="dark" if dark else "light", base_url=site.address
+            viewport={"width": width, "height": 860}, color_scheme="dark" if dark else "light", base_url=site.address
         )
         contexts.append(context)
         context.add_cookies([{"name": "_token", "value": site.token(user), "url": site.address}])

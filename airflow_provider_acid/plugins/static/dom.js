@@ -42,11 +42,15 @@ export function loading() {
   return h("div", { class: "loading", role: "status" }, "Loading…");
 }
 
+// What may be wider than the screen; by keyboard, too, it is scrolled.
+export function scrolled(...content) {
+  return h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Table" }, content);
+}
+
 // A table of objects: columns are {title, cell, number, hint}.
 export function table(columns, rows, attributes) {
   const side = (column) => (column.number ? "number" : column.class);
-  return h(
-    "div", { class: "scroll" },
+  return scrolled(
     h(
       "table", attributes,
       h("thead", null, h("tr", null, columns.map((column) =>

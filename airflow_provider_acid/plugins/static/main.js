@@ -9,9 +9,10 @@ import { notConfigured, overviewCards } from "./overview.js";
 import { partitionView } from "./partition.js";
 import { partitionsView } from "./partitions.js";
 import { queueView } from "./queue.js";
+import { tablesView } from "./tables.js";
 import { followTheme } from "./theme.js";
 
-const TABS = { partitions: "Partitions", queue: "Queue", history: "History", doctor: "Doctor" };
+const TABS = { partitions: "Partitions", tables: "Tables", queue: "Queue", history: "History", doctor: "Doctor" };
 const REFRESH_MILLISECONDS = 30_000;
 const OLD_MILLISECONDS = 86_400_000; // After a day without a look its figures tell of another day.
 
@@ -87,7 +88,8 @@ async function draw({ quietly = false, turned = false } = {}) {
     const body = h("section");
     if (!turned || !cards.isConnected) cards = overviewCards(context);
     show(view, cards, body);
-    if (here.name === "queue") await queueView(body, context);
+    if (here.name === "tables") await tablesView(body, context);
+    else if (here.name === "queue") await queueView(body, context);
     else if (here.name === "history") await historyView(body, context);
     else if (here.name === "doctor") await doctorView(body, context);
     else await partitionsView(body, context);

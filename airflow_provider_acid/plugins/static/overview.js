@@ -62,7 +62,7 @@ function leftovers(overview) {
     h("dl", { class: "pairs" },
       h("dt", null, "Bases"), h("dd", null, bytes(overview.base_bytes)),
       h("dt", null, "Delete deltas"), h("dd", null, count(overview.delete_deltas)),
-      h("dt", { title: "Obsolete and aborted directories, which a cleaning deletes" }, "To be cleaned"),
+      h("dt", { title: "Replaced and kept for an undo, waiting for a cleaning, or of aborted transactions" }, "To be cleaned"),
       h("dd", null, bytes(overview.obsolete_bytes))),
   );
 }

@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { openCompact } from "./compact.js";
-import { empty, failure, h, show } from "./dom.js";
+import { empty, failure, h, scrolled, show } from "./dom.js";
 import { ago, bytes, count, entityName, moment, ratio } from "./format.js";
 import { STATES, badge } from "./overview.js";
 import { isInWork, requestBadge, runBadge, startedRuns } from "./work.js";
@@ -20,7 +20,7 @@ const COLUMNS = [
   { name: "aborted_directories", title: "Aborted", number: true, cell: (row) => zero(row.aborted_directories, count),
     hint: "Directories of aborted transactions" },
   { name: "obsolete_bytes", title: "To clean", number: true, cell: (row) => zero(row.obsolete_bytes, bytes),
-    hint: "Bytes of obsolete and aborted directories" },
+    hint: "Bytes replaced and kept for an undo, waiting for a cleaning, or of aborted transactions" },
   { name: "last_compaction_ms", title: "Last compaction", number: true, cell: last },
 ];
 
@@ -161,7 +161,7 @@ function grid(context, asked, page, places) {
     places.set(entityName(each), { health, compact });
     return h("tr", null, cells, h("td", { class: "actions" }, compact));
   };
-  return h("div", { class: "scroll" }, h(
+  return scrolled(h(
     "table", { class: "partitions" },
     h("thead", null, h("tr", null, COLUMNS.map(sortable), h("th", { class: "actions" }))),
     h("tbody", null, page.rows.map(row)),

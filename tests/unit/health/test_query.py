@@ -12,7 +12,15 @@ import pytest
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.exceptions import ConfigurationError
 from airflow_provider_acid.health.arrow_form import FIGURES, KEYS, key_of, table_of
-from airflow_provider_acid.health.query import MAX_PAGE, SORT_COLUMNS, PartitionQuery, one_of, overview, page_of
+from airflow_provider_acid.health.query import (
+    MAX_PAGE,
+    SORT_COLUMNS,
+    PartitionQuery,
+    one_of,
+    overview,
+    page_of,
+    tables_of,
+)
 from airflow_provider_acid.health.reader import LAST_COMPACTION
 from airflow_provider_acid.health.values import HealthState, PartitionHealth
 
@@ -120,6 +128,24 @@ def test_the_overview_counts_the_partitions_of_one_metastore() -> None:
     }  # fmt: skip
     empty = overview(PARTITIONS, "nowhere")
     assert (empty["partitions"], empty["obsolete_bytes"], empty["newest_evaluation_ms"]) == (0, 0, None)
+
+
+def test_a_table_has_the_sums_of_its_partitions() -> None:
+    rows = [row for row in PARTITIONS.to_pylist() if row["metastore"] == "m"]
+    found = tables_of(PARTITIONS, "m")
+    assert {(each["database"], each["table"]) for each in found} == {(row["database"], row["table"]) for row in rows}
+    for each in found:
+        of_it = [row for row in rows if (row["database"], row["table"]) == (each["database"], each["table"])]
+        states = [row["state"] for row in of_it]
+        assert each["partitions"] == len(of_it)
+        assert each["due"] == states.count("due_minor") + states.count("due_major")
+        assert each["held"] == states.count("held")
+        for name in ("deltas", "delete_deltas", "base_bytes", "delta_bytes", "obsolete_bytes"):
+            assert each[name] == sum(row[name] for row in of_it)
+        assert each["oldest_evaluation_ms"] == min(row["evaluated_ms"] for row in of_it if row["evaluated_ms"])
+    keys = [(-each["due"], each["database"], each["table"]) for each in found]  # type: ignore[operator]
+    assert keys == sorted(keys)
+    assert tables_of(PARTITIONS, "nowhere") == []
 
 
 def test_a_hundred_thousand_partitions_are_paged_in_little_memory() -> None:

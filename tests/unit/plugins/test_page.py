@@ -42,7 +42,7 @@ from tests.unit.compaction.evaluated_tables import EvaluatedTables, FakeQueue, F
 from tests.unit.health.test_history import records
 
 METASTORE = "hive_acid_default"
-API = ("overview", "partitions", "partition", "history", "doctor", "queue", "requests", "cleaning")
+API = ("overview", "tables", "partitions", "partition", "history", "doctor", "queue", "requests", "cleaning")
 ENTITY = {"database": "d", "table": "t", "partition": "p=00001"}
 
 ROLES = {"viewer": "viewer", "admin": "admin", "none": None}
