@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import tarfile
 from collections.abc import Callable
@@ -110,22 +111,25 @@ def test_the_command_says_why_it_refuses() -> None:
     assert "no-such-tag" in answer.stderr or "not clean" in answer.stderr
 
 
-@pytest.fixture(scope="module")
-def release(tmp_path_factory: pytest.TempPathFactory) -> Release:
-    """This tree as one would tag it, with addresses."""
-    repository = tmp_path_factory.mktemp("tagged")
+def tag_this_tree(repository: Path) -> None:
+    """A repository of this tree as one would tag it, with addresses."""
     names = run("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", cwd=ROOT).split("\0")
     for name in names:
         if name and (ROOT / name).is_file():
             (repository / name).parent.mkdir(parents=True, exist_ok=True)
-            (repository / name).write_bytes((ROOT / name).read_bytes())
-            (repository / name).chmod((ROOT / name).stat().st_mode)
+            shutil.copy(ROOT / name, repository / name)
     setup = (repository / "setup.cfg").read_text()
     write(repository, "setup.cfg", setup.replace("[metadata]\n", setup_cfg_with(URLS), 1))
     changelog = (repository / "CHANGELOG.md").read_text()
     write(repository, "CHANGELOG.md", changelog.replace("[Unreleased]", f"[{__version__}] - 2026-12-01", 1))
     git(repository, "init", "--quiet")
     commit(repository, __version__)
+
+
+@pytest.fixture(scope="module")
+def release(tmp_path_factory: pytest.TempPathFactory) -> Release:
+    repository = tmp_path_factory.mktemp("tagged")
+    tag_this_tree(repository)
     return release_of(repository, __version__)
 
 
