@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.serialization import (
     pkcs12,
 )
 from cryptography.x509 import (
+    AuthorityKeyIdentifier,
     BasicConstraints,
     Certificate,
     CertificateBuilder,
@@ -25,6 +26,7 @@ from cryptography.x509 import (
     NameAttribute,
     NameOID,
     SubjectAlternativeName,
+    SubjectKeyIdentifier,
     random_serial_number,
 )
 
@@ -92,6 +94,9 @@ class CertificateAuthority:
             .not_valid_after(now + _DAY)
             .add_extension(BasicConstraints(ca=is_authority, path_length=None), critical=True)
             .add_extension(_usage(is_authority), critical=True)
+            # Python 3.13 and later trust nothing without these two.
+            .add_extension(SubjectKeyIdentifier.from_public_key(key), critical=False)
+            .add_extension(AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False)
         )
         if not is_authority:
             builder = builder.add_extension(SubjectAlternativeName([DNSName(subject)]), critical=False)

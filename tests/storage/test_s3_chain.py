@@ -38,6 +38,7 @@ from tests.storage.s3_tables import (
     place_on,
     table_on,
 )
+from tests.unit.test_documentation import blocks_of, section_of
 
 DEAD_AFTER_SECONDS = 1.5
 MAJOR, MINOR = CompactionType.MAJOR, CompactionType.MINOR
@@ -135,11 +136,14 @@ def test_sensor_operator_spark_and_cleaner_work_on_s3_alone(
 ) -> None:
     """Airflow's processes have their key from a connection, Spark's from the environment: another one.
 
-    Rows are written in slices. No secret of either is in a command line, a file, an object or a log.
+    Both may do just what docs/rights.md says. Rows are written in slices. No secret of either is in a command
+    line, a file, an object or a log.
     """
     table = table_on(server, place, tmp_path / "table", ("4.0.1", "acid_part"))
-    statement = {"Effect": "Allow", "Action": ["s3:*"], "Resource": ["arn:aws:s3:::*"]}
-    policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+    bucket = place.uri.split("/")[2]
+    [policy] = [block.code for block in blocks_of("docs/rights.md", section_of("docs/rights.md", "S3"))]
+    assert policy.count(":::warehouse") == 2
+    policy = policy.replace(":::warehouse", f":::{bucket}")
     of_airflow, of_spark = s3.temporary_key(policy), s3.temporary_key(policy)
     database = json.loads(connections_to(server)["AIRFLOW_CONN_METASTORE_DB"])
     canaries = {
@@ -171,7 +175,6 @@ def test_sensor_operator_spark_and_cleaner_work_on_s3_alone(
     }
     options = {"s3": {**place.storages.of(S3Options).to_json(), "connection_id": "minio"}}
     name = f"{table.table.database}.acid_part"
-    bucket = place.uri.split("/")[2]
     with CanaryWatch(canaries, tmp_path, s3.client(), bucket) as watch:
         compacted, cleaned = run_tasks(server, name, options, environment, tmp_path / "airflow")
     assert {item["state"] for item in compacted} == {"compacted"}

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
+import subprocess
+import sys
 import zipfile
 from collections.abc import Mapping
+from configparser import ConfigParser
 from importlib import import_module, metadata
 from pathlib import Path
 from typing import Any
@@ -133,7 +137,8 @@ def test_the_connections_to_a_metastores_database_need_no_more_than_our_extra(
     assert (url.host, url.port, url.database) == (connection["host"], connection["port"], connection["schema"])
     engine = create_engine(url)
     distributions = {requirement_name(one) for one in metadata.packages_distributions()[engine.dialect.driver]}
-    assert distributions & set(setup_cfg()["options.extras_require"][extra].split())
+    wanted = setup_cfg()["options.extras_require"][extra].split()
+    assert distributions & {requirement_name(line) for line in wanted}
 
 
 def test_a_connection_of_a_type_that_tells_no_kind_of_database_is_refused_with_what_to_write(
@@ -214,3 +219,34 @@ def test_the_dialog_of_a_missing_dag_shows_a_line_that_installs_it(dag_id: str) 
 def test_the_page_refers_to_no_place_that_its_user_cannot_find() -> None:
     for path in STATIC.glob("*.js"):
         assert re.findall(r"in its README|see “", path.read_text()) == [], path.name
+
+
+# install-airflow.md: connections from a secrets backend
+
+
+def test_the_connections_may_lie_in_a_secrets_backend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In Airflow's own backend of files, which reaches them as every other does."""
+    section = section_of("docs/install-airflow.md", "Connections from a secrets backend")
+    settings, connections = (block.code for block in blocks_of("docs/install-airflow.md", section))
+    parser = ConfigParser()
+    parser.read_string(settings)
+    file = tmp_path / "connections.json"
+    file.write_text(connections)
+    kwargs = json.loads(parser["secrets"]["backend_kwargs"])
+    assert kwargs.keys() == {"connections_file_path"}
+    for name in ("HIVE_ACID_DEFAULT", "METASTORE_DB"):
+        monkeypatch.delenv(f"AIRFLOW_CONN_{name}", raising=False)
+    program = (
+        "from airflow_provider_acid.hooks.metastore import AcidMetastoreHook\n"
+        "endpoint = AcidMetastoreHook().endpoint()\n"
+        "print('opened', *endpoint.addresses, endpoint.database_url.host, endpoint.database_url.password)"
+    )
+    environment = {
+        **os.environ,
+        "AIRFLOW_HOME": str(tmp_path),
+        "AIRFLOW__SECRETS__BACKEND": parser["secrets"]["backend"],
+        "AIRFLOW__SECRETS__BACKEND_KWARGS": json.dumps({"connections_file_path": str(file)}),
+    }
+    command = [sys.executable, "-c", program]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, env=environment)
+    assert "opened metastore.example.com:9083 db.example.com from-the-vault" in answer.stdout.splitlines(), answer

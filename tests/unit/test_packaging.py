@@ -18,6 +18,7 @@ import pytest
 from packaging.specifiers import SpecifierSet
 
 from airflow_provider_acid.shipped_files import shipped_file
+from tests.harness.lowest import lowest_pins
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = "airflow_provider_acid"
@@ -77,6 +78,20 @@ def test_every_pinned_version_runs_on_each_python_3_11() -> None:
     }
     assert len(asked) > 100
     assert {name: python for name, python in asked.items() if "3.11.0" not in SpecifierSet(python)} == {}
+
+
+def test_types_are_checked_for_the_lowest_python_that_is_allowed() -> None:
+    """Nothing else notices on the tested one what that lacks: datetime.UTC, int.from_bytes without an order."""
+    [lowest] = SpecifierSet(setup_cfg()["options"]["python_requires"])
+    assert lowest.operator == ">="
+    assert f'python_version = "{lowest.version}"' in (ROOT / "pyproject.toml").read_text()
+
+
+def test_every_dependency_has_a_lowest_version() -> None:
+    """What ./run-tests versions installs."""
+    pinned = lowest_pins()
+    assert len(pinned) > 15
+    assert all("==" in pin for pin in pinned)
 
 
 def test_every_folder_with_modules_is_packaged() -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta, timezone
 
 from sqlalchemy import delete, select
 from sqlalchemy.engine import Connection
@@ -144,7 +144,7 @@ class _RecordsWithoutWriteIds:
             )
         ]
         if table.claimed_ms is not None:
-            claimed = datetime.fromtimestamp(table.claimed_ms / 1000, UTC).replace(tzinfo=None)
+            claimed = datetime.fromtimestamp(table.claimed_ms / 1000, timezone.utc).replace(tzinfo=None)
             is_older = self.completed["CTC_TIMESTAMP"] < claimed - ANY_TIME_ZONE
             statements.append(delete(self.completed.table).where(*self._of(self.completed, "CTC_", table), is_older))
         return sum(connection.execute(statement).rowcount for statement in statements)

@@ -122,11 +122,11 @@ class _Reader:
 
     def number(self) -> int:
         """A ``VInt``: small ones in one byte, others behind a byte that says of how many, and of which sign."""
-        first = int.from_bytes(self.take(1), signed=True)
+        first = int.from_bytes(self.take(1), "big", signed=True)
         if first >= -112:
             return first
         is_negative = first < -120
-        value = int.from_bytes(self.take(-120 - first if is_negative else -112 - first))
+        value = int.from_bytes(self.take(-120 - first if is_negative else -112 - first), "big")
         return ~value if is_negative else value
 
     def bytes(self) -> bytes:

@@ -140,7 +140,8 @@ def by_row_id(rows: object) -> dict[object, object]:
     found: dict[object, object] = {}
     for row in rows:
         folder = "/".join(part for part in row["file"].split("/")[:-1] if "=" in part)
-        found[(folder, *row["row__id"].values())] = {key: value for key, value in row.items() if key != "file"}
+        identity = (folder, *row["row__id"].values())
+        found[identity] = {key: value for key, value in row.items() if key != "file"}
     assert len(found) == len(rows)
     return found
 

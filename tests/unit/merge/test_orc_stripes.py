@@ -6,7 +6,7 @@ import io
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
-from datetime import UTC, date, datetime
+from datetime import date, datetime, timezone
 from decimal import Decimal
 from typing import Any, BinaryIO
 from zoneinfo import ZoneInfo
@@ -51,7 +51,7 @@ def row(number: int) -> tuple[Any, ...]:
         text,
         "char",
         text.encode(),
-        datetime(1960 + number % 60, 1, 2, 3, 4, 5, number % 1000 * 1000, UTC),
+        datetime(1960 + number % 60, 1, 2, 3, 4, 5, number % 1000 * 1000, timezone.utc),
         date(1950 + number % 90, 2, 3),
         Decimal(number) / 8,
         Decimal(number * 100 + 1) / 100,
@@ -182,7 +182,7 @@ def test_files_that_differ_do_not_share_a_file(what: str, other: bytes) -> None:
 
 
 def test_files_that_count_timestamps_in_different_zones_do_not_share_a_file() -> None:
-    values = [(datetime(2020, 1, 1, tzinfo=UTC),)]
+    values = [(datetime(2020, 1, 1, tzinfo=timezone.utc),)]
     files = [orc_file(values, "struct<t:timestamp>", timezone=ZoneInfo(zone)) for zone in ("UTC", "Europe/Berlin")]
     assert len(groups_that_fit(map(source, files))) == 2
     assert len(groups_that_fit([source(files[1]), source(files[1])])) == 1
