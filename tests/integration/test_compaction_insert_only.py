@@ -18,7 +18,6 @@ from tests.harness.insert_only_reader import read_table
 from tests.integration.compaction_site import Site, StepRecorder, fingerprint
 from tests.integration.insert_only_tables import (
     FORMATS,
-    HIVE,
     InsertOnly,
     compact,
     compacted,
@@ -205,47 +204,6 @@ def test_m_08_a_minor_makes_one_delta_with_a_file_per_bucket(site: Site, format:
     copies = ["", "_copy_1", "_copy_2"] if format == "Parquet" else [""]
     assert table.files(target) == [f"{bucket:06d}_0{copy}" for bucket in range(max(buckets, 1)) for copy in copies]
     assert table.table.directories() == [target]
-
-
-@pytest.mark.parametrize(
-    ("name", "input_format"),
-    [
-        ("Avro", HIVE + "ql.io.avro.AvroContainerInputFormat"),
-        ("SequenceFile", "org.apache.hadoop.mapred.SequenceFileInputFormat"),
-        ("RCFile", HIVE + "ql.io.RCFileInputFormat"),
-    ],
-)
-def test_m_09_files_of_hives_other_formats_are_taken_over_one_by_one(
-    site: Site, name: str, input_format: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """M-09 (that Hive reads the rows of them: the judge)."""
-    monkeypatch.setitem(FORMATS, name, (input_format, HIVE + "serde2.Some", text_file))
-    table = InsertOnly(site, name)
-    for number in range(3):
-        table.insert(number)
-    target = compacted(site, table.table.entity(), MINOR)
-    assert table.files(target) == ["000000_0", "000000_0_copy_1", "000000_0_copy_2"]
-    contents = [(table.table.location / target / file).read_bytes() for file in table.files(target)]
-    assert contents == [text_file([number]) for number in range(3)]
-
-
-@pytest.mark.parametrize(
-    ("name", "input_format"),
-    [("Iceberg", "org.apache.iceberg.mr.hive.HiveIcebergInputFormat"), ("another format", "com.example.Own")],
-)
-def test_m_09_other_formats_are_refused_by_name(
-    site: Site, name: str, input_format: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """M-09 (the formats that are not compacted)."""
-    monkeypatch.setitem(FORMATS, name, (input_format, HIVE + "serde2.Some", text_file))
-    table = InsertOnly(site, name)
-    for number in range(3):
-        table.insert(number)
-    before = fingerprint(table.table.location)
-    outcome = compact(site, table.table.entity(), MINOR)
-    assert outcome.state is OutcomeState.REFUSED
-    assert f"stored as {name}" in outcome.message
-    assert fingerprint(table.table.location) == before
 
 
 def test_m_10_minors_and_majors_in_every_order(site: Site) -> None:
