@@ -69,8 +69,8 @@ RUN_OPTIONS = (
     Option(
         "partition",
         OPTIONAL_TEXT,
-        "One partition as SHOW PARTITIONS spells it, e.g. ds=2026-01-01/region=eu; empty for all partitions, or for a "
-        "table that has none.",
+        "One partition as SHOW PARTITIONS spells it, e.g. ds=2026-01-01/region=eu, or to compact several, each on a "
+        "line; empty for all partitions, or for a table that has none.",
         _OF_ONE_TABLE,
         None,
         "Partition",

@@ -10,7 +10,7 @@ from enum import Enum
 
 from airflow.providers.common.compat.sdk import BaseOperator
 
-from airflow_provider_acid.compaction.evaluate.demand import as_name, as_partition
+from airflow_provider_acid.compaction.evaluate.demand import as_name, as_partitions
 from airflow_provider_acid.operators.permanent import failing_at_once
 from airflow_provider_acid.options import OPTIONS
 from airflow_provider_acid.parameters import as_optional_text
@@ -18,9 +18,9 @@ from airflow_provider_acid.parameters import as_optional_text
 OF_ONE_TABLE: Mapping[str, Callable[[str, object], object]] = {
     "database": as_name,
     "table": as_name,
-    "partition": lambda name, value: as_partition(name, as_optional_text(value) or ""),
+    "partition": lambda name, value: as_partitions(name, as_optional_text(value) or ""),
 }
-"""How the names of one table, or one partition of it, are read."""
+"""How the names of one table, and of partitions of it, are read."""
 
 _TEMPLATES = ("{{", "{%", "{#")
 

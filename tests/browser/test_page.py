@@ -217,6 +217,35 @@ def test_the_button_compacts_the_partition_and_the_page_says_who_keeps_it_from_b
     refresh_until(the_list, row, {"health": "Healthy", "deltas": "0", "to clean": "–", "compact": "Compact"})
 
 
+def test_partitions_that_were_ticked_are_compacted_by_a_run_for_each_table(
+    site: AirflowSite, page_of: PageOf, screenshot: Screenshot
+) -> None:
+    chosen = {TABLE: site.tables[TABLE].partitions[1:3], WAITING_TABLE: site.tables[WAITING_TABLE].partitions[:1]}
+    names = [f"{DATABASE}.{table}/{name}" for table, partitions in chosen.items() for name in partitions]
+    page = page_of("admin", "/hive-acid/")
+    for name in names:
+        page.get_by_label(f"Choose {name}").check()
+    page.get_by_role("button", name="Refresh").click()
+    page.wait_for_timeout(1000)
+    expect(page.get_by_role("checkbox", checked=True)).to_have_count(len(names))
+    page.get_by_role("button", name="Compact 3 chosen…").click()
+    assert sorted(page.locator("dialog li").all_inner_texts()) == sorted(names)
+    page.get_by_role("checkbox", name="Dry run").check()
+    screenshot(page, "several-light")
+    page.get_by_role("button", name="Start").click()
+    links = page.locator("dialog .message a")
+    expect(links).to_have_count(len(chosen))
+    asked = {}
+    for run_id in links.all_inner_texts():
+        site.wait_for_run("acid_compact_table", run_id)
+        conf = site.call("GET", f"/api/v2/dags/acid_compact_table/dagRuns/{run_id}", site.token("admin"))["conf"]
+        asked[conf["table"]] = conf["partition"]
+    assert asked == {table: "\n".join(partitions) for table, partitions in chosen.items()}
+    page.get_by_role("button", name="Close").click()
+    expect(page.get_by_role("checkbox", checked=True)).to_have_count(0)
+    expect(page.get_by_role("button", name="chosen…")).to_have_count(0)
+
+
 def test_what_was_done_is_in_the_history_with_its_plots(
     site: AirflowSite, page_of: PageOf, screenshot: Screenshot
 ) -> None:

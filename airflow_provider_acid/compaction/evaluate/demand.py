@@ -1,4 +1,4 @@
-"""What somebody asks for by hand: a type of compaction, of one partition or of a whole table."""
+"""What somebody asks for by hand: a type of compaction, of some partitions or of a whole table."""
 
 from __future__ import annotations
 
@@ -23,21 +23,24 @@ class DemandedType(str, Enum):
 class Demand:
     """A wish for one table, by somebody who names it.
 
-    :param partition: only this one, spelled as SHOW PARTITIONS does; None for all, or for a table without.
+    :param partitions: only these, spelled as SHOW PARTITIONS does; none for all, or for a table without.
     :param type: what is done whatever the thresholds say; None: what they say. Refusals hold all the same.
     """
 
-    partition: str | None = None
+    partitions: tuple[str, ...] = ()
     type: CompactionType | None = None
 
     @classmethod
     def of(cls, partition: str | None, type: DemandedType) -> Demand:
         """A demand of what people write.
 
-        :raises ConfigurationError: the partition is not spelled as SHOW PARTITIONS does.
+        :param partition: one, or several, each on a line.
+        :raises ConfigurationError: a partition is not spelled as SHOW PARTITIONS does.
         """
-        name = as_partition("partition", partition or "")
-        return cls(name, None if type is DemandedType.AUTO else CompactionType(type.value))
+        return cls(
+            as_partitions("partition", partition or ""),
+            None if type is DemandedType.AUTO else CompactionType(type.value),
+        )
 
 
 def as_name(what: str, value: object) -> str:
@@ -57,13 +60,22 @@ def as_partition(what: str, value: object) -> str | None:
     :raises ConfigurationError: it is not spelled as SHOW PARTITIONS does.
     """
     name = str(value).strip()
-    if name and not all("=" in part.strip("=") for part in name.split("/")):
+    if "\n" in name or (name and not all("=" in part.strip("=") for part in name.split("/"))):
         raise ConfigurationError(
             f"{what} {name!r}",
             "is not of the form key=value",
             "spell it as SHOW PARTITIONS does, e.g. ds=2026-01-01/region=eu, or leave it empty for the whole table",
         )
     return name or None
+
+
+def as_partitions(what: str, value: object) -> tuple[str, ...]:
+    """The names of some partitions, each on a line, which no name holds the end of; none for an empty text.
+
+    :raises ConfigurationError: one is not spelled as SHOW PARTITIONS does.
+    """
+    names = (as_partition(what, line) for line in str(value).split("\n"))
+    return tuple(dict.fromkeys(name for name in names if name is not None))
 
 
 def one_table(database: str, table: str) -> TableSelection:

@@ -25,7 +25,7 @@ from airflow_provider_acid.compaction.evaluate.selection import TableSelection, 
 from airflow_provider_acid.compaction.evaluate.table_listing import (
     Locations,
     RowsByEntity,
-    demanded_location,
+    demanded_locations,
     locations,
     matching_databases,
     no_such_table,
@@ -265,8 +265,8 @@ class Initiator:
                 yield NotSeen(_unless_named(error, table.full_table_name, selection))
 
     def _locations(self, table: TableInfo) -> Locations:
-        if self._demand.partition is not None:
-            return demanded_location(self._client, table, self._demand.partition)
+        if self._demand.partitions:
+            return demanded_locations(self._client, table, self._demand.partitions)
         return locations(self._client, table, self._recorded(table), self._progress.expect)
 
     def _recorded(self, table: TableInfo) -> Set[str | None] | None:
@@ -348,7 +348,7 @@ class Initiator:
         """Serve or report every waiting request of others, also for tables that are not evaluated."""
 
         def concerns(entity: Entity) -> bool:
-            is_demanded = self._demand.partition in (None, entity.partition)
+            is_demanded = not self._demand.partitions or entity.partition in self._demand.partitions
             return is_demanded and selection.matches(entity.full_table_name)
 
         serves, pools = self._settings.serve_foreign_requests, served_pools(self._settings, self._queue)

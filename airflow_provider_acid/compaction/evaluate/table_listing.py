@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Set
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence, Set
 from contextlib import closing
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
@@ -57,25 +57,29 @@ def no_such_table(client: AcidMetastoreClient, full_name: str, names: Iterable[s
     )
 
 
-def demanded_location(client: AcidMetastoreClient, table: TableInfo, partition: str) -> Locations:
-    """One partition with the URI of its directory, as :func:`locations` gives all.
+def demanded_locations(client: AcidMetastoreClient, table: TableInfo, partitions: Sequence[str]) -> Locations:
+    """Some partitions with the URIs of their directories, as :func:`locations` gives all.
 
-    :raises ObjectNotFoundError: the table has no such partition.
+    :raises ObjectNotFoundError: the table has no partition of one of these names.
     """
     if not table.partition_keys:
         raise ObjectNotFoundError(
-            f"partition {partition} of table {table.full_table_name}",
+            f"partition {partitions[0]} of table {table.full_table_name}",
             "does not exist, for the table has no partitions",
             "leave the partition empty",
         )
-    # By its exact name: a database that ignores case would find it by another, under which no reader is met by a lock.
-    if partition not in client.get_partition_names(table.database, table.name):
+    # By exact names: a database that ignores case would find one by another, under which no reader is met by a lock.
+    known = set(client.get_partition_names(table.database, table.name))
+    missing = [name for name in partitions if name not in known]
+    if missing:
         raise ObjectNotFoundError(
-            f"partition {partition} of table {table.full_table_name}",
+            f"partition {missing[0]} of table {table.full_table_name}",
             "does not exist",
             "spell it exactly as SHOW PARTITIONS does, or check whether it was dropped",
         )
-    yield from _placed(table, client.get_partitions(table.database, table.name, [partition]))
+    for start in range(0, len(partitions), PARTITIONS_PER_CALL):
+        batch = list(partitions[start : start + PARTITIONS_PER_CALL])
+        yield from _placed(table, client.get_partitions(table.database, table.name, batch))
 
 
 def locations(

@@ -52,7 +52,7 @@ export async function partitionView(parent, context) {
 }
 
 function compactButton(row, context) {
-  return h("button", { type: "button", class: "primary", onclick: () => openCompact(row, context) }, "Compact…");
+  return h("button", { type: "button", class: "primary", onclick: () => openCompact([row], context) }, "Compact…");
 }
 
 function seenAt(figures) {

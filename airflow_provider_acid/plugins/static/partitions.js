@@ -26,6 +26,10 @@ const COLUMNS = [
 
 let link = () => "#";
 
+// What somebody has ticked, by name: it outlasts a refresh, another page of the list, and another filter.
+const chosen = new Map();
+let chosenIn = "";
+
 function nameCell(row) {
   return h("a", { class: "name", href: link(row), title: `${entityName(row)}\n${row.reason}` },
     h("span", { class: "quiet" }, `${row.database}.`), row.table, row.partition && h("code", null, row.partition));
@@ -56,6 +60,8 @@ function last(row) {
 
 export async function partitionsView(parent, context) {
   link = context.partitionAddress;
+  if (chosenIn !== context.metastore) chosen.clear();
+  chosenIn = context.metastore;
   const asked = question(context.here.query);
   const results = h("div");
   show(parent, toolbar(context, asked), results);
@@ -108,7 +114,9 @@ async function list(results, context, asked) {
   if (context.stale()) return undefined;
   if (page.total === 0) return show(results, nothing(context, asked));
   const places = new Map();
-  show(results, grid(context, asked, page, places), pager(context, asked, page));
+  const together = h("div", { class: "together", role: "group", "aria-label": "Chosen partitions" });
+  show(results, together, grid(context, asked, page, places, () => offer(together, places, context)), pager(context, asked, page));
+  offer(together, places, context);
   return sayWhatIsInWork(places, parameters, context);
 }
 
@@ -131,7 +139,21 @@ async function requestsOf(parameters) {
 
 function say(place, what, isAskedFor) {
   place?.health.append(" ", what);
-  if (isAskedFor) place?.compact.remove();
+  if (isAskedFor) place?.actions.replaceChildren();
+}
+
+// What can be done with all that is ticked.
+function offer(together, places, context) {
+  const none = () => {
+    chosen.clear();
+    for (const { tick } of places.values()) tick.checked = false;
+    show(together);
+  };
+  const compact = () => openCompact([...chosen.values()], context, none);
+  show(together, chosen.size > 0 && [
+    h("button", { type: "button", class: "primary", onclick: compact }, `Compact ${count(chosen.size)} chosen…`),
+    h("button", { type: "button", class: "plain", onclick: none }, "Choose none"),
+  ]);
 }
 
 function nothing(context, asked) {
@@ -142,7 +164,7 @@ function nothing(context, asked) {
     + "AcidCompactionSensor, that looks at a table.");
 }
 
-function grid(context, asked, page, places) {
+function grid(context, asked, page, places, onChoice) {
   const sortable = (column) => {
     const sorted = column.name === asked.sort;
     const descending = sorted ? !asked.descending : column.number === true;
@@ -153,13 +175,21 @@ function grid(context, asked, page, places) {
   };
   const row = (each) => {
     const cells = COLUMNS.map((column) => h("td", { class: column.number ? "number" : null }, column.cell(each)));
+    const name = entityName(each);
+    const choose = () => {
+      if (tick.checked) chosen.set(name, each);
+      else chosen.delete(name);
+      onChoice();
+    };
+    const tick = h("input", { type: "checkbox", "aria-label": `Choose ${name}`, onchange: choose });
+    tick.checked = chosen.has(name);
     const compact = h("button", {
-      type: "button", class: "plain", onclick: () => openCompact(each, context),
-      "aria-label": `Compact ${entityName(each)}`,
+      type: "button", class: "plain", onclick: () => openCompact([each], context), "aria-label": `Compact ${name}`,
     }, "Compact");
     const health = cells[COLUMNS.findIndex((column) => column.name === "state")];
-    places.set(entityName(each), { health, compact });
-    return h("tr", null, cells, h("td", { class: "actions" }, compact));
+    const actions = h("td", { class: "actions" }, tick, compact);
+    places.set(name, { health, actions, tick });
+    return h("tr", null, cells, actions);
   };
   return scrolled(h(
     "table", { class: "partitions" },

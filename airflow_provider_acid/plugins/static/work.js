@@ -22,17 +22,18 @@ export function isWaiting(request) {
   return isInWork(request) || request.state === "ready for cleaning";
 }
 
-// Runs of one partition, or of a table without, by its name. Of whole tables only the queue says how far they are.
+// Runs of named partitions, or of a table without, by each name. Of whole tables only the queue says how far they are.
 export async function startedRuns({ metastore, overview }) {
   try {
     const { dag_runs: runs } = await getUnfinishedRuns(overview.compact_dag_id);
     const here = runs.filter(({ conf }) => conf && !conf.decide_only && conf.hive_acid_conn_id === metastore);
-    return new Map(here.map((run) => [nameIn(run.conf), run]));
+    return new Map(here.flatMap((run) => namesIn(run.conf).map((name) => [name, run])));
   } catch {
     return new Map(); // Without them the page says what the queue does.
   }
 }
 
-function nameIn({ database, table, partition }) {
-  return entityName({ database: String(database).toLowerCase(), table: String(table).toLowerCase(), partition });
+function namesIn({ database, table, partition }) {
+  const named = { database: String(database).toLowerCase(), table: String(table).toLowerCase() };
+  return String(partition ?? "").split("\n").map((each) => entityName({ ...named, partition: each.trim() }));
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_acid.acid.listing import FileEntry, Listing
-from airflow_provider_acid.compaction.evaluate.demand import Demand, DemandedType, one_table
+from airflow_provider_acid.compaction.evaluate.demand import Demand, DemandedType, one_entity, one_table
 from airflow_provider_acid.exceptions import ConfigurationError, ObjectNotFoundError, UnsupportedTableError
 from airflow_provider_acid.metastore.values import CompactionRow, CompactionState
 from airflow_provider_acid.plan.plan import CompactionType
@@ -18,16 +18,18 @@ MINOR, MAJOR = CompactionType.MINOR, CompactionType.MAJOR
     ("partition", "type", "demand"),
     [
         (None, DemandedType.AUTO, Demand()),
-        ("", DemandedType.MINOR, Demand(None, MINOR)),
-        (" ", DemandedType.MAJOR, Demand(None, MAJOR)),
-        (" ds=2026-01-01/region=eu ", DemandedType.AUTO, Demand("ds=2026-01-01/region=eu")),
+        ("", DemandedType.MINOR, Demand((), MINOR)),
+        (" ", DemandedType.MAJOR, Demand((), MAJOR)),
+        (" ds=2026-01-01/region=eu ", DemandedType.AUTO, Demand(("ds=2026-01-01/region=eu",))),
+        ("p=b\n p=a\r\n\np=b\n", DemandedType.MAJOR, Demand(("p=b", "p=a"), MAJOR)),
+        ("p=a\u2028b", DemandedType.AUTO, Demand(("p=a\u2028b",))),
     ],
 )
 def test_a_demand_is_made_of_what_people_write(partition: str | None, type: DemandedType, demand: Demand) -> None:
     assert Demand.of(partition, type) == demand
 
 
-@pytest.mark.parametrize("partition", ["2026-01-01", "ds=1/eu", "=1", "ds="])
+@pytest.mark.parametrize("partition", ["2026-01-01", "ds=1/eu", "=1", "ds=", "ds=1\nds"])
 def test_a_partition_that_no_metastore_spells_so_is_refused_with_an_example(partition: str) -> None:
     with pytest.raises(ConfigurationError, match="spell it as SHOW PARTITIONS does, e.g. ds=2026-01-01/region=eu"):
         Demand.of(partition, DemandedType.AUTO)
@@ -68,24 +70,29 @@ def test_the_thresholds_decide_unless_a_type_is_asked_for(
     assert [item.type for item in found.due] == [type or MAJOR] * len(due)
 
 
-def test_only_the_partition_that_is_asked_for_is_looked_at() -> None:
+def test_only_the_partitions_that_are_asked_for_are_looked_at() -> None:
     storages = FakeStorages()
     site = EvaluatedTables({"t": 5000}, storages)
-    (due,) = site.evaluate("d.t", demand=Demand("p=00003")).due
-    assert due.entity == entity("t", 3)
-    assert len(storages.opened) == 1
+    found = site.evaluate("d.t", demand=Demand(("p=00003", "p=04000")))
+    assert {due.entity for due in found.due} == {entity("t", 3), entity("t", 4000)}
+    assert len(storages.opened) == 2
+
+
+def test_one_partition_is_not_several() -> None:
+    with pytest.raises(ConfigurationError, match="is not of the form key=value"):
+        one_entity("d", "t", "p=1\np=2")
 
 
 @pytest.mark.parametrize("name", ["P=00003", "p=00003 ", "p=99999", "p=%30"])
 def test_a_partition_is_found_by_its_exact_name_alone(name: str) -> None:
     """The metastore's database may find it by another, under which no reader is met by a lock."""
     with pytest.raises(ObjectNotFoundError, match=r"partition .* of table d\.t: does not exist"):
-        EvaluatedTables({"t": 5}, FakeStorages()).evaluate("d.t", demand=Demand(name))
+        EvaluatedTables({"t": 5}, FakeStorages()).evaluate("d.t", demand=Demand(("p=00001", name)))
 
 
 def test_a_table_without_partitions_has_none() -> None:
     with pytest.raises(ObjectNotFoundError, match="the table has no partitions. Remedy: leave the partition empty"):
-        EvaluatedTables({"t": None}, FakeStorages()).evaluate("d.t", demand=Demand("p=1"))
+        EvaluatedTables({"t": None}, FakeStorages()).evaluate("d.t", demand=Demand(("p=1",)))
 
 
 FAILED_TWICE = [CompactionRow(id, entity("t"), "major", CompactionState.FAILED) for id in (1, 2)]
@@ -101,7 +108,7 @@ def test_what_failed_twice_is_compacted_again_only_for_who_asks_for_a_type() -> 
 
 def test_requests_for_other_partitions_are_not_this_ones_concern() -> None:
     rows = [CompactionRow(id, entity("t", id), "major", CompactionState.INITIATED) for id in (1, 2)]
-    found = EvaluatedTables({"t": 5}, FakeStorages(), rows=rows).evaluate("d.t", demand=Demand("p=00001"))
+    found = EvaluatedTables({"t": 5}, FakeStorages(), rows=rows).evaluate("d.t", demand=Demand(("p=00001",)))
     assert [due.request_id for due in found.due] == [1]
     assert (found.foreign, found.evaluated) == ((), ())
 

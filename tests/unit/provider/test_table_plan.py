@@ -59,8 +59,8 @@ def plan(
     [
         ({}, Demand()),
         ({"partition": "None", "type": "auto"}, Demand()),
-        ({"partition": "", "type": "minor"}, Demand(None, CompactionType.MINOR)),
-        ({"partition": "p=1", "type": "MAJOR"}, Demand("p=1", CompactionType.MAJOR)),
+        ({"partition": "", "type": "minor"}, Demand((), CompactionType.MINOR)),
+        ({"partition": "p=1", "type": "MAJOR"}, Demand(("p=1",), CompactionType.MAJOR)),
     ],
 )
 def test_the_form_makes_the_demand(monkeypatch: pytest.MonkeyPatch, given: dict[str, str], demand: Demand) -> None:
