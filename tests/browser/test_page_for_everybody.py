@@ -128,6 +128,8 @@ def test_a_table_leads_to_its_partitions(site: AirflowSite, page_of: PageOf) -> 
 def test_it_is_used_by_keyboard(site: AirflowSite, page_of: PageOf) -> None:
     page = page_of("admin", "/hive-acid/", complains=True)
     show(page, site, VIEWS[0])
+    compact = page.get_by_role("button", name="Compact web.orders/state=healthy")
+    expect(compact).to_be_visible()
     page.get_by_role("searchbox").focus()
     reached = []
     for _ in range(60):
@@ -145,4 +147,4 @@ def test_it_is_used_by_keyboard(site: AirflowSite, page_of: PageOf) -> None:
     expect(page.get_by_role("dialog", name="Compact")).to_be_visible()
     page.keyboard.press("Escape")
     expect(page.get_by_role("dialog")).to_have_count(0)
-    expect(page.get_by_role("button", name="Compact web.orders/state=healthy")).to_be_focused()
+    expect(compact).to_be_focused()
