@@ -21,4 +21,5 @@ SUBJECTS = (
     "tests.fuzz.side_files.JOURNALS",
     "tests.fuzz.side_files.METADATA",
     "tests.fuzz.side_files.REPLACED",
+    "tests.fuzz.webhdfs_answers.SUBJECT",
 )

@@ -20,10 +20,10 @@ def counted_looks(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     looks: Counter[str] = Counter()
 
     def counting(name: str, do: Callable[..., Any]) -> Callable[..., Any]:
-        def look(self: LocalStorage, *arguments: Any) -> Any:
+        def look(self: LocalStorage, *arguments: Any, **named: Any) -> Any:
             if "/runs" not in self.location or name != "list":
                 looks[name] += 1
-            return do(self, *arguments)
+            return do(self, *arguments, **named)
 
         return look
 

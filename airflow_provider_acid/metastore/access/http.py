@@ -98,7 +98,8 @@ class HttpCalls(TTransportBase):  # type: ignore[misc]
             who = {"Authorization": f"Bearer {token}"}
         try:
             status, body = self._exchange(data, {"Content-Type": "application/x-thrift", **who})
-        except (HTTPException, ValueError) as error:
+        # Python's library reads as many bytes as a server says, be it less than none.
+        except (HTTPException, ValueError, OverflowError) as error:
             # Not with the error as its cause: that shows what the server said, which may be what it was told.
             raise self._no_http(error) from None
         self._was_answered = True

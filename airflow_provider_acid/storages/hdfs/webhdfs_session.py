@@ -87,7 +87,8 @@ class WebHdfsSession:
                 timeout=self._timeouts,
                 **self._settings_of(server_of(url)),
             )
-        except requests.RequestException as error:
+        # Below it Python's reads as many bytes as a server says, be it less than none.
+        except (requests.RequestException, OverflowError) as error:
             # The library's own words hold the whole URL, with the token in it.
             raise _no_answer(url, error) from None
         except TicketError as error:
