@@ -88,7 +88,7 @@ class WebHdfsSession:
                 **self._settings_of(server_of(url)),
             )
         # Below it Python's reads as many bytes as a server says, be it less than none.
-        except (requests.RequestException, OverflowError) as error:
+        except (requests.RequestException, ValueError, OverflowError) as error:
             # The library's own words hold the whole URL, with the token in it.
             raise _no_answer(url, error) from None
         except TicketError as error:
