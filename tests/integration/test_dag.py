@@ -239,12 +239,15 @@ def test_a_property_of_spark_in_the_conf_fails_the_run_before_spark_is_started(
     assert "Spark-Submit cmd" not in airflow.log.read_text()
 
 
-def test_one_partition_or_all_of_a_table_are_compacted_by_hand(airflow: Airflow, by_hand: FixtureTable) -> None:
+def test_some_partitions_or_all_of_a_table_are_compacted_by_hand(airflow: Airflow, by_hand: FixtureTable) -> None:
     before = rows(airflow, by_hand)
     untouched = {"p=x/q=1": BIG, "p=y/q=2": BIG, "p=z/q=3": ["delta", "delta"]}
     assert kinds(by_hand) == untouched
     steps: list[tuple[dict[str, object], dict[str, list[str]]]] = [
-        ({"partition": "p=z/q=3", "type": "minor"}, {"p=z/q=3": ["delta"]}),
+        (
+            {"partition": "p=z/q=3\np=y/q=2", "type": "minor"},
+            {"p=z/q=3": ["delta"], "p=y/q=2": ["delete_delta", "delta"]},
+        ),
         ({"partition": "p=y/q=2", "type": "major"}, {"p=y/q=2": ["base"]}),
         ({"partition": None, "type": "auto"}, {"p=x/q=1": ["base"]}),
     ]
