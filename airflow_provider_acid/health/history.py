@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import io
-import json
 import logging
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import Enum
 from itertools import takewhile
 
-from airflow_provider_acid.acid import json_fields as fields
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.clean.cleaning import Cleaning, CleaningState
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
-from airflow_provider_acid.exceptions import ConfigurationError
 from airflow_provider_acid.plan.plan import CompactionType
 
 log = logging.getLogger(__name__)
@@ -136,27 +132,6 @@ class RecordMaker:
             )
             for number, cleaning in enumerate(cleanings)
         ]
-
-
-def to_lines(records: Iterable[HistoryRecord]) -> bytes:
-    """One JSON object a line."""
-    return "".join(json.dumps(asdict(record), separators=(",", ":")) + "\n" for record in records).encode()
-
-
-def from_lines(data: bytes, path: str) -> list[HistoryRecord]:
-    """The records of a file; other lines are passed over with a warning, for nothing depends on them.
-
-    :param path: of the file, for the warning.
-    """
-    records, passed_over = [], 0
-    for line in io.BytesIO(data):
-        try:
-            records.append(fields.read_as(HistoryRecord, fields.decoded(line, "record")))
-        except ConfigurationError:
-            passed_over += 1
-    if passed_over:
-        log.warning("%d lines of the health store's file %s are no records of this release", passed_over, path)
-    return records
 
 
 def _published_type(outcome: Outcome) -> str | None:

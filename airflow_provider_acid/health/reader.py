@@ -34,10 +34,10 @@ from airflow_provider_acid.health.files import (
     renewed_file,
     report_files,
 )
-from airflow_provider_acid.health.history import HistoryRecord, RecordKind, from_lines
+from airflow_provider_acid.health.history import HistoryRecord, RecordKind
+from airflow_provider_acid.health.json_lines import from_lines
 from airflow_provider_acid.health.parquet_files import rows_in
-from airflow_provider_acid.health.report import Report
-from airflow_provider_acid.health.report import from_lines as findings_from
+from airflow_provider_acid.health.report import Report, ReportedFinding
 from airflow_provider_acid.storages.small_files import EXCHANGE_FILE_BYTES
 
 log = logging.getLogger(__name__)
@@ -123,7 +123,7 @@ class HealthReader:
                 if not attempts_left:
                     raise
                 continue  # another one has replaced it
-            return Report(newest.written_ms, findings_from(content, newest.path))
+            return Report(newest.written_ms, tuple(from_lines(ReportedFinding, content, newest.path)))
         return None
 
     def _directories(self, metastore: str, entity: Entity) -> list[dict[str, object]]:
@@ -182,7 +182,9 @@ class HealthReader:
                 continue
             known = self._records.get(path)
             try:
-                records[path] = from_lines(storage.read(path, EXCHANGE_FILE_BYTES), path) if known is None else known
+                if known is None:
+                    known = from_lines(HistoryRecord, storage.read(path, EXCHANGE_FILE_BYTES), path)
+                records[path] = known
             except CorruptFileError as error:
                 log.warning("the health store's file is passed over: %s", error)
                 records[path] = []

@@ -15,7 +15,8 @@ from airflow_provider_acid.compaction.evaluate.looking import Seen
 from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.health.files import now_ms
 from airflow_provider_acid.health.history import HistoryRecord, RecordMaker, TaskPlace
-from airflow_provider_acid.health.report import ReportedFinding, to_lines
+from airflow_provider_acid.health.json_lines import to_lines
+from airflow_provider_acid.health.report import ReportedFinding
 from airflow_provider_acid.health.store import HealthStore
 from airflow_provider_acid.plan.thresholds import CompactionDecision
 

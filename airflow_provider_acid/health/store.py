@@ -33,7 +33,8 @@ from airflow_provider_acid.health.files import (
     report_files,
     table_file,
 )
-from airflow_provider_acid.health.history import HistoryRecord, from_lines, to_lines
+from airflow_provider_acid.health.history import HistoryRecord
+from airflow_provider_acid.health.json_lines import from_lines, to_lines
 from airflow_provider_acid.storages.small_files import EXCHANGE_FILE_BYTES
 
 MILLISECONDS_PER_DAY = 86_400_000
@@ -140,7 +141,7 @@ class HealthStore:
             contents = {path: self._storage.read(path, EXCHANGE_FILE_BYTES) for path in paths}
         except AcidError:
             return  # somebody else is merging the same day
-        records = {record.id: record for path in paths for record in from_lines(contents[path], path)}
+        records = {record.id: record for path in paths for record in from_lines(HistoryRecord, contents[path], path)}
         self._write_history(day, sorted(records.values(), key=lambda record: record.ended_ms))
         self._storage.delete(paths)
 

@@ -14,7 +14,8 @@ from airflow_provider_acid.compaction.clean.cleaning import Cleaning, CleaningSt
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
 from airflow_provider_acid.exceptions import CorruptFileError
 from airflow_provider_acid.health.arrow_form import SCHEMA, newest_rows
-from airflow_provider_acid.health.history import RecordMaker, TaskPlace, from_lines, to_lines
+from airflow_provider_acid.health.history import HistoryRecord, RecordMaker, TaskPlace
+from airflow_provider_acid.health.json_lines import from_lines, to_lines
 from airflow_provider_acid.health.parquet_files import rows_in
 from airflow_provider_acid.health.query import PartitionQuery, metastores_of, overview, page_of
 from airflow_provider_acid.plan.plan import CompactionType
@@ -63,8 +64,8 @@ def history() -> Sequence[bytes]:
 def read_history(document: bytes) -> None:
     """What is read is written in the same form again."""
     logging.disable(logging.WARNING)
-    records = from_lines(document, "file")
-    assert from_lines(to_lines(records), "file") == records
+    records = from_lines(HistoryRecord, document, "file")
+    assert from_lines(HistoryRecord, to_lines(records), "file") == records
     if len(records) < 3:
         raise CorruptFileError("file", "was passed over in part", "none")
 

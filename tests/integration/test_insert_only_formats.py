@@ -12,6 +12,15 @@ from tests.integration.insert_only_tables import FORMATS, HIVE, InsertOnly, comp
 MINOR = CompactionType.MINOR
 
 
+def three_files(site: Site, name: str, input_format: str, monkeypatch: pytest.MonkeyPatch) -> InsertOnly:
+    """A table of three deltas whose files nobody here can read."""
+    monkeypatch.setitem(FORMATS, name, (input_format, HIVE + "serde2.Some", text_file))
+    table = InsertOnly(site, name)
+    for number in range(3):
+        table.insert(number)
+    return table
+
+
 @pytest.mark.parametrize(
     ("name", "input_format"),
     [
@@ -24,10 +33,7 @@ def test_m_09_files_of_hives_other_formats_are_taken_over_one_by_one(
     site: Site, name: str, input_format: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """M-09 (that Hive reads the rows of them: the judge)."""
-    monkeypatch.setitem(FORMATS, name, (input_format, HIVE + "serde2.Some", text_file))
-    table = InsertOnly(site, name)
-    for number in range(3):
-        table.insert(number)
+    table = three_files(site, name, input_format, monkeypatch)
     target = compacted(site, table.table.entity(), MINOR)
     assert table.files(target) == ["000000_0", "000000_0_copy_1", "000000_0_copy_2"]
     contents = [(table.table.location / target / file).read_bytes() for file in table.files(target)]
@@ -42,10 +48,7 @@ def test_m_09_other_formats_are_refused_by_name(
     site: Site, name: str, input_format: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """M-09 (the formats that are not compacted)."""
-    monkeypatch.setitem(FORMATS, name, (input_format, HIVE + "serde2.Some", text_file))
-    table = InsertOnly(site, name)
-    for number in range(3):
-        table.insert(number)
+    table = three_files(site, name, input_format, monkeypatch)
     before = fingerprint(table.table.location)
     outcome = compact(site, table.table.entity(), MINOR)
     assert outcome.state is OutcomeState.REFUSED

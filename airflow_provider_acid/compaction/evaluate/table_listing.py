@@ -77,8 +77,7 @@ def demanded_locations(client: AcidMetastoreClient, table: TableInfo, partitions
             "does not exist",
             "spell it exactly as SHOW PARTITIONS does, or check whether it was dropped",
         )
-    for start in range(0, len(partitions), PARTITIONS_PER_CALL):
-        batch = list(partitions[start : start + PARTITIONS_PER_CALL])
+    for batch in _batches(partitions):
         yield from _placed(table, client.get_partitions(table.database, table.name, batch))
 
 
@@ -111,8 +110,7 @@ def locations(
         yield from _placed(table, client.get_partitions(table.database, table.name, names))
         return
     with client.for_another_thread() as fetching:
-        batches = (names[start : start + PARTITIONS_PER_CALL] for start in range(0, len(names), PARTITIONS_PER_CALL))
-        fetches = (fetching.get_partitions(table.database, table.name, batch) for batch in batches)
+        fetches = (fetching.get_partitions(table.database, table.name, batch) for batch in _batches(names))
         with closing(in_advance(fetches)) as fetched:
             try:
                 for partitions in fetched:
@@ -120,6 +118,10 @@ def locations(
             finally:
                 # Whoever leaves early does not wait for an answer.
                 fetching.interrupt()
+
+
+def _batches(names: Sequence[str]) -> Iterator[list[str]]:
+    return (list(names[start : start + PARTITIONS_PER_CALL]) for start in range(0, len(names), PARTITIONS_PER_CALL))
 
 
 def _placed(table: TableInfo, partitions: list[PartitionInfo]) -> Iterator[tuple[Entity, str, PartitionInfo]]:

@@ -50,9 +50,10 @@ def _oldest_cleaning(
     cleaner: Cleaner, rows: Sequence[CompactionRow], now_ms: int, keep_seconds: float
 ) -> Iterator[Stuck]:
     waiting = [(cleanable_since_ms(row, keep_seconds), row) for row in rows if row.waits_to_be_cleaned]
-    since_ms, row = min(waiting, key=itemgetter(0), default=(now_ms + 1, None))
-    if row is None or since_ms > now_ms:
+    late = [found for found in waiting if found[0] <= now_ms]
+    if not late:
         return
+    since_ms, row = min(late, key=itemgetter(0))
     seen = cleaner.look([row.entity])
     message = seen[0].message if seen else "is about to be cleaned"
     yield Stuck(StuckKind.CLEANING, str(row.entity), _age_seconds(since_ms, now_ms), message)

@@ -74,7 +74,6 @@ def look_at(storage: Storage, bucket: BucketPlan, schema: OrcType, for_hive_3: b
         if reader is None:
             continue
         columns.add(reader.name, reader.row_type)
-        found.schema = replace(schema, children=(*schema.children[:5], columns.row))
         found.rows += reader.tail.rows
         sizes = [found.largest_stripe_bytes, *(stripe.size_bytes for stripe in reader.tail.stripes)]
         found.largest_stripe_bytes = max(sizes)
@@ -83,6 +82,7 @@ def look_at(storage: Storage, bucket: BucketPlan, schema: OrcType, for_hive_3: b
         found.calendars |= {reader.tail.calendar}
         found.depends_on_calendar |= _depends_on_calendar(reader)
         found.zones |= _zones(reader, found.zones)
+    found.schema = replace(schema, children=(*schema.children[:5], columns.row))
     if len(found.calendars) > 1 and found.depends_on_calendar:
         raise UnsupportedTableError(
             join(storage.location, f"bucket {bucket.bucket}"),

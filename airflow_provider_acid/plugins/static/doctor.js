@@ -1,7 +1,7 @@
 // What the doctor found last: what is wrong first, each with why it matters and what to do.
 
-import { get } from "./api.js";
-import { empty, failure, h, loading, show, table } from "./dom.js";
+import { showAnswer } from "./answer.js";
+import { empty, h, table } from "./dom.js";
 import { ago, moment, plural } from "./format.js";
 
 const BADGES = { problem: "failed", warning: "kept", note: "initiated", ok: "healthy" };
@@ -28,19 +28,10 @@ function summary({ looked_ms: looked, findings }) {
     isOld && h("strong", null, "That is long ago: is the DAG acid_doctor paused, or failing?"));
 }
 
-export async function doctorView(parent, { metastore, stale, redraw }) {
-  show(parent, loading());
-  let report;
-  try {
-    report = await get("doctor", { metastore });
-  } catch (error) {
-    return stale() || show(parent, failure(error, redraw));
-  }
-  if (stale()) return undefined;
-  return show(
-    parent,
+export function doctorView(parent, context) {
+  return showAnswer(parent, "doctor", context, (report) => [
     h("h2", null, "What the doctor found"),
     report ? [summary(report), table(COLUMNS, report.findings)]
       : empty("The doctor has not looked", "The DAG acid_doctor does once a day: install it, and switch it on."),
-  );
+  ]);
 }

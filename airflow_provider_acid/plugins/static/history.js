@@ -1,26 +1,20 @@
 // What compactions and cleanings came to, with a plot of time, bytes and ratio.
 
-import { get } from "./api.js";
+import { showAnswer } from "./answer.js";
 import { historyChart } from "./charts.js";
-import { empty, failure, h, loading, show, table } from "./dom.js";
+import { empty, h, table } from "./dom.js";
 import { bytes, count, moment, seconds } from "./format.js";
 import { name, time } from "./queue.js";
 
-export async function historyView(parent, { metastore, stale, partitionAddress, redraw }) {
-  show(parent, loading());
-  let history;
-  try {
-    history = await get("history", { metastore });
-  } catch (error) {
-    return stale() || show(parent, failure(error, redraw));
-  }
-  if (stale()) return undefined;
-  if (!history.records.length) {
-    return show(parent, empty("Nothing was compacted yet", "Compactions and cleanings of the last 30 days are listed here."));
-  }
-  const more = history.total > history.records.length
-    && h("p", { class: "quiet" }, `The newest ${count(history.records.length)} of ${count(history.total)} are shown.`);
-  return show(parent, historyChart(history.records), table(historyColumns(partitionAddress), history.records), more);
+export function historyView(parent, context) {
+  return showAnswer(parent, "history", context, ({ total, records }) => {
+    if (!records.length) {
+      return empty("Nothing was compacted yet", "Compactions and cleanings of the last 30 days are listed here.");
+    }
+    const more = total > records.length
+      && h("p", { class: "quiet" }, `The newest ${count(records.length)} of ${count(total)} are shown.`);
+    return [historyChart(records), table(historyColumns(context.partitionAddress), records), more];
+  });
 }
 
 export function historyColumns(partitionAddress) {

@@ -12,7 +12,13 @@ import { queueView } from "./queue.js";
 import { tablesView } from "./tables.js";
 import { followTheme } from "./theme.js";
 
-const TABS = { partitions: "Partitions", tables: "Tables", queue: "Queue", history: "History", doctor: "Doctor" };
+const TABS = {
+  partitions: { title: "Partitions", draws: partitionsView },
+  tables: { title: "Tables", draws: tablesView },
+  queue: { title: "Queue", draws: queueView },
+  history: { title: "History", draws: historyView },
+  doctor: { title: "Doctor", draws: doctorView },
+};
 const REFRESH_MILLISECONDS = 30_000;
 const OLD_MILLISECONDS = 86_400_000; // After a day without a look its figures tell of another day.
 
@@ -46,7 +52,7 @@ function kindOf(here) {
 }
 
 function tabs(current) {
-  show(document.getElementById("tabs"), Object.entries(TABS).map(([name, title]) =>
+  show(document.getElementById("tabs"), Object.entries(TABS).map(([name, { title }]) =>
     h("a", { href: address(name), "aria-current": name === current ? "page" : null }, title)));
 }
 
@@ -88,12 +94,9 @@ async function draw({ quietly = false, turned = false } = {}) {
     const body = h("section");
     if (!turned || !cards.isConnected) cards = overviewCards(context);
     show(view, cards, body);
-    if (here.name === "tables") await tablesView(body, context);
-    else if (here.name === "queue") await queueView(body, context);
-    else if (here.name === "history") await historyView(body, context);
-    else if (here.name === "doctor") await doctorView(body, context);
-    else await partitionsView(body, context);
-    if (!stale() && !quietly) said(TABS[here.name] ?? TABS.partitions);
+    const { title, draws } = TABS[here.name] ?? TABS.partitions;
+    await draws(body, context);
+    if (!stale() && !quietly) said(title);
   } catch (error) {
     if (stale()) return;
     show(view, error.code === "not_configured" ? notConfigured() : failure(error, () => draw()));

@@ -1,7 +1,7 @@
 // The metastore's compaction queue: what waits or works, and what failed.
 
-import { get } from "./api.js";
-import { empty, failure, h, loading, show, table } from "./dom.js";
+import { showAnswer } from "./answer.js";
+import { empty, h, table } from "./dom.js";
 import { age, ago, moment } from "./format.js";
 import { requestBadge } from "./work.js";
 
@@ -31,23 +31,14 @@ function since(row) {
   return age(from ?? null);
 }
 
-export async function queueView(parent, { metastore, stale, partitionAddress, redraw }) {
-  show(parent, loading());
-  let queue;
-  try {
-    queue = await get("queue", { metastore });
-  } catch (error) {
-    return stale() || show(parent, failure(error, redraw));
-  }
-  if (stale()) return undefined;
-  const columns = requestColumns(partitionAddress);
-  const failed = [...columns.slice(0, 4), { title: "Ended", number: true, cell: (row) => time(row.end_ms) },
+export function queueView(parent, context) {
+  const columns = requestColumns(context.partitionAddress);
+  const ended = [...columns.slice(0, 4), { title: "Ended", number: true, cell: (row) => time(row.end_ms) },
     { title: "Message", class: "wide", cell: (row) => h("span", { class: "words" }, row.error_message ?? "–") }];
-  return show(
-    parent,
+  return showAnswer(parent, "queue", context, ({ waiting, failed }) => [
     h("h2", null, "Waiting and in work"),
-    queue.waiting.length ? table(columns, queue.waiting) : empty("Nothing waits", "Requests appear here while they wait, work, or wait to be cleaned."),
+    waiting.length ? table(columns, waiting) : empty("Nothing waits", "Requests appear here while they wait, work, or wait to be cleaned."),
     h("h2", null, "Failures"),
-    queue.failed.length ? table(failed, queue.failed) : empty("No failures", "None that the metastore remembers."),
-  );
+    failed.length ? table(ended, failed) : empty("No failures", "None that the metastore remembers."),
+  ]);
 }

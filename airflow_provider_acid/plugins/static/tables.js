@@ -1,30 +1,22 @@
 // A line per table: how many of its partitions are due or held back, and what they have; those first with most due.
 
-import { get } from "./api.js";
-import { empty, failure, h, loading, show, table } from "./dom.js";
+import { showAnswer } from "./answer.js";
+import { empty, h, table } from "./dom.js";
 import { bytes, count } from "./format.js";
-import { time } from "./queue.js";
+import { name, time } from "./queue.js";
 
-export async function tablesView(parent, { metastore, stale, address, redraw }) {
-  show(parent, loading());
-  let found;
-  try {
-    found = await get("tables", { metastore });
-  } catch (error) {
-    return stale() || show(parent, failure(error, redraw));
-  }
-  if (stale()) return undefined;
-  if (!found.total) return show(parent, empty("No table is known yet", "Tables appear with their first partition."));
-  const more = found.total > found.tables.length
-    && h("p", { class: "quiet" }, `${count(found.tables.length)} of ${count(found.total)} are shown.`);
-  return show(parent, table(columns(address), found.tables), more);
+export function tablesView(parent, context) {
+  return showAnswer(parent, "tables", context, ({ total, tables }) => {
+    if (!total) return empty("No table is known yet", "Tables appear with their first partition.");
+    const more = total > tables.length && h("p", { class: "quiet" }, `${count(tables.length)} of ${count(total)} are shown.`);
+    return [table(columns(context.address), tables), more];
+  });
 }
 
 function columns(address) {
   const partitions = (row) => address("partitions", [], { search: `${row.database}.${row.table}/` });
   return [
-    { title: "Table", cell: (row) => h("a", { class: "name", href: partitions(row) },
-      h("span", { class: "quiet" }, `${row.database}.`), row.table) },
+    { title: "Table", cell: (row) => name(row, partitions) },
     { title: "Partitions", number: true, cell: (row) => count(row.partitions) },
     { title: "Due", number: true, cell: (row) => count(row.due) },
     { title: "Held back", number: true, cell: (row) => count(row.held) },

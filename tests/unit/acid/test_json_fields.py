@@ -12,7 +12,8 @@ from airflow_provider_acid.acid import json_fields as fields
 from airflow_provider_acid.acid.names import METADATA_CONTENT, parse_data_format, parse_flush_length
 from airflow_provider_acid.compaction.publish.journal import PublicationJournal
 from airflow_provider_acid.exceptions import AcidError, ConfigurationError
-from airflow_provider_acid.health.history import from_lines
+from airflow_provider_acid.health.history import HistoryRecord
+from airflow_provider_acid.health.json_lines import from_lines
 from airflow_provider_acid.metastore.hive3.row_notes import RowNotes
 from airflow_provider_acid.plan.plan import CompactionPlan, SyntheticIds
 from airflow_provider_acid.plan.result import CompactionResult
@@ -68,7 +69,7 @@ def test_every_reader_of_a_stored_file_refuses_it_in_the_family_of_errors(reader
 @pytest.mark.parametrize("name", sorted(HOSTILE))
 def test_notes_and_records_of_others_are_passed_over(name: str) -> None:
     assert RowNotes.parse(HOSTILE[name]) == RowNotes()
-    assert from_lines(HOSTILE[name], "file") == []
+    assert from_lines(HistoryRecord, HOSTILE[name], "file") == []
 
 
 def test_what_hive_writes_is_read() -> None:

@@ -17,7 +17,7 @@ from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.health import parquet_files
 from airflow_provider_acid.health.arrow_form import SCHEMA
 from airflow_provider_acid.health.files import TableName, new_history_file, new_renewed_file, new_table_file
-from airflow_provider_acid.health.history import to_lines
+from airflow_provider_acid.health.json_lines import to_lines
 from airflow_provider_acid.health.parquet_files import rows_in
 from airflow_provider_acid.health.query import PartitionQuery, metastores_of, overview, page_of
 from airflow_provider_acid.health.reader import HealthReader

@@ -18,9 +18,8 @@ from airflow_provider_acid.health.history import (
     RecordMaker,
     TaskPlace,
     failures_since,
-    from_lines,
-    to_lines,
 )
+from airflow_provider_acid.health.json_lines import from_lines, to_lines
 from airflow_provider_acid.health.reader import HealthReader
 from airflow_provider_acid.health.recording import record_history
 from airflow_provider_acid.health.store import MILLISECONDS_PER_DAY, HealthStore
@@ -52,7 +51,7 @@ def read(folder: Path) -> list[str]:
 
 def test_a_record_is_read_as_it_was_written() -> None:
     made = [*records(), *maker().of_cleanings([Cleaning(PARTITION, 4, CleaningState.KEPT, "stays", ("a", "b"))])]
-    assert from_lines(to_lines(made), "file") == made
+    assert from_lines(HistoryRecord, to_lines(made), "file") == made
     assert [(each.kind, each.type, each.state, each.seconds, each.deleted) for each in made] == [
         ("compaction", "major", "compacted", 1.5, 0),
         ("cleaning", None, "kept", None, 2),
@@ -87,7 +86,7 @@ def test_the_type_is_that_of_what_was_published_or_else_asked_for(targets: tuple
 
 def test_a_line_that_is_no_record_hides_no_other() -> None:
     lines = [b"{", b"[]", b"{}", to_lines(records()).strip(), b""]
-    assert len(from_lines(b"\n".join(lines), "file")) == 1
+    assert len(from_lines(HistoryRecord, b"\n".join(lines), "file")) == 1
 
 
 def test_a_record_holds_no_arguments_or_connections() -> None:

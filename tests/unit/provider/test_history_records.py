@@ -11,7 +11,8 @@ from airflow.providers.common.compat.sdk import AirflowException
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.clean.cleaning import Cleaning
-from airflow_provider_acid.health.history import HistoryRecord, TaskPlace, from_lines
+from airflow_provider_acid.health.history import HistoryRecord, TaskPlace
+from airflow_provider_acid.health.json_lines import from_lines
 from airflow_provider_acid.hooks.health import record_task_history
 from tests.unit.provider import test_cleaning, test_compaction_operator
 from tests.unit.provider.fake_spark import FakeSpark
@@ -34,7 +35,8 @@ def location(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def records(location: Path) -> list[HistoryRecord]:
-    return [record for file in sorted(location.rglob("*.jsonl")) for record in from_lines(file.read_bytes(), file.name)]
+    files = sorted(location.rglob("*.jsonl"))
+    return [record for file in files for record in from_lines(HistoryRecord, file.read_bytes(), file.name)]
 
 
 def found(location: Path) -> list[tuple[str, str | None, str]]:
