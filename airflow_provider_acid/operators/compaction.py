@@ -361,8 +361,13 @@ def open_connected_worker(
 
 
 def task_identity(context: Context) -> str:
-    """What stays the same when the same task is tried again: DAG, run, task and map index."""
-    ti = context.get("ti")
+    """What stays the same when the same task is tried again: DAG, run, the run's start, task and map index.
+
+    By the names alone, two Airflows with the same DAG and schedule would be one, and each would end the other's living
+    work. The price: what was killed in a run that had ended when it was cleared is not taken for the task's own.
+    """
+    ti, dag_run = context.get("ti"), context.get("dag_run")
     if ti is None:
         return f"no-task/{uuid4().hex}"
-    return f"{ti.dag_id}/{ti.run_id}/{ti.task_id}/{ti.map_index}"
+    started = dag_run.start_date.isoformat() if dag_run is not None and dag_run.start_date else ""
+    return f"{ti.dag_id}/{ti.run_id}/{started}/{ti.task_id}/{ti.map_index}"

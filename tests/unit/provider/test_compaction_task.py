@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from datetime import datetime, timezone
 from types import SimpleNamespace
 from typing import Any
 
@@ -48,19 +49,26 @@ def test_a_batch_that_is_stopped_starts_no_application() -> None:
     assert batch.wait_until_planned() is None
 
 
-def ti(**changes: Any) -> dict[str, Any]:
+def context_of(microsecond: int = 0, **changes: object) -> Any:
     fields = {"dag_id": "d", "run_id": "r", "task_id": "t", "map_index": 3, "try_number": 1, **changes}
-    return {"ti": SimpleNamespace(**fields)}
+    started = datetime(2026, 1, 1, microsecond=microsecond, tzinfo=timezone.utc)
+    return {"ti": SimpleNamespace(**fields), "dag_run": SimpleNamespace(start_date=started)}
 
 
 def test_all_tries_of_a_task_have_one_identity() -> None:
-    assert task_identity(ti()) == task_identity(ti(try_number=2)) == "d/r/t/3"  # type: ignore[arg-type]
+    of_first_try = task_identity(context_of())
+    assert task_identity(context_of(try_number=2)) == of_first_try == "d/r/2026-01-01T00:00:00+00:00/t/3"
 
 
 @pytest.mark.parametrize("part", ["dag_id", "run_id", "task_id", "map_index"])
 def test_other_tasks_have_others(part: str) -> None:
-    assert task_identity(ti(**{part: "other"})) != task_identity(ti())  # type: ignore[arg-type]
+    changed: dict[str, Any] = {part: "other"}
+    assert task_identity(context_of(**changed)) != task_identity(context_of())
     assert task_identity({}) != task_identity({})
+
+
+def test_tasks_of_two_airflows_whose_names_are_the_same_are_others() -> None:
+    assert task_identity(context_of(microsecond=1)) != task_identity(context_of())
 
 
 @pytest.mark.parametrize(
