@@ -31,12 +31,12 @@ from airflow_provider_acid.hooks.endpoint import MetastoreEndpoint
 from airflow_provider_acid.hooks.extra import ConnectionExtra
 from airflow_provider_acid.metastore import database
 from airflow_provider_acid.plan.thresholds import CompactionDecision
-from airflow_provider_acid.table_commands import clean, plan, undo
+from airflow_provider_acid.table_commands import clean, compact, plan, undo
 
 DATABASE_VARIABLE = "AIRFLOW_ACID_DATABASE_URL"
 """Holds a password, so that it is no argument, which everybody on the machine could read."""
 
-WELL, UNWELL, MISUSED = 0, 1, 2
+WELL, UNWELL, MISUSED, INTERRUPTED = 0, 1, 2, 130
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
@@ -64,7 +64,8 @@ class _Counting:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do what is asked for, and say what was found.
 
-    :returns: 0 where there is no problem, 1 where there is one, 2 where an argument cannot be used.
+    :returns: 0 where there is no problem, 1 where there is one, 2 where an argument cannot be used, 130 where somebody
+        interrupted it.
     """
     logging.basicConfig(level=logging.ERROR)
     # It logs what its errors say, which are shown.
@@ -79,7 +80,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if given.command == "doctor":
             return _doctor(endpoint, settings, given)
         with Supervised(given.command):
-            is_done = {"plan": plan, "clean": clean, "undo": undo}[given.command](endpoint, settings, given)
+            commands = {"plan": plan, "compact": compact, "clean": clean, "undo": undo}
+            is_done = commands[given.command](endpoint, settings, given)
+    except KeyboardInterrupt:
+        print(f"{given.command}: interrupted", file=sys.stderr)
+        return INTERRUPTED
     except AcidError as error:
         print(error, file=sys.stderr)
         return MISUSED if isinstance(error, ConfigurationError) else UNWELL
@@ -115,10 +120,19 @@ def _parser() -> argparse.ArgumentParser:
         help="on each store, write a small file where compactions exchange plans, read, publish and remove it",
     )
     doctor.add_argument("--json", action="store_true", help="print one JSON object, for programs")
-    of_one = _command(commands, "plan", "show what a compaction of one table would do, and why; change nothing")
-    _add_table(of_one)
-    types = [one.value for one in DemandedType]
-    of_one.add_argument("--type", choices=types, default="auto", help="auto (the default): by the thresholds")
+    _add_type(_command(commands, "plan", "show what a compaction of one table would do, and why; change nothing"))
+    work = _command(commands, "compact", "compact one table, or what is due of it, with Spark started from here")
+    _add_type(work)
+    work.add_argument("--dry-run", action="store_true", help="as plan: change nothing")
+    work.add_argument(
+        "--spark-submit",
+        default="spark-submit",
+        metavar="COMMAND",
+        help="with its options, e.g. 'spark-submit --master yarn --num-executors 8'; default: spark-submit",
+    )
+    work.add_argument(
+        "--run-directory", metavar="URI", help="[hive_acid] run_directory: where plans and results are exchanged"
+    )
     cleaning = _command(commands, "clean", "delete what compactions of one table replaced, once no reader can need it")
     _add_table(cleaning)
     cleaning.add_argument("--dry-run", action="store_true", help="say what would be cleaned, change nothing")
@@ -153,9 +167,15 @@ def _command(commands: Commands, name: str, told: str) -> argparse.ArgumentParse
     return command
 
 
+def _add_type(command: argparse.ArgumentParser) -> None:
+    _add_table(command)
+    types = [one.value for one in DemandedType]
+    command.add_argument("--type", choices=types, default="auto", help="auto (the default): by the thresholds")
+
+
 def _add_table(command: argparse.ArgumentParser) -> None:
     command.add_argument("table", help="the table with its database, e.g. sales.orders")
-    command.add_argument("--partition", help="as SHOW PARTITIONS spells it; default: none, or for a plan all")
+    command.add_argument("--partition", help="as SHOW PARTITIONS spells it; default: none, or for plan and compact all")
 
 
 def _endpoint(hosts: str, file: Path | None) -> MetastoreEndpoint:

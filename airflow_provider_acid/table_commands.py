@@ -1,12 +1,20 @@
-"""What the command ``airflow-acid`` does about one table: show what a compaction would do, clean up, take one back."""
+"""What the command ``airflow-acid`` does about one table: plan, compact, clean up, take a compaction back."""
 
 from __future__ import annotations
 
+import logging
+import shlex
+import subprocess
+import sys
+import tempfile
 import time
 from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
+from uuid import uuid4
 
+import airflow_provider_acid
 from airflow_provider_acid.compaction.clean.cleaner import Cleaner
 from airflow_provider_acid.compaction.clean.cleaning import Cleaning, CleaningState
 from airflow_provider_acid.compaction.evaluate.budget import RunBudget
@@ -15,18 +23,36 @@ from airflow_provider_acid.compaction.evaluate.demand import Demand, DemandedTyp
 from airflow_provider_acid.compaction.evaluate.initiator import Initiator
 from airflow_provider_acid.compaction.evaluate.selection import TableSelection
 from airflow_provider_acid.compaction.housekeep.undo import Undo
+from airflow_provider_acid.compaction.run.application import (
+    DEFAULT_CONF,
+    application_arguments,
+    check_program,
+    watch_application,
+    write_key_file,
+    write_package_archive,
+)
+from airflow_provider_acid.compaction.run.run_directory import RunDirectory
 from airflow_provider_acid.compaction.settings import CleaningLockAction, CompactionSettings
+from airflow_provider_acid.exceptions import ConfigurationError
+from airflow_provider_acid.hooks.connected_batch import connected_batch
 from airflow_provider_acid.hooks.endpoint import MetastoreEndpoint
 from airflow_provider_acid.metastore.queue import CompactionQueue
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.values import CompactionRow
 from airflow_provider_acid.option import MOST_IN_RUN
 from airflow_provider_acid.parameters import as_number
+from airflow_provider_acid.shipped_files import shipped_file
 
 WAIT_SECONDS = 21_600.0
 """How long a cleaning waits for readers; as long as the option ``cleaning_deadline_seconds`` does."""
 
 POLL_SECONDS = 10.0
+
+STANDARD_ERROR = 2
+"""Its descriptor; what Spark prints is not the answer."""
+
+SET_HERE = ("--deploy-mode", "--py-files")
+"""Options of spark-submit that :func:`compact` gives itself: Spark would take the last of two, and tell nobody."""
 
 
 def plan(endpoint: MetastoreEndpoint, settings: CompactionSettings, given: Namespace) -> bool:
@@ -37,13 +63,93 @@ def plan(endpoint: MetastoreEndpoint, settings: CompactionSettings, given: Names
     :param given: ``table`` with its database, ``partition`` or None, and ``type``.
     :raises AcidError: an argument cannot be used, or metastore or storage do not answer.
     """
+    _planned(endpoint, settings, given)
+    return True
+
+
+def compact(endpoint: MetastoreEndpoint, settings: CompactionSettings, given: Namespace) -> bool:
+    """Compact a table, or what is due of it, with one Spark application whose driver runs beside this process.
+
+    Interrupted, it ends the application and gives all claims, transactions and locks back.
+
+    :param given: as for :func:`plan`; ``spark_submit``, the command line to start with, ``run_directory`` or None, and
+        ``dry_run``, with which it is :func:`plan`.
+    :returns: whether nothing failed; also where nothing is due, unless the table or partition is refused.
+    :raises AcidError: an argument cannot be used, spark-submit is not there, or metastore or storage do not answer.
+    """
+    program, *options = _spark_submit(given.spark_submit)
+    share = _planned(endpoint, settings, given)
+    if given.dry_run or not share.taken:
+        return given.dry_run or not share.evaluation.refused
+    # It is long work: what the batch logs is its progress.
+    logging.getLogger(airflow_provider_acid.__name__).setLevel(logging.INFO)
+    settings = replace(settings, run_directory=given.run_directory)
+    batch = connected_batch(endpoint, settings, share.taken, f"command/{uuid4().hex}")
+    queue = share.taken[0].job_queue
+    conf = {**DEFAULT_CONF, **({"spark.yarn.queue": queue} if queue else {})}
+    configured = [part for name, value in conf.items() for part in ("--conf", f"{name}={value}")]
+    batch.start()
+    try:
+        run = batch.wait_until_planned()
+        if run is not None:
+            _run_application([program, *configured, *options, "--name", f"airflow-acid compact {given.table}"], run)
+    except BaseException:
+        batch.stop()
+        raise
+    finally:
+        batch.application_ended()
+        outcomes = batch.join()
+        for outcome in outcomes:
+            print(f"{outcome.entity}: {outcome.state.value}: {outcome.message}")
+    return not any(outcome.state.is_failure for outcome in outcomes)
+
+
+def _planned(endpoint: MetastoreEndpoint, settings: CompactionSettings, given: Namespace) -> RunShare:
     selection = one_table(*_database_and_table(given.table))
     demand = Demand.of(given.partition, DemandedType(given.type))
     with endpoint.connect() as (client, queue):
         evaluation = Initiator(client, queue, settings.for_what_is_asked_by_name(), demand=demand).evaluate(selection)
-    for _, line in RunShare.within(RunBudget(MOST_IN_RUN), evaluation).lines(all_partitions=True):
+    share = RunShare.within(RunBudget(MOST_IN_RUN), evaluation)
+    for _, line in share.lines(all_partitions=True):
         print(line)
-    return True
+    return share
+
+
+def _spark_submit(text: str) -> list[str]:
+    """The words of ``--spark-submit``, whose program is there."""
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise ConfigurationError("--spark-submit", f"is no command line ({error})", "close the quotation") from error
+    if not words:
+        raise ConfigurationError("--spark-submit", "is empty", "write e.g. 'spark-submit --master yarn'")
+    for word in words:
+        if word.partition("=")[0] in SET_HERE:
+            raise ConfigurationError(
+                f"{word} of --spark-submit",
+                "is set by the command itself: the driver runs here, and this package is sent along",
+                "leave it out; in deploy mode 'cluster' compact by Airflow's acid_compact_table",
+            )
+    check_program(words[0])
+    return words
+
+
+def _run_application(spark_submit: Sequence[str], run: RunDirectory) -> None:
+    """Have it done, to its end; what came of it the batch reads in the run directory."""
+
+    def tell(url: str) -> None:
+        print(f"Spark: {url}", file=sys.stderr)
+
+    with tempfile.TemporaryDirectory(prefix="airflow-acid-") as directory:
+        arguments = application_arguments(run, write_key_file(Path(directory), run.key))
+        sent = ("--deploy-mode", "client", "--py-files", str(write_package_archive(Path(directory))))
+        application = str(shipped_file("spark_jobs/compact.py"))
+        with watch_application(run.storages, run.location, tell):
+            subprocess.call(
+                [*spark_submit, *sent, application, *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=STANDARD_ERROR,
+            )
 
 
 def clean(endpoint: MetastoreEndpoint, settings: CompactionSettings, given: Namespace) -> bool:

@@ -24,13 +24,13 @@ from airflow_provider_acid.compaction.run.run_place import RunPlace, run_name
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.work.batch import CompactionBatch
 from airflow_provider_acid.compaction.work.worker import LookedAt, Worker
+from airflow_provider_acid.hooks.connected_batch import DEFAULT_MAX_ACTIVE_PARTITIONS, MAX_SMALL_PARTITIONS
 from airflow_provider_acid.metastore.queue import CompactionQueue
 from airflow_provider_acid.metastore.queues import open_queue
 from airflow_provider_acid.metastore.thrift.catalog import PARTITIONS_PER_CALL
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
-from airflow_provider_acid.operators.compaction import DEFAULT_MAX_ACTIVE_PARTITIONS, MAX_SMALL_PARTITIONS
 from airflow_provider_acid.plan.plan import CompactionType
 from benchmarks.acid_tables import Shape, write_table
 from benchmarks.counted_calls import StorageCalls

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -69,21 +67,6 @@ def conf_of_kubernetes(master: str) -> Mapping[str, str]:
     YARN's staging directories are private by themselves. Another user's driver could not use the run directory either.
     """
     return {"spark.hadoop.fs.permissions.umask-mode": "077"} if master.startswith("k8s://") else {}
-
-
-def check_program(program: str, env_vars: Mapping[str, str] | None) -> None:
-    """Look for ``spark-submit``, or what stands in its place, without starting it.
-
-    :param env_vars: of the operator; Airflow's hook starts the program with them.
-    :raises ConfigurationError: no executable file of that name is on the ``PATH``.
-    """
-    paths = (os.environ.get("PATH", os.defpath), (env_vars or {}).get("PATH", ""))
-    if not any(shutil.which(program, path=path) for path in paths):
-        raise ConfigurationError(
-            program,
-            "is not on the PATH of Airflow's worker, so that no Spark application can be started",
-            "install Spark there (pip install airflow-provider-acid[spark]), or put its bin directory on the PATH",
-        )
 
 
 def listening(hook: SparkSubmitHook, refused: Callable[[ConfigurationError], None]) -> SparkSubmitHook:

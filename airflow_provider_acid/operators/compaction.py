@@ -2,48 +2,41 @@
 
 from __future__ import annotations
 
-import socket
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import uuid4
 
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
 
-from airflow_provider_acid.acid.arguments import as_argument
-from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.sealing import RunKey
-from airflow_provider_acid.compaction.active import ActiveCompaction
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
 from airflow_provider_acid.compaction.run.application import (
+    DEFAULT_CONF,
+    application_arguments,
     check_deploy_mode,
+    check_program,
     watch_application,
     write_key_file,
     write_package_archive,
 )
 from airflow_provider_acid.compaction.run.run_directory import IDLE_TIMEOUT_SECONDS, RunDirectory
-from airflow_provider_acid.compaction.run.run_place import RunPlace, run_name
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.work.batch import CompactionBatch
 from airflow_provider_acid.compaction.work.window_end import WindowEnd
-from airflow_provider_acid.compaction.work.worker import LookedAt, Worker
 from airflow_provider_acid.config import configured_settings, option
 from airflow_provider_acid.exceptions import ConfigurationError
-from airflow_provider_acid.hooks.endpoint import MetastoreEndpoint
+from airflow_provider_acid.hooks.connected_batch import (
+    DEFAULT_MAX_ACTIVE_PARTITIONS,
+    MAX_SMALL_PARTITIONS,
+    connected_batch,
+)
 from airflow_provider_acid.hooks.health import record_task_history, renew_figures
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
-from airflow_provider_acid.hooks.spark import (
-    check_program,
-    conf_of_kubernetes,
-    spark_connection,
-)
+from airflow_provider_acid.hooks.spark import conf_of_kubernetes, spark_connection
 from airflow_provider_acid.links.compaction import AcidPageLink, SparkUiLink
 from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress
-from airflow_provider_acid.metastore.transaction import CompactionTransaction
 from airflow_provider_acid.operators.batch_name import NamedByPartitions, application_name
 from airflow_provider_acid.operators.configured_spark import ConfiguredSparkOperator
 from airflow_provider_acid.operators.literals import refuse_wrong_literals
@@ -63,15 +56,6 @@ if TYPE_CHECKING:
 
     from airflow_provider_acid.operators.submission import Submission
 
-DEFAULT_MAX_ACTIVE_PARTITIONS = 4
-MAX_SMALL_PARTITIONS = 64
-"""As many small partitions are in work at the same time unless ``max_active_partitions`` says otherwise."""
-DEFAULT_CONF = {"spark.log.level": "WARN", "spark.yarn.maxAppAttempts": "1"}
-"""What Spark is told unless ``conf`` says otherwise.
-
-YARN is not to start an application again: one that ended itself has no operator any more, and where its driver died
-with a node the next try of the task plans anew, while a node that is only cut off would work on beside a successor.
-"""
 FAILURES_NAMED = 5
 """Failed partitions that a task's error names; the log has all."""
 
@@ -249,7 +233,7 @@ class AcidCompactionOperator(NamedByPartitions, ConfiguredSparkOperator):
             package = write_package_archive(Path(directory)) if self.ship_package else None
             self._submission = self.submission(
                 application=str(shipped_file("spark_jobs/compact.py")),
-                application_args=_arguments(run, key_file),
+                application_args=application_arguments(run, key_file),
                 name=application_name([item.entity for item in items]),
                 yarn_queue=queue,
                 conf={**DEFAULT_CONF, **conf_of_kubernetes(connection["master"]), **(self.conf or {})},
@@ -268,29 +252,14 @@ class AcidCompactionOperator(NamedByPartitions, ConfiguredSparkOperator):
         hours = as_time_window("time_window", self.time_window, option("time_zone", self.time_zone))
         endpoint = AcidMetastoreHook(self.hive_acid_conn_id).endpoint()
         settings = replace(self._settings(), storages=endpoint.storages)
-        idle_timeout_seconds = as_number("idle_timeout_seconds", self.idle_timeout_seconds)
-
-        looked_at = LookedAt.of_task(identity, [item.entity for item in items])
-        open_worker = partial(open_connected_worker, endpoint, settings, identity, looked_at)
-
-        def check(worker: Worker) -> None:
-            location = worker.table_location(items)
-            if location is not None:
-                RunPlace.of(settings.storages, settings.run_directory, location).check_usable(settings.storages)
-
-        def make_run_directory(worker: Worker, first: ActiveCompaction) -> RunDirectory:
-            place = looked_at.take(RunPlace.of(settings.storages, settings.run_directory, first.table_location))
-            key = RunKey.new(run_name(worker.metastore))
-            return RunDirectory(settings.storages, place, key, idle_timeout_seconds)
-
-        return CompactionBatch(
+        return connected_batch(
+            endpoint,
+            settings,
             items,
-            open_worker,
-            make_run_directory,
-            check=check,
+            identity,
             max_active=self._max_active(),
             max_small=MAX_SMALL_PARTITIONS if self.max_active_partitions is None else 0,
-            worker_timeout_seconds=settings.worker_timeout_seconds,
+            idle_timeout_seconds=as_number("idle_timeout_seconds", self.idle_timeout_seconds),
             window_end=None if hours is None else WindowEnd.of(hours),
         )
 
@@ -324,40 +293,8 @@ class AcidCompactionOperator(NamedByPartitions, ConfiguredSparkOperator):
         return [outcome.to_json() for outcome in outcomes]
 
 
-def _arguments(run: RunDirectory, key_file: Path) -> list[str]:
-    """The application's; the run's key is in a file, and no argument, setting or log has it."""
-    arguments = {
-        "--run-directory": run.location,
-        "--key-file": str(key_file),
-        "--storage-options": run.storages.to_json(),
-    }
-    return [part for name, text in arguments.items() for part in (name, as_argument(text))]
-
-
 def _and(users_files: str | None, file: Path | None) -> str | None:
     return users_files if file is None else ",".join(filter(None, (users_files, str(file))))
-
-
-@contextmanager
-def open_connected_worker(
-    endpoint: MetastoreEndpoint, settings: CompactionSettings, identity: str, looked_at: LookedAt | None = None
-) -> Iterator[Worker]:
-    """A worker with a metastore connection of its own, for the calling thread."""
-    with endpoint.connect() as (client, queue):
-
-        def transaction(entity: Entity, agent_info: str) -> CompactionTransaction:
-            return CompactionTransaction(
-                client,
-                entity,
-                agent_info=agent_info,
-                heartbeat_seconds=settings.heartbeat_seconds,
-                txn_timeout_seconds=settings.transaction_timeout_seconds,
-                lock_wait_seconds=settings.lock_wait_seconds,
-            )
-
-        yield Worker(
-            client, queue, transaction, settings, identity=identity, host=socket.gethostname(), looked_at=looked_at
-        )
 
 
 def task_identity(context: Context) -> str:

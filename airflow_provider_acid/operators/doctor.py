@@ -13,7 +13,7 @@ from airflow.providers.common.compat.sdk import AirflowFailException, BaseOperat
 
 from airflow_provider_acid.compaction.candidates import Candidates
 from airflow_provider_acid.compaction.evaluate.selection import TableSelection
-from airflow_provider_acid.compaction.run.application import check_deploy_mode
+from airflow_provider_acid.compaction.run.application import DEFAULT_CONF, check_deploy_mode, check_program
 from airflow_provider_acid.config import configured_settings, option
 from airflow_provider_acid.doctor.diagnosis import Diagnosis, diagnose
 from airflow_provider_acid.doctor.finding import Finding, Severity
@@ -22,8 +22,7 @@ from airflow_provider_acid.exceptions import ConfigurationError
 from airflow_provider_acid.health.recording import record_report
 from airflow_provider_acid.hooks.endpoint import MetastoreEndpoint
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
-from airflow_provider_acid.hooks.spark import check_program, conf_of_kubernetes, spark_connection
-from airflow_provider_acid.operators.compaction import DEFAULT_CONF
+from airflow_provider_acid.hooks.spark import conf_of_kubernetes, spark_connection
 from airflow_provider_acid.operators.executor_packages import ExecutorPackages
 from airflow_provider_acid.operators.literals import refuse_wrong_literals
 from airflow_provider_acid.operators.permanent import failing_at_once
@@ -134,7 +133,7 @@ class AcidDoctorOperator(BaseOperator):
             check_deploy_mode(connection["master"], connection["deploy_mode"])
             yield Finding(check, Severity.OK, f"{conn_id} is of {connection['master']}")
             check = SPARK_SUBMIT
-            check_program(connection["spark_binary"], None)
+            check_program(connection["spark_binary"])
             yield Finding(check, Severity.OK, f"{connection['spark_binary']} is on the PATH of this worker")
         except ConfigurationError as error:
             seen = f"{error.subject}: {error.reason}"

@@ -14,9 +14,9 @@ from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.outcomes import OutcomeState
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.exceptions import MetastoreError
+from airflow_provider_acid.hooks.connected_batch import open_connected_worker
 from airflow_provider_acid.hooks.endpoint import MetastoreEndpoint
 from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress
-from airflow_provider_acid.operators.compaction import open_connected_worker
 from tests.integration.clear_refusals import assert_clear, inserts
 from tests.integration.compaction_site import AcidTable, Site, fingerprint
 from tests.unit.merge.acid_files import insert

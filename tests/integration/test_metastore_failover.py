@@ -24,12 +24,12 @@ from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.steps import Step
 from airflow_provider_acid.compaction.work.hands import Hand, Hands
 from airflow_provider_acid.compaction.work.worker import Worker
+from airflow_provider_acid.hooks.connected_batch import open_connected_worker
 from airflow_provider_acid.hooks.endpoint import MetastoreEndpoint
 from airflow_provider_acid.metastore.access.access import MetastoreAccess
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress, Transport
 from airflow_provider_acid.metastore.values import CompactionState, LockState, TxnState
-from airflow_provider_acid.operators.compaction import open_connected_worker
 from airflow_provider_acid.plan.plan import CompactionPlan, CompactionType
 from airflow_provider_acid.plan.result import CompactionResult
 from tests.crash.ending import finish, reap

@@ -23,6 +23,8 @@ PARSE_DAG_FILES = Path(__file__).with_name("parse_dag_files.py")
 NOT_EXECUTABLE = {"text", "json", "ini", "yaml", "mermaid", "sql"}
 
 TESTED_ELSEWHERE = {
+    "airflow-acid compact thrift://metastore.example.com:9083 sales.orders "
+    "--spark-submit 'spark-submit --master yarn'": "tests/integration/test_compact_command.py",
     "airflow-acid doctor thrift://metastore.example.com:9083": "tests/integration/test_doctor.py",
     "airflow-acid doctor thrift://metastore.example.com:9083 --tables 'sales.*' --exclude 'sales.tmp_*' --json": (
         "tests/integration/test_doctor.py"

@@ -1,18 +1,21 @@
-"""What ``spark-submit`` is given for a run (its key, the package, a deploy mode), and what the application says."""
+"""What ``spark-submit`` is given for a run (key, package, arguments, a deploy mode), and what the application says."""
 
 from __future__ import annotations
 
 import logging
 import os
+import shutil
 import threading
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 import airflow_provider_acid
+from airflow_provider_acid.acid.arguments import as_argument
 from airflow_provider_acid.acid.json_fields import decoded, optional_text
 from airflow_provider_acid.acid.sealing import RunKey
+from airflow_provider_acid.compaction.run.run_directory import RunDirectory
 from airflow_provider_acid.exceptions import ConfigurationError
 from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.plan import exchange
@@ -24,6 +27,12 @@ ROOT_MODULES = ("__init__.py", "exceptions.py", "filesystem.py", "tickets.py")
 ROOMS = ("acid", "plan", "storages", "merge")
 ARCHIVE_NAME = "airflow_provider_acid_spark.zip"
 POLL_SECONDS = 2.0
+DEFAULT_CONF = {"spark.log.level": "WARN", "spark.yarn.maxAppAttempts": "1"}
+"""What Spark is told unless somebody says otherwise.
+
+YARN is not to start an application again: one that ended itself has no operator any more, and where its driver died
+with a node the next try of the task plans anew, while a node that is only cut off would work on beside a successor.
+"""
 
 
 def write_key_file(directory: Path, key: RunKey) -> Path:
@@ -36,6 +45,16 @@ def write_key_file(directory: Path, key: RunKey) -> Path:
     with os.fdopen(descriptor, "wb") as file:
         file.write(key.secret)
     return path
+
+
+def application_arguments(run: RunDirectory, key_file: Path) -> list[str]:
+    """Those of ``spark_jobs/compact.py``; the run's key is in a file, and no argument, setting or log has it."""
+    arguments = {
+        "--run-directory": run.location,
+        "--key-file": str(key_file),
+        "--storage-options": run.storages.to_json(),
+    }
+    return [part for name, text in arguments.items() for part in (name, as_argument(text))]
 
 
 def write_package_archive(directory: Path) -> Path:
@@ -69,6 +88,21 @@ def check_deploy_mode(master: str, deploy_mode: str | None) -> None:
     if master.startswith("local"):
         raise ConfigurationError(
             f"deploy mode 'cluster' on {master}", "is not possible: there is no cluster", "use deploy mode 'client'"
+        )
+
+
+def check_program(program: str, env_vars: Mapping[str, str] | None = None) -> None:
+    """Look for ``spark-submit``, or what stands in its place, without starting it.
+
+    :param env_vars: of the operator; Airflow's hook starts the program with them.
+    :raises ConfigurationError: no executable file of that name is on the ``PATH``.
+    """
+    paths = (os.environ.get("PATH", os.defpath), (env_vars or {}).get("PATH", ""))
+    if not any(shutil.which(program, path=path) for path in paths):
+        raise ConfigurationError(
+            program,
+            "is not on the PATH here, so that no Spark application can be started",
+            "install Spark there (pip install airflow-provider-acid[spark]), or put its bin directory on the PATH",
         )
 
 

@@ -24,7 +24,7 @@ from airflow_provider_acid.compaction.settings import CompactionSettings, LockTi
 from airflow_provider_acid.compaction.work.batch import CompactionBatch
 from airflow_provider_acid.exceptions import MetastoreUnavailableError
 from airflow_provider_acid.filesystem import Storages
-from airflow_provider_acid.operators import compaction
+from airflow_provider_acid.hooks import connected_batch
 from airflow_provider_acid.operators.batch_name import application_name
 from airflow_provider_acid.operators.compaction import AcidCompactionOperator
 from airflow_provider_acid.shipped_files import shipped_file
@@ -79,7 +79,7 @@ def spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeSpark:
     monkeypatch.setenv("PATH", f"{fake.folder}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps({"conn_type": "spark", "host": "local[1]"}))
     monkeypatch.setenv("AIRFLOW_CONN_HIVE_ACID_DEFAULT", json.dumps({"conn_type": "hive_acid", "host": "not.asked"}))
-    monkeypatch.setattr(compaction, "CompactionBatch", FakeBatch)
+    monkeypatch.setattr(connected_batch, "CompactionBatch", FakeBatch)
     monkeypatch.setattr(FakeBatch, "made", [])
     return fake
 
@@ -153,8 +153,8 @@ def test_how_minors_are_published_is_configured_and_may_be_set_for_one_task(
             with open_worker():
                 pass
 
-    monkeypatch.setattr(compaction, "open_connected_worker", open_worker)
-    monkeypatch.setattr(compaction, "CompactionBatch", OpeningBatch)
+    monkeypatch.setattr(connected_batch, "open_connected_worker", open_worker)
+    monkeypatch.setattr(connected_batch, "CompactionBatch", OpeningBatch)
     operator(**{name: value}).execute({})
     operator().execute({})
     assert name in AcidCompactionOperator.template_fields
@@ -353,13 +353,13 @@ def test_a_time_out_stops_the_application_before_everything_is_given_back(
 def test_a_batch_whose_thread_dies_does_not_keep_the_task_waiting(
     spark: FakeSpark, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compaction, "CompactionBatch", CompactionBatch)
+    monkeypatch.setattr(connected_batch, "CompactionBatch", CompactionBatch)
     monkeypatch.setenv("AIRFLOW_CONN_HIVE_ACID_DEFAULT", json.dumps({"conn_type": "hive_acid", "host": "127.0.0.1:1"}))
 
     def die(*_: object) -> None:
         raise MetastoreUnavailableError("metastore", "died", "start it")
 
-    monkeypatch.setattr(compaction, "open_connected_worker", die)
+    monkeypatch.setattr(connected_batch, "open_connected_worker", die)
     with pytest.raises(MetastoreUnavailableError, match="died"):
         operator().execute({})
     assert spark.calls() == []

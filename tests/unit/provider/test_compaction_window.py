@@ -12,7 +12,7 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 from airflow_provider_acid.compaction.evaluate.time_window import TimeWindow
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
 from airflow_provider_acid.compaction.work.window_end import WindowEnd
-from airflow_provider_acid.operators import compaction
+from airflow_provider_acid.hooks import connected_batch
 from airflow_provider_acid.operators.compaction import AcidCompactionOperator
 
 
@@ -30,7 +30,7 @@ def _no_batch(monkeypatch: pytest.MonkeyPatch) -> None:
         raise BatchMadeError(window_end)
 
     monkeypatch.setenv("AIRFLOW_CONN_HIVE_ACID_DEFAULT", json.dumps({"conn_type": "hive_acid", "host": "not.asked"}))
-    monkeypatch.setattr(compaction, "CompactionBatch", make_none)
+    monkeypatch.setattr(connected_batch, "CompactionBatch", make_none)
 
 
 def execute(window: str | None) -> None:
@@ -76,7 +76,7 @@ class RefusingBatch:
 
 
 def test_of_many_failures_the_error_names_a_few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compaction, "CompactionBatch", RefusingBatch)
+    monkeypatch.setattr(connected_batch, "CompactionBatch", RefusingBatch)
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps({"conn_type": "spark", "host": "local[1]"}))
     partitions = [{"database": "d", "table": "t", "partition": f"p={number}"} for number in range(8)]
     with pytest.raises(AirflowFailException) as failure:

@@ -14,7 +14,7 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.providers.common.compat.sdk import DAG, AirflowFailException, TaskGroup
 
 from airflow_provider_acid.exceptions import ConfigurationError
-from airflow_provider_acid.operators import compaction
+from airflow_provider_acid.hooks import connected_batch
 from airflow_provider_acid.operators.configured_spark import ConfiguredSparkOperator
 from airflow_provider_acid.operators.submission import submission
 from tests.unit.provider.fake_spark import FakeSpark
@@ -40,7 +40,7 @@ def spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeSpark:
     for name, host in (("SPARK_DEFAULT", "local[1]"), ("SPARK_SITE", "local[2]"), ("SPARK_TASK", "local[3]")):
         monkeypatch.setenv(f"AIRFLOW_CONN_{name}", json.dumps({"conn_type": "spark", "host": host}))
     monkeypatch.setenv("AIRFLOW_CONN_HIVE_ACID_DEFAULT", json.dumps({"conn_type": "hive_acid", "host": "not.asked"}))
-    monkeypatch.setattr(compaction, "CompactionBatch", FakeBatch)
+    monkeypatch.setattr(connected_batch, "CompactionBatch", FakeBatch)
     monkeypatch.setattr(FakeBatch, "made", [])
     return fake
 

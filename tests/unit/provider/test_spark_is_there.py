@@ -17,7 +17,7 @@ from airflow.providers.common.compat.sdk import (
 )
 
 from airflow_provider_acid.compaction.outcomes import DuePartition
-from airflow_provider_acid.operators import compaction
+from airflow_provider_acid.hooks import connected_batch
 from airflow_provider_acid.operators.compaction import AcidCompactionOperator
 
 PARTITION = {"database": "d", "table": "t", "partition": "p=1"}
@@ -39,7 +39,7 @@ class StartingBatch:
 @pytest.fixture(autouse=True)
 def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The only folder on the PATH; it is empty."""
-    monkeypatch.setattr(compaction, "CompactionBatch", StartingBatch)
+    monkeypatch.setattr(connected_batch, "CompactionBatch", StartingBatch)
     monkeypatch.setenv("AIRFLOW_CONN_HIVE_ACID_DEFAULT", json.dumps({"conn_type": "hive_acid", "host": "not.asked"}))
     connect(monkeypatch)
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -74,7 +74,7 @@ def test_a_missing_spark_submit_is_found_before_anything_is_claimed(
     monkeypatch: pytest.MonkeyPatch, parameters: dict[str, Any], extra: dict[str, str], program: str
 ) -> None:
     connect(monkeypatch, **extra)
-    with pytest.raises(AirflowFailException, match=f"^{program}: is not on the PATH of Airflow's worker.* Remedy: "):
+    with pytest.raises(AirflowFailException, match=f"^{program}: is not on the PATH here.* Remedy: "):
         execute(**parameters)
 
 

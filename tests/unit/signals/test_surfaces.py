@@ -17,6 +17,7 @@ from airflow_provider_acid.compaction.clean.cleaning import Cleaning, CleaningSt
 from airflow_provider_acid.compaction.evaluate.initiator import Evaluation
 from airflow_provider_acid.compaction.housekeep.report import Chore, Deed, HousekeepingReport
 from airflow_provider_acid.compaction.outcomes import Outcome, OutcomeState
+from airflow_provider_acid.hooks import connected_batch
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.operators import cleaner, compaction, housekeeping
 from airflow_provider_acid.sensors import compaction as sensor
@@ -71,7 +72,7 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     monkeypatch.setattr(sensor, "Initiator", made)
     monkeypatch.setattr(cleaner, "Cleaner", made)
     monkeypatch.setattr(housekeeping, "Housekeeper", made)
-    monkeypatch.setattr(compaction, "CompactionBatch", made)
+    monkeypatch.setattr(connected_batch, "CompactionBatch", made)
     monkeypatch.setattr(Stats, "gauge", made.send)
     monkeypatch.setattr(Stats, "incr", made.send)
     with DAG("nightly"):
