@@ -148,19 +148,22 @@ def test_a_task_that_hangs_keeps_the_other_plans_of_its_pack_no_longer_than_the_
 ) -> None:
     class HangingSpark(FakeSpark):
         cancelled = threading.Event()
+        hangs = True  # its first job, that of the pack
 
         def cancelJobGroup(self, group: str) -> None:  # noqa: N802 - Spark's name
             assert group == "group"
             self.cancelled.set()
 
         def range(self, start: int, end: int, step: int, slices: int) -> FakeSpark:
-            if not self.cancelled.is_set():
-                assert self.cancelled.wait(30)
+            if self.hangs:
+                self.hangs = False
+                self.cancelled.wait(30)
                 raise PySparkException("the job was cancelled")
             return super().range(start, end, step, slices)
 
     monkeypatch.setattr(packs, "PACK_SECONDS", 0.01)
     assert rows_out(run_pack(pack_of(run, 3), HangingSpark())) == {0: 4, 1: 3, 2: 2}
+    assert HangingSpark.cancelled.is_set()
     assert jobs.subjects == ["a pack of 3 partitions", "db.t", "db.t", "db.t"]
 
 
