@@ -20,3 +20,5 @@ NAMES = {
 
 THE_HIVE_4 = os.environ.get("TEST_HIVE_4", HIVE_4_2)
 NAME = NAMES[THE_HIVE_4]
+NAME_WITH_DATABASE = "hive_4_on_postgres" if THE_HIVE_4 == HIVE_4 else NAME
+"""The same with a database that others can open, too; 4.0.1 is on embedded Derby else."""

@@ -44,6 +44,11 @@ from tests.unit.merge.acid_files import Event, delete, insert
 ON_BOTH_METASTORES = pytest.mark.parametrize("site", [the_hive_4.NAME, "hive_3"], indirect=True)
 """For tests of what holds whether the commit publishes or the rename does."""
 
+ON_BOTH_WITH_DATABASE = pytest.mark.parametrize("site", [the_hive_4.NAME_WITH_DATABASE, "hive_3"], indirect=True)
+"""The same, for what needs the metastore's database."""
+
+WITH_DATABASE = pytest.mark.parametrize("site", [the_hive_4.NAME_WITH_DATABASE], indirect=True)
+
 ON_EVERY_KIND = pytest.mark.parametrize("site", ["hive_4", the_hive_4.NAME, "hive_3"], indirect=True)
 """As :data:`ON_BOTH_METASTORES`, and on a Hive 4 whose database is not at hand and whose own threads are off."""
 

@@ -102,6 +102,12 @@ def hive_4_site(metastore: MetastoreServer) -> Iterator[Site]:
 
 
 @pytest.fixture
+def hive_4_on_postgres_site(hive_4_metastore_on_postgres: MetastoreServer) -> Iterator[Site]:
+    """The same on PostgreSQL."""
+    yield from make_site(hive_4_metastore_on_postgres)
+
+
+@pytest.fixture
 def hive_3_site(hive_3_metastore: MetastoreServer) -> Iterator[Site]:
     """The same in Hive 3.1.3, whose own Initiator and Cleaner run beside."""
     yield from make_site(hive_3_metastore)

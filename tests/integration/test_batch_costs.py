@@ -214,6 +214,7 @@ def test_a_cleaning_costs_4_calls_and_of_the_storage_two_listings_and_one_call_f
         assert {cleaning.state for cleaning in cleanings} == {CleaningState.CLEANED}
         return Counter(calls), asked.calls
 
+    calls_of(1)  # asks besides what is asked once, whatever is cleaned: the server's settings
     (metastore, storage), few = calls_of(6), calls_of(2)
     metastore.subtract(few[0])
     storage.subtract(few[1])

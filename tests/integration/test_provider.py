@@ -38,6 +38,7 @@ from tests.harness.withdrawal import withdraw
 from tests.integration.compaction_site import AcidTable, Site
 
 START_SECONDS = 60
+END_SECONDS = 10
 
 # Airflow's hook leaves process and pipe to the garbage collector, which may come in any later test of this file.
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
@@ -161,11 +162,18 @@ class SlowSpark:
             assert time.monotonic() < deadline, "spark-submit was not started"
             time.sleep(0.05)
 
-    def is_running(self) -> bool:
+    def ends(self) -> bool:
+        """Whether it has ended, or does so in good time: a signal has been sent when a task is done, not yet obeyed."""
         try:
-            return bool(psutil.Process(int(self.pid_file.read_text())).status() != psutil.STATUS_ZOMBIE)
+            process = psutil.Process(int(self.pid_file.read_text()))
+            deadline = time.monotonic() + END_SECONDS
+            while process.status() != psutil.STATUS_ZOMBIE:
+                if time.monotonic() > deadline:
+                    return False
+                time.sleep(0.05)
         except psutil.NoSuchProcess:
-            return False
+            pass
+        return True
 
 
 @pytest.fixture
@@ -225,7 +233,7 @@ def test_a_task_that_is_ended_gives_everything_back(
     assert "the task was stopped" in row.error_message
     assert site.client.show_locks(table.entity()) == []
     assert row.txn_id not in site.admin.transactions().open
-    assert not slow_spark.is_running()
+    assert slow_spark.ends()
 
 
 # --- waiting for readers

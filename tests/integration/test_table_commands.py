@@ -10,7 +10,7 @@ import pytest
 
 from airflow_provider_acid import table_commands
 from airflow_provider_acid.command import DATABASE_VARIABLE, MISUSED, UNWELL, WELL, main
-from tests.integration.compaction_site import ON_BOTH_METASTORES, AcidTable, Site
+from tests.integration.compaction_site import ON_BOTH_METASTORES, ON_BOTH_WITH_DATABASE, AcidTable, Site
 from tests.integration.kept_tables import compacted, is_read_by_all, written
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "undo.md"
@@ -43,7 +43,7 @@ def test_a_plan_says_what_would_be_done_and_changes_nothing(site: Site, capsys: 
     assert (table.fingerprint(), site.rows(table.entity())) == (before, [])
 
 
-@ON_BOTH_METASTORES
+@ON_BOTH_WITH_DATABASE
 def test_an_undo_shows_it_in_a_dry_run_does_it_and_says_why_it_cannot(
     keeping: Site, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -21,13 +21,13 @@ from airflow_provider_acid.metastore.values import CompactionState
 from airflow_provider_acid.operators.undo import AcidUndoOperator
 from airflow_provider_acid.plan.plan import CompactionType
 from tests.harness.airflow_connections import connections_to
-from tests.integration.compaction_site import ON_BOTH_METASTORES, AcidTable, Site, Write, due
+from tests.integration.compaction_site import ON_BOTH_WITH_DATABASE, WITH_DATABASE, AcidTable, Site, Write, due
 from tests.integration.hive_3_cleaning import let_hives_housekeeping_run, recorded_aborts
 from tests.integration.insert_only_tables import InsertOnly, orc_file
 from tests.integration.kept_tables import VALUES, cleaned_now, compacted, is_read_by_all, undo, written
 
 
-@ON_BOTH_METASTORES
+@ON_BOTH_WITH_DATABASE
 def test_readers_read_the_same_rows_with_the_same_ids_before_and_after(keeping: Site) -> None:
     site, table = keeping, written(keeping)
     before, rows = table.visible(), table.rows()
@@ -53,7 +53,7 @@ def test_readers_read_the_same_rows_with_the_same_ids_before_and_after(keeping: 
     assert is_read_by_all(table, rows)
 
 
-@ON_BOTH_METASTORES
+@ON_BOTH_WITH_DATABASE
 def test_what_was_deleted_by_its_id_after_the_compaction_stays_deleted(keeping: Site) -> None:
     site, table = keeping, written(keeping)
     result = compacted(site, table)
@@ -66,7 +66,7 @@ def test_what_was_deleted_by_its_id_after_the_compaction_stays_deleted(keeping: 
     assert is_read_by_all(table, rows)
 
 
-@ON_BOTH_METASTORES
+@ON_BOTH_WITH_DATABASE
 def test_who_writes_is_waited_for_and_what_he_wrote_by_the_result_holds(keeping: Site) -> None:
     site, table = keeping, written(keeping)
     compacted(site, table)
@@ -102,7 +102,7 @@ def with_files_from_before(site: Site) -> tuple[AcidTable, CompactionType]:
 
 
 @pytest.mark.parametrize("made", [by_rename_of_one_delta, with_a_base, with_files_from_before])
-@ON_BOTH_METASTORES
+@ON_BOTH_WITH_DATABASE
 def test_whatever_it_was_made_of_is_read_again(
     keeping: Site, made: Callable[[Site], tuple[AcidTable, CompactionType]]
 ) -> None:
@@ -115,6 +115,7 @@ def test_whatever_it_was_made_of_is_read_again(
     assert is_read_by_all(table, rows)
 
 
+@WITH_DATABASE
 def test_a_minor_of_an_insert_only_table_is_taken_back(keeping: Site) -> None:
     made = InsertOnly(keeping)
     for value in (1, 2):
@@ -129,6 +130,7 @@ def test_a_minor_of_an_insert_only_table_is_taken_back(keeping: Site) -> None:
 # --- what is compacted on top
 
 
+@WITH_DATABASE
 def test_of_two_compactions_the_newer_is_taken_back_and_the_older_stays(keeping: Site) -> None:
     site, table = keeping, written(keeping)
     older = compacted(site, table)
@@ -148,6 +150,7 @@ def test_of_two_compactions_the_newer_is_taken_back_and_the_older_stays(keeping:
     assert table.visible() == sorted([older, "delta_0000005_0000005_0000"])
 
 
+@WITH_DATABASE
 def test_a_compaction_on_top_that_came_to_nothing_leaves_the_undo_as_it_was(keeping: Site) -> None:
     site, table = keeping, written(keeping)
     before = table.visible()
@@ -163,7 +166,7 @@ def test_a_compaction_on_top_that_came_to_nothing_leaves_the_undo_as_it_was(keep
     assert is_read_by_all(table, rows)
 
 
-@ON_BOTH_METASTORES
+@ON_BOTH_WITH_DATABASE
 def test_what_is_due_again_is_compacted_though_more_is_kept_and_cleaned_once_its_time_is_over(keeping: Site) -> None:
     site = keeping
     table, _ = with_a_base(site)
@@ -181,7 +184,7 @@ def test_what_is_due_again_is_compacted_though_more_is_kept_and_cleaned_once_its
     assert is_read_by_all(table, rows)
 
 
-@ON_BOTH_METASTORES
+@ON_BOTH_WITH_DATABASE
 def test_what_a_user_asked_for_is_taken_back_too(keeping: Site) -> None:
     """On Hive 4 the row of his request does not tell whose staging directory is its own."""
     site, table = keeping, written(keeping)
@@ -201,7 +204,7 @@ def keep_house(site: Site) -> tuple[Entity, ...]:
     return keeper.sweep(TableSelection.of([f"{site.database}.*"])).to_clean
 
 
-@ON_BOTH_METASTORES
+@ON_BOTH_WITH_DATABASE
 def test_the_housekeeping_keeps_what_an_undo_needs_and_hands_it_on_when_its_time_is_over(keeping: Site) -> None:
     site, table = keeping, written(keeping)
     result = compacted(site, table)
@@ -212,7 +215,7 @@ def test_the_housekeeping_keeps_what_an_undo_needs_and_hands_it_on_when_its_time
     assert undo(site, table).removed == result
 
 
-@ON_BOTH_METASTORES
+@ON_BOTH_WITH_DATABASE
 def test_the_operator_shows_it_in_a_dry_run_does_it_and_fails_at_once_where_it_is_refused(
     keeping: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -232,7 +235,7 @@ def test_the_operator_shows_it_in_a_dry_run_does_it_and_fails_at_once_where_it_i
     assert is_read_by_all(table, rows)
 
 
-@ON_BOTH_METASTORES
+@ON_BOTH_WITH_DATABASE
 def test_a_look_tells_what_would_be_done_and_changes_nothing(keeping: Site) -> None:
     table = written(keeping)
     result = compacted(keeping, table)
@@ -287,6 +290,7 @@ def test_where_the_metastore_forgot_an_abort_the_result_stays(keeping: Site) -> 
     assert is_read_by_all(table, rows)
 
 
+@WITH_DATABASE
 def test_on_hive_4_nothing_is_undone_while_hives_cleaner_may_be_at_work_for_aborts(keeping: Site) -> None:
     table = written(keeping)
     compacted(keeping, table)
@@ -313,6 +317,7 @@ def assert_refused_without_its_record(site: Site, entity: Entity, aborted: Write
     move("elsewhere", site.database)
 
 
+@WITH_DATABASE
 def test_on_hive_4_aborted_writes_to_another_partition_keep_nothing_from_being_undone(keeping: Site) -> None:
     table = keeping.table(partitions=["p=a", "p=b"])
     for value in (1, 2):

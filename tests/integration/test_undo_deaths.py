@@ -27,7 +27,7 @@ from airflow_provider_acid.metastore.transaction import CompactionTransaction
 from airflow_provider_acid.plan.plan import CompactionPlan
 from airflow_provider_acid.plan.result import CompactionResult
 from airflow_provider_acid.storages.local import LocalStorage
-from tests.integration.compaction_site import ON_BOTH_METASTORES, AcidTable, Site
+from tests.integration.compaction_site import ON_BOTH_WITH_DATABASE, AcidTable, Site
 from tests.integration.kept_tables import compacted, is_read_by_all, undo, written
 
 AT_ONCE = 0.001
@@ -85,7 +85,7 @@ DEATHS = pytest.mark.parametrize(
 
 
 @DEATHS
-@ON_BOTH_METASTORES
+@ON_BOTH_WITH_DATABASE
 def test_the_next_undo_ends_what_a_dead_one_began(keeping: Site, step: str, after: bool) -> None:
     site, table = keeping, written(keeping)
     sources, rows = table.visible(), table.rows()
@@ -100,7 +100,7 @@ def test_the_next_undo_ends_what_a_dead_one_began(keeping: Site, step: str, afte
 
 
 @DEATHS
-@ON_BOTH_METASTORES
+@ON_BOTH_WITH_DATABASE
 def test_what_is_compacted_and_cleaned_after_a_dead_undo_holds_the_same_rows(
     keeping: Site, step: str, after: bool
 ) -> None:
@@ -121,7 +121,7 @@ def test_what_is_compacted_and_cleaned_after_a_dead_undo_holds_the_same_rows(
     assert table.directories() == list(outcome.targets)
 
 
-@ON_BOTH_METASTORES
+@ON_BOTH_WITH_DATABASE
 def test_a_cleaner_that_decided_before_the_undo_deletes_nothing_after_it(keeping: Site) -> None:
     """It has looked at its request, and has the sources for obsolete; it waits for the lock."""
     site, table = keeping, written(keeping)
@@ -142,7 +142,7 @@ def test_a_cleaner_that_decided_before_the_undo_deletes_nothing_after_it(keeping
     assert table.visible() == sources
 
 
-@ON_BOTH_METASTORES
+@ON_BOTH_WITH_DATABASE
 def test_an_undo_that_fell_asleep_takes_nothing_away_once_its_lock_is_lost(
     keeping: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -173,7 +173,7 @@ def clean_all_that_is_obsolete(site: Site, table: AcidTable) -> None:
     site.settings = kept
 
 
-@ON_BOTH_METASTORES
+@ON_BOTH_WITH_DATABASE
 def test_a_dead_attempts_output_that_is_adopted_can_be_taken_back(keeping: Site) -> None:
     """What it had noted for an undo names a transaction that published nothing."""
     site, table = keeping, written(keeping)

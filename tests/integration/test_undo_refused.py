@@ -15,7 +15,7 @@ from airflow_provider_acid.exceptions import RefusedError, StorageError
 from airflow_provider_acid.plan.plan import CompactionType
 from airflow_provider_acid.storages.local import LocalStorage
 from tests.harness.withdrawal import withdraw
-from tests.integration.compaction_site import ON_BOTH_METASTORES, AcidTable, Site, due
+from tests.integration.compaction_site import ON_BOTH_WITH_DATABASE, WITH_DATABASE, AcidTable, Site, due
 from tests.integration.kept_tables import cleaned_now, compacted, undo, written
 from tests.integration.test_twin_results import CopyingLocations
 
@@ -122,7 +122,7 @@ def changed_its_note(site: Site, table: AcidTable) -> None:
         (changed_its_note, "is not what compaction"),
     ],
 )
-@ON_BOTH_METASTORES
+@ON_BOTH_WITH_DATABASE
 def test_what_cannot_be_taken_back_is_refused_by_name_and_stays_as_it_is(
     keeping: Site, made: Callable[[Site, AcidTable], None], words: str
 ) -> None:
@@ -147,6 +147,7 @@ def test_where_hives_cleaner_cannot_be_kept_away_nothing_is_undone(keeping: Site
         undo(keeping, table)
 
 
+@WITH_DATABASE
 def test_a_newer_request_is_waited_for(keeping: Site) -> None:
     table = written(keeping)
     result = compacted(keeping, table)
