@@ -1,4 +1,4 @@
-"""Spark in two versions, and a Python for drivers and executors that has what they need and nothing else.
+"""Spark in three versions, and a Python for drivers and executors that has what they need and nothing else.
 
 It has pyarrow, pyorc and protobuf, as deploy.md asks for, but neither this package nor Airflow nor PySpark: that one
 comes out of Spark's own folder, as on any cluster.
@@ -14,15 +14,14 @@ import sys
 import tarfile
 import tempfile
 import venv
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from tests.harness.jars import cache_base, publish
 
 ROOT = Path(__file__).parents[2]
-
-OLD_SPARK_FILE = Path(__file__).with_name("spark-3.5.txt")
-"""The older Spark, as a line of pip's requirements with its checksum."""
 
 _EXECUTORS_NEED = ("pyarrow", "pyorc", "protobuf")
 ON_HDFS = ("fsspec", "requests", "urllib3", "idna", "certifi", "charset-normalizer")
@@ -52,20 +51,22 @@ def spark_home() -> SparkHome:
     return SparkHome(_spark_folder(), executor_python())
 
 
-def old_spark_home() -> SparkHome:
-    """Spark 3.5, downloaded where it is not cached.
+def unpacked_spark_home(version: str) -> SparkHome:
+    """Another Spark than the installed one, downloaded where it is not cached.
 
     Its PySpark cannot be installed beside that of the tested versions, nor need it be: its source distribution holds
     all of Spark. To unpack that takes seconds, to make a wheel of it and install it minutes.
 
+    :param version: of ``spark-VERSION.txt`` here, a line of pip's requirements with its checksum.
     :raises subprocess.CalledProcessError: pip cannot download it, or it is not the one that is listed.
     """
-    complete = cache_base() / f"{OLD_SPARK_FILE.stem}-{_digest(OLD_SPARK_FILE.read_text())}"
+    listed = Path(__file__).with_name(f"spark-{version}.txt")
+    complete = cache_base() / f"{listed.stem}-{_digest(listed.read_text())}"
     if not complete.is_dir():
         complete.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=complete.parent, prefix=".spark-") as temporary:
             source = ("--no-deps", "--no-binary", ":all:", "--no-build-isolation", "--no-cache-dir")
-            _pip("download", "--dest", temporary, *source, "--require-hashes", "--requirement", str(OLD_SPARK_FILE))
+            _pip("download", "--dest", temporary, *source, "--require-hashes", "--requirement", str(listed))
             (archive,) = Path(temporary).glob("*.tar.gz")
             _unpack(archive, Path(temporary, "home"))
             publish(Path(temporary, "home"), complete)
@@ -120,12 +121,16 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-SPARKS = {"4.2": spark_home, "3.5": old_spark_home}
+SPARKS: Mapping[str, Callable[[], SparkHome]] = {
+    "4.2": spark_home,
+    "4.3": partial(unpacked_spark_home, "4.3"),
+    "3.5": partial(unpacked_spark_home, "3.5"),
+}
 """The versions of Spark on whose clusters compactions are tested; the installed one comes first."""
 
 THE_SPARK = os.environ.get("TEST_SPARK", next(iter(SPARKS)))
-"""On whose cluster a test works that names none: the installed one, or with ``TEST_SPARK=3.5`` the older, where
-``./run-tests soak`` repeats what goes wrong on a cluster, and all on YARN."""
+"""On whose cluster a test works that names none: the installed one, or another by ``TEST_SPARK``.
+``./run-tests soak`` repeats on 3.5 what goes wrong on a cluster, and all on YARN."""
 
 
 def the_spark() -> SparkHome:

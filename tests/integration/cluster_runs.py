@@ -26,7 +26,7 @@ PARTITIONS = ("p=1", "p=2")
 BUCKETS = (0, 1)
 ROWS = 200
 
-ON_BOTH_SPARKS = pytest.mark.parametrize("spark_version", SPARKS, indirect=True)
+ON_EACH_SPARK = pytest.mark.parametrize("spark_version", SPARKS, indirect=True)
 
 RowId = tuple[int, int, int]
 

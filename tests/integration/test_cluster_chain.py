@@ -17,7 +17,7 @@ from airflow_provider_acid.sensors.compaction import AcidCompactionSensor
 from airflow_provider_acid.shipped_files import shipped_file
 from tests.harness.spark_cluster import SparkCluster
 from tests.integration.cluster_runs import (
-    ON_BOTH_SPARKS,
+    ON_EACH_SPARK,
     PARTITIONS,
     check_cleaned,
     due_items,
@@ -29,7 +29,7 @@ from tests.integration.cluster_runs import (
 )
 from tests.integration.compaction_site import Site
 
-pytestmark = ON_BOTH_SPARKS
+pytestmark = ON_EACH_SPARK
 
 SPARKS_REFUSAL = "Cluster deploy mode is currently not supported for python applications on standalone clusters"
 
