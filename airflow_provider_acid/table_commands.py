@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import shlex
+import signal
 import subprocess
 import sys
 import tempfile
@@ -70,7 +71,7 @@ def plan(endpoint: MetastoreEndpoint, settings: CompactionSettings, given: Names
 def compact(endpoint: MetastoreEndpoint, settings: CompactionSettings, given: Namespace) -> bool:
     """Compact a table, or what is due of it, with one Spark application whose driver runs beside this process.
 
-    Interrupted, it ends the application and gives all claims, transactions and locks back.
+    Interrupted or terminated, it ends the application and gives all claims, transactions and locks back.
 
     :param given: as for :func:`plan`; ``spark_submit``, the command line to start with, ``run_directory`` or None, and
         ``dry_run``, with which it is :func:`plan`.
@@ -88,6 +89,7 @@ def compact(endpoint: MetastoreEndpoint, settings: CompactionSettings, given: Na
     queue = share.taken[0].job_queue
     conf = {**DEFAULT_CONF, **({"spark.yarn.queue": queue} if queue else {})}
     configured = [part for name, value in conf.items() for part in ("--conf", f"{name}={value}")]
+    former = signal.signal(signal.SIGTERM, signal.default_int_handler)
     batch.start()
     try:
         run = batch.wait_until_planned()
@@ -99,6 +101,7 @@ def compact(endpoint: MetastoreEndpoint, settings: CompactionSettings, given: Na
     finally:
         batch.application_ended()
         outcomes = batch.join()
+        signal.signal(signal.SIGTERM, former)
         for outcome in outcomes:
             print(f"{outcome.entity}: {outcome.state.value}: {outcome.message}")
     return not any(outcome.state.is_failure for outcome in outcomes)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import signal
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -119,7 +118,7 @@ def test_where_spark_does_not_start_the_partition_has_failed_and_is_given_back(
     assert open_transactions(site) == transactions
 
 
-def test_interrupted_it_ends_spark_and_gives_everything_back(site: Site, tmp_path: Path) -> None:
+def test_terminated_it_ends_spark_and_gives_everything_back(site: Site, tmp_path: Path) -> None:
     table = written(site)
     before, rows, transactions = table.fingerprint(), table.rows(), open_transactions(site)
     started = tmp_path / "started"
@@ -131,7 +130,7 @@ def test_interrupted_it_ends_spark_and_gives_everything_back(site: Site, tmp_pat
     try:
         wait_until(started.exists, 60)
         spark = psutil.Process(int(started.read_text()))
-        process.send_signal(signal.SIGINT)
+        process.terminate()
         assert process.wait(60) == INTERRUPTED
     finally:
         if process.is_running():
