@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 from collections.abc import Container
 
 _MOST_LINKS = 40
 """As many as Linux follows."""
+
+_GONE = " (deleted)"
+"""What Linux puts after the path of something that was removed while it was open."""
 
 
 def untrusted_link(path: str, trusted_users: Container[int]) -> str | None:
@@ -21,6 +25,8 @@ def untrusted_link(path: str, trusted_users: Container[int]) -> str | None:
     :param trusted_users: ids of users whose links are followed.
     :raises OSError: a part of the way may not be looked at.
     """
+    if _is_real(path):
+        return None
     links = 0
     way, below = "", path.split("/")
     while below:
@@ -46,3 +52,20 @@ def untrusted_link(path: str, trusted_users: Container[int]) -> str | None:
             way = ""
         below = target.split("/") + below
     return None
+
+
+def _is_real(path: str) -> bool:
+    """Whether a path goes through no link, for the kernel ends where it says; False where that is not to be known.
+
+    Three system calls, where a look at each part of the way takes a dozen.
+    """
+    if sys.platform != "linux" or path.endswith(_GONE):
+        return False
+    try:
+        place = os.open(path, os.O_PATH)
+        try:
+            return os.readlink(f"/proc/self/fd/{place}") == path
+        finally:
+            os.close(place)
+    except OSError:
+        return False

@@ -231,6 +231,40 @@ def test_a_link_behind_a_link_and_one_in_a_circle_are_found(tmp_path: Path) -> N
     assert untrusted_link(str(tmp_path / "round"), (os.geteuid(),)) == str(tmp_path / "round")
 
 
+def test_a_way_without_links_is_not_looked_at_part_by_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[str] = []
+    lstat = os.lstat
+
+    def counted(place: str) -> os.stat_result:
+        looks.append(place)
+        return lstat(place)
+
+    monkeypatch.setattr(os, "lstat", counted)
+    assert untrusted_link(str(tmp_path), ()) is None
+    assert looks == []
+    (tmp_path / "link").symlink_to(tmp_path)
+    assert untrusted_link(str(tmp_path / "link"), ()) == str(tmp_path / "link")
+    assert looks[-1] == str(tmp_path / "link")
+
+
+def test_a_link_to_what_goes_meanwhile_is_found_whatever_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Linux tells of a removed directory by its path and that it was deleted, which a link may be named after."""
+    gone, link = tmp_path / "p=1", tmp_path / "p=1 (deleted)"
+    gone.mkdir()
+    link.symlink_to(gone)
+    readlink = os.readlink
+
+    def read_once_it_is_gone(place: str) -> str:
+        gone.rmdir()
+        monkeypatch.setattr(os, "readlink", readlink)
+        return readlink(place)
+
+    monkeypatch.setattr(os, "readlink", read_once_it_is_gone)
+    assert untrusted_link(str(link), ()) == str(link)
+
+
 def test_what_kind_of_storage_it_is_asks_no_store_anything() -> None:
     """Python 3.11 reads every member of a protocol to tell: a property that asks a server would ask it each time."""
     properties = {name for name, member in vars(Storage).items() if isinstance(member, property)}
