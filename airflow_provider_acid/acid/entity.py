@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from urllib.parse import unquote
 
 
@@ -33,6 +34,7 @@ class Entity:
         return f"{self.full_table_name}/{self.partition}" if self.partition else self.full_table_name
 
 
+@lru_cache(maxsize=4096)
 def whatever_spelling(partition: str) -> str:
     """What the spellings of a partition's name in a metastore's records have in common.
 

@@ -113,17 +113,17 @@ def partition_layout(listing: Listing, base_formats: Mapping[str, str]) -> Parti
         name = parse_directory_name(path)
         if isinstance(name, BaseName):
             compacted = name.visibility_txn_id > 0 or _data_format(path, base_formats) == COMPACTED
-            bases.append(BaseDirectory(name, path, content.files, content.directories, compacted))
+            bases.append(BaseDirectory(name, path, *content, compacted))
         elif isinstance(name, DeltaName):
-            deltas.append(DeltaDirectory(name, path, content.files, content.directories))
+            deltas.append(DeltaDirectory(name, path, *content))
         else:
             others.append(path)
     _refuse_nested_tables(others, listing)
     return PartitionLayout(tuple(bases), tuple(deltas), _originals(listing, others), tuple(others))
 
 
-def _children(listing: Listing) -> dict[str, Listing]:
-    """What is visible in each directory right below the partition; empty directories included."""
+def _children(listing: Listing) -> dict[str, tuple[tuple[FileEntry, ...], tuple[str, ...]]]:
+    """Visible files and directories in each directory right below the partition; empty directories included."""
     children: defaultdict[str, tuple[list[FileEntry], set[str]]] = defaultdict(lambda: ([], set()))
     for name in listing.directories:
         if not has_hidden_part(name):
@@ -140,7 +140,7 @@ def _children(listing: Listing) -> dict[str, Listing]:
                 if "/" in rest:
                     directories.update(_parents(file.path))
     return {
-        top: Listing(tuple(sorted(files, key=_by_path)), tuple(sorted(directories)))
+        top: (tuple(sorted(files, key=_by_path)), tuple(sorted(directories)))
         for top, (files, directories) in children.items()
     }
 
@@ -196,4 +196,8 @@ def _originals(listing: Listing, others: Iterable[str]) -> tuple[FileEntry, ...]
 
 
 def _bytes_directly_in(directory: BaseDirectory | DeltaDirectory) -> int:
-    return sum(file.size_bytes for file in directory.files if file.path.count("/") == 1)
+    files = directory.files
+    # Every visible directory above a file is among them: without any, all files are right here.
+    if directory.subdirectories:
+        files = tuple(file for file in files if file.path.count("/") == 1)
+    return sum([file.size_bytes for file in files])

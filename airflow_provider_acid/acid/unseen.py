@@ -14,6 +14,8 @@ Deltas = tuple[DeltaDirectory, ...]
 
 def deltas_above(directory: AcidDirectory) -> Deltas:
     """Deltas that reach above the snapshot's high-water mark, so that they are left out whole."""
+    if len(directory.directories) == len(directory.current):
+        return ()
     known = {*(part.path for part in directory.current), *directory.obsolete, *directory.aborted, *directory.invisible}
     return tuple(delta for delta in _deltas(directory) if delta.path not in known)
 

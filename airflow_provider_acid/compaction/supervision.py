@@ -21,7 +21,7 @@ class Supervised:
     """
 
     def __init__(self, subject: object, kind: type[AcidError] = UnexpectedError) -> None:
-        self._subject = str(subject)
+        self._subject = subject
         self._kind = kind
 
     def __enter__(self) -> None:
@@ -32,9 +32,10 @@ class Supervised:
     ) -> None:
         if isinstance(error, AcidError) or not isinstance(error, Exception):
             return
-        log.error("%s: an error that nobody foresaw", self._subject, exc_info=error)
+        subject = str(self._subject)
+        log.error("%s: an error that nobody foresaw", subject, exc_info=error)
         raise self._kind(
-            self._subject,
+            subject,
             f"an error that nobody foresaw ({type(error).__name__}: {error})"[:MOST_CHARACTERS],
             "report it with the traceback in the log; other partitions are not concerned",
         ) from error

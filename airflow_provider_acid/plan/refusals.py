@@ -51,11 +51,14 @@ def _refuse_unsupported_files(entity: Entity, directory: AcidDirectory) -> None:
 def _unread_side_files(directory: AcidDirectory) -> Iterator[str]:
     """Side files outside of deltas of several write ids (``AcidUtils.ParsedDeltaLight.mayContainSideFile``)."""
     for part in directory.current:
-        name = part.name
-        is_streamed = isinstance(name, DeltaName) and not name.is_delete and name.statement_id == NO_STATEMENT
-        if isinstance(name, DeltaName) and is_streamed and name.min_write_id != name.max_write_id:
-            continue
-        yield from (file.path for file in part.files if is_flush_length(file.name))
+        found = [file.path for file in part.files if is_flush_length(file.name)]
+        if found and not _may_hold_side_files(part.name):
+            yield from found
+
+
+def _may_hold_side_files(name: BaseName | DeltaName) -> bool:
+    is_streamed = isinstance(name, DeltaName) and not name.is_delete and name.statement_id == NO_STATEMENT
+    return isinstance(name, DeltaName) and is_streamed and name.min_write_id != name.max_write_id
 
 
 def refuse_overlaps(entity: Entity, directory: AcidDirectory, *, keys_are_checked: bool = False) -> None:

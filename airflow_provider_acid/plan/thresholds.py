@@ -151,8 +151,13 @@ def decide(
         aborted_transactions=aborted.count,
         oldest_abort_seconds=aborted.oldest_age_seconds,
         obsolete_deltas=sum(path.startswith(("delta_", "delete_delta_")) for path in directory.obsolete),
-        small_deltas=sum(delta.size_bytes < SMALL_DELTA_SHARE * base_bytes for delta in directory.deltas),
+        small_deltas=_small_deltas(directory, base_bytes),
     )
+
+
+def _small_deltas(directory: AcidDirectory, base_bytes: int) -> int:
+    limit_bytes = SMALL_DELTA_SHARE * base_bytes
+    return sum([delta.size_bytes < limit_bytes for delta in directory.deltas]) if base_bytes else 0
 
 
 def demanded(decision: CompactionDecision, type: CompactionType) -> CompactionDecision:
