@@ -248,7 +248,7 @@ def test_each_of_several_addresses_is_asked(
 
 def test_the_commands_of_the_page_work_and_it_names_every_check(site: Site) -> None:
     page = PAGE.read_text(encoding="utf-8")
-    commands = [line for line in page.splitlines() if line.startswith("airflow-acid ")]
+    commands = [line for line in page.splitlines() if line.startswith("airflow-acid doctor ")]
     assert len(commands) == 2
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path, DATABASE_VARIABLE: site.server.database_url or ""}
