@@ -120,9 +120,9 @@ def _parser() -> argparse.ArgumentParser:
         help="on each store, write a small file where compactions exchange plans, read, publish and remove it",
     )
     doctor.add_argument("--json", action="store_true", help="print one JSON object, for programs")
-    _add_type(_command(commands, "plan", "show what a compaction of one table would do, and why; change nothing"))
+    _add_demand(_command(commands, "plan", "show what a compaction of one table would do, and why; change nothing"))
     work = _command(commands, "compact", "compact one table, or what is due of it, with Spark started from here")
-    _add_type(work)
+    _add_demand(work)
     work.add_argument("--dry-run", action="store_true", help="as plan: change nothing")
     work.add_argument(
         "--spark-submit",
@@ -167,7 +167,7 @@ def _command(commands: Commands, name: str, told: str) -> argparse.ArgumentParse
     return command
 
 
-def _add_type(command: argparse.ArgumentParser) -> None:
+def _add_demand(command: argparse.ArgumentParser) -> None:
     _add_table(command)
     types = [one.value for one in DemandedType]
     command.add_argument("--type", choices=types, default="auto", help="auto (the default): by the thresholds")

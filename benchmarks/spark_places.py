@@ -13,8 +13,11 @@ from pathlib import Path
 import psutil
 import pyspark
 
-from airflow_provider_acid.acid.arguments import as_argument
-from airflow_provider_acid.compaction.run.application import write_key_file, write_package_archive
+from airflow_provider_acid.compaction.run.application import (
+    application_arguments,
+    write_key_file,
+    write_package_archive,
+)
 from airflow_provider_acid.compaction.run.run_directory import RunDirectory
 from airflow_provider_acid.shipped_files import shipped_file
 from benchmarks.metering import tree_of
@@ -66,11 +69,7 @@ class SparkPlace:
         """
         key_file = write_key_file(folder, run.key)
         submit = str(Path(pyspark.__file__).parent / "bin" / "spark-submit")
-        arguments = (
-            *("--run-directory", as_argument(run.location), "--key-file", as_argument(str(key_file))),
-            *("--storage-options", as_argument(run.storages.to_json())),
-        )
-        application = (str(shipped_file("spark_jobs/compact.py")), *arguments)
+        application = (str(shipped_file("spark_jobs/compact.py")), *application_arguments(run, key_file))
         environment = {**os.environ, **self.environment}
         done = subprocess.run(
             [submit, *self.options, *application], env=environment, capture_output=True, text=True, check=False

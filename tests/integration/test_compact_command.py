@@ -13,10 +13,10 @@ import pytest
 
 from airflow_provider_acid.command import DATABASE_VARIABLE, INTERRUPTED, MISUSED, UNWELL, WELL, main
 from airflow_provider_acid.metastore.values import CompactionState, TxnState
-from tests.harness.compaction_chain import wait_until
 from tests.harness.spark_sites import LOCAL_SPARK
 from tests.integration.compaction_site import ON_BOTH_METASTORES, AcidTable, Site
 from tests.integration.kept_tables import is_read_by_all, written
+from tests.integration.slow_spark import SlowSpark
 
 PAGE = Path(__file__).parents[2] / "docs" / "doctor.md"
 AS_SHOWN = "airflow-acid compact thrift://metastore.example.com:9083 sales.orders "
@@ -121,21 +121,19 @@ def test_where_spark_does_not_start_the_partition_has_failed_and_is_given_back(
 def test_terminated_it_ends_spark_and_gives_everything_back(site: Site, tmp_path: Path) -> None:
     table = written(site)
     before, rows, transactions = table.fingerprint(), table.rows(), open_transactions(site)
-    started = tmp_path / "started"
-    spark_submit = stand_in(tmp_path, f"echo $$ > {started}.new; mv {started}.new {started}; exec sleep 600")
-    command = arguments(table, tmp_path, "--type", "minor", "--spark-submit", spark_submit)
+    spark = SlowSpark(tmp_path)
+    command = arguments(table, tmp_path, "--type", "minor", "--spark-submit", f"{spark.folder}/spark-submit")
     process = psutil.Popen(
         [sys.executable, "-m", "airflow_provider_acid", *command], env={**os.environ, **environment(table)}
     )
     try:
-        wait_until(started.exists, 60)
-        spark = psutil.Process(int(started.read_text()))
+        spark.wait_until_started()
         process.terminate()
         assert process.wait(60) == INTERRUPTED
     finally:
         if process.is_running():
             process.kill()
-    assert not spark.is_running()
+    assert spark.ends()
     assert table.fingerprint() == before
     assert is_read_by_all(table, rows)
     assert not is_in_work(site, table)

@@ -8,14 +8,11 @@ import json
 import logging
 import os
 import signal
-import stat
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 from airflow.providers.common.compat.sdk import AirflowException, TaskDeferred
 from hmsclient.genthrift.hive_metastore import ThriftHiveMetastore
@@ -36,9 +33,7 @@ from tests.harness.airflow_connections import connections_to
 from tests.harness.spark_submits import reap
 from tests.harness.withdrawal import withdraw
 from tests.integration.compaction_site import AcidTable, Site
-
-START_SECONDS = 60
-END_SECONDS = 10
+from tests.integration.slow_spark import SlowSpark
 
 # Airflow's hook leaves process and pipe to the garbage collector, which may come in any later test of this file.
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
@@ -141,39 +136,6 @@ def test_a_request_of_a_user_is_reported_or_handed_on(
 
 
 # --- a task that is ended while Spark runs
-
-
-class SlowSpark:
-    """A spark-submit that says that it has begun and then does nothing for long."""
-
-    def __init__(self, folder: Path) -> None:
-        self.pid_file = folder / "pid"
-        self.folder = folder / "bin"
-        self.folder.mkdir()
-        program = self.folder / "spark-submit"
-        program.write_text(
-            f"#!/bin/sh\necho $$ > {self.pid_file}.new\nmv {self.pid_file}.new {self.pid_file}\nexec sleep 600\n"
-        )
-        program.chmod(program.stat().st_mode | stat.S_IXUSR)
-
-    def wait_until_started(self) -> None:
-        deadline = time.monotonic() + START_SECONDS
-        while not self.pid_file.exists():
-            assert time.monotonic() < deadline, "spark-submit was not started"
-            time.sleep(0.05)
-
-    def ends(self) -> bool:
-        """Whether it has ended, or does so in good time: a signal has been sent when a task is done, not yet obeyed."""
-        try:
-            process = psutil.Process(int(self.pid_file.read_text()))
-            deadline = time.monotonic() + END_SECONDS
-            while process.status() != psutil.STATUS_ZOMBIE:
-                if time.monotonic() > deadline:
-                    return False
-                time.sleep(0.05)
-        except psutil.NoSuchProcess:
-            pass
-        return True
 
 
 @pytest.fixture
