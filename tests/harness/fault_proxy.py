@@ -221,7 +221,7 @@ class _HttpProxy(Proxy):
     def _exchange(self, asked: IO[bytes], client: socket.socket, answered: IO[bytes], server: socket.socket) -> bool:
         """Whether the connection can be used again."""
         head = _Head.read(asked)
-        if head is None:
+        if head is None or self.is_refusing:
             return False
         exchange = Exchange(head.words[0], unquote(head.words[1]))
         fault = self._owner.fault_of(exchange)

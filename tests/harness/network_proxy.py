@@ -27,7 +27,8 @@ class Proxy(ABC):
         self._target = (host, port)
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._pairs: list[tuple[socket.socket, socket.socket]] = []
-        self._is_refusing = False
+        # Looked at before each request too: connections are cut one by one, and whose first one is cut tries the next.
+        self.is_refusing = False
         self.host, self.port = self._listener.getsockname()
         self.accepted = 0
 
@@ -42,8 +43,8 @@ class Proxy(ABC):
         self.cut()
 
     def refuse(self, is_refusing: bool) -> None:
-        """Whether new connections are closed at once; those that stand are cut."""
-        self._is_refusing = is_refusing
+        """Whether new connections are closed at once; those that stand are cut, and nothing more gets through them."""
+        self.is_refusing = is_refusing
         self.cut()
 
     def cut(self) -> None:
@@ -61,7 +62,7 @@ class Proxy(ABC):
             while True:
                 client, _ = self._listener.accept()
                 self.accepted += 1
-                if self._is_refusing:
+                if self.is_refusing:
                     close(client)
                     continue
                 server = socket.create_connection(self._target)
@@ -118,8 +119,10 @@ class NetworkProxy(Proxy):
     def _forward(self, source: socket.socket, sink: socket.socket, carries_answers: bool) -> None:
         with contextlib.suppress(OSError):
             while data := source.recv(CHUNK_BYTES):
+                if self.is_refusing and not carries_answers:
+                    break
                 if self._is_lost(data, carries_answers):
-                    self._is_refusing |= self.refuses_after_loss
+                    self.is_refusing |= self.refuses_after_loss
                     break
                 told = self._told(data) if carries_answers else data
                 sink.sendall(told)

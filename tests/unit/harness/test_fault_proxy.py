@@ -9,6 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 import requests
 
+from tests.harness import network_proxy
 from tests.harness.fault_proxy import Exchange, FaultProxy
 
 TIMEOUT_SECONDS = 30
@@ -202,3 +203,19 @@ def test_refused_connections_are_cut(servers: Servers) -> None:
         servers.put()
     servers.proxy.refuse(False)
     assert servers.put().ok
+
+
+def test_nothing_gets_through_a_connection_that_is_not_cut_yet(
+    servers: Servers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Connections are cut one by one: who hears of the first at once tries another, which stands idle."""
+    with requests.Session() as other:
+        other.put(servers.url + "/file", data=b"", timeout=TIMEOUT_SECONDS)
+        servers.put()
+        monkeypatch.setattr(network_proxy, "close", lambda end: None)
+        servers.proxy.refuse(True)
+        for session in (servers.session, other):
+            with pytest.raises(requests.ConnectionError):
+                session.put(servers.url + "/file", data=b"late", timeout=TIMEOUT_SECONDS)
+    assert b"late" not in servers.bodies
+    servers.proxy.refuse(False)
