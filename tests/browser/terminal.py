@@ -34,14 +34,27 @@ class Shown:
         plain = Text.from_ansi(self.colored).plain
         return " ".join(plain.replace("│", " ").split())
 
-    def keep(self, file: Path, title: str) -> None:
-        """Keep a picture of the terminal, as SVG."""
+    def keep(self, file: Path, title: str, places: Mapping[Path, str]) -> None:
+        """Keep a picture of the terminal, as SVG.
+
+        :param places: what stands in it for directories of this machine, as a site has them.
+        """
         console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True)
-        console.print(Text(f"$ {self.command}", "bold"))
-        console.print(Text.from_ansi(self.colored.rstrip()))
+        console.print(Text(_elsewhere(f"$ {self.command}", places), "bold"))
+        for line in self.colored.rstrip().splitlines():
+            console.print(Text.from_ansi(_elsewhere(line, places)))
         drawn = console.export_svg(title=title, unique_id=file.stem)
         # Whoever looks at the documents is not sent to somebody else's server for a font.
         file.write_text(re.sub(r"@font-face \{.*?\}\n", "", drawn, flags=re.DOTALL))
+
+
+def _elsewhere(line: str, places: Mapping[Path, str]) -> str:
+    """A line with other places in it, and a table's edge where it was."""
+    width = len(line)
+    for place, shown in places.items():
+        line = line.replace(str(place), shown)
+    text, edge, rest = line.rpartition("│")
+    return f"{text}{' ' * (width - len(line))}{edge}{rest}" if edge else line
 
 
 def type_in(programs: Path, command: Sequence[str], environment: Mapping[str, str], folder: Path) -> Shown:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -54,7 +54,7 @@ KEPT = ROOT / ".cache" / "first-week"
 """Of environments, whose bytecode need not be made anew each time."""
 
 Screenshot = Callable[[Page, str], None]
-KeepTerminal = Callable[[Shown, str], None]
+KeepTerminal = Callable[[Shown, str, Mapping[Path, str]], None]
 
 
 @pytest.fixture(scope="module")
@@ -117,11 +117,11 @@ def page_of(airflow: RunningAirflow, browser: Browser) -> Iterator[PageOf]:
 
 @pytest.fixture(scope="session")
 def keep_terminal() -> KeepTerminal:
-    """As ``screenshot``, for what was typed into a terminal."""
+    """As ``screenshot``, for what was typed into a terminal, with places as a site has them."""
 
-    def keep(shown: Shown, name: str) -> None:
+    def keep(shown: Shown, name: str, places: Mapping[Path, str]) -> None:
         if os.environ.get("SCREENSHOTS"):
-            shown.keep(SCREENSHOTS / f"{name}.svg", shown.command.split()[0])
+            shown.keep(SCREENSHOTS / f"{name}.svg", shown.command.split()[0], places)
 
     return keep
 
@@ -151,7 +151,7 @@ def test_monday_the_doctor_names_twelve_faults_and_none_of_them_once_they_are_me
         assert f" {severity} {check} " in shown.text
     assert len(CHECKS) == 12
     assert named(doctor(installed, metastore, home, faults.patterns, "--json")) == CHECKS
-    keep_terminal(shown, "week-doctor")
+    keep_terminal(shown, "week-doctor", {home: "/var/lib/airflow"})
     faults.mend()
     shown = doctor(installed, metastore, home, faults.patterns, "--json")
     assert (shown.code, named(shown)) == (WELL, {})
@@ -291,7 +291,7 @@ def test_a_mistake_of_each_kind_is_told_at_once_by_name_and_changes_nothing(
     shown = type_in(installed.programs, ["airflow-acid", "doctor", f"thrift://{nowhere}"], dict(os.environ), home)
     assert shown.code == UNWELL
     assert (nowhere in shown.text, "problem metastore answers" in shown.text) == (True, True)
-    keep_terminal(shown, "week-address")
+    keep_terminal(shown, "week-address", {})
     airflow.wait_until(lambda: airflow.ask("/importErrors")["total_entries"] == len(MISSPELT_FILES), 60, "are read")
     found = airflow.ask("/importErrors")["import_errors"]
     errors = {error["filename"].rpartition("/")[2]: error["stack_trace"] for error in found}
@@ -356,5 +356,5 @@ def test_an_upgrade_over_a_release_that_was_killed_puts_in_order_what_it_left(
     health = ("--health-location", f"file:{airflow.health}")
     shown = doctor(environment, server, home, ("former.*",), *health)
     assert shown.code == WELL, shown.text
-    keep_terminal(shown, "week-upgraded")
+    keep_terminal(shown, "week-upgraded", {airflow.folder: "/opt/airflow"})
     assert named(doctor(environment, server, home, ("former.*",), *health, "--json")) == {}

@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 # Written with character classes so that this file does not hold what it looks for.
-MACHINE_PATH = re.compile(rb"(?<![\w.$}{)-])/(?:[r]oot|[w]ork|[h]ome/[a-z]+|[U]sers/[A-Za-z]+|[t]mp/[l]ab)/")
+MACHINE_PATH = re.compile(rb"(?<![\w.$}{)-])/(?:[r]oot|[w]ork|[h]ome/[a-z]+|[U]sers/[A-Za-z]+|[t]mp/[l]ab|[t]mp/[p]ytest-[\w-]+)/")
 REGISTRY = re.compile(
     rb"(?:[r]epo1?\.maven\.(?:apache\.)?org|[r]epo\.maven|maven-[c]entral|[p]ypi\.org|[p]ypi\.python\.org|[f]iles\.pythonhosted\.org"
     rb"|registry\.[n]pmjs\.org|[r]egistry\.yarnpkg\.com|archive\.[a]pache\.org/dist|dlcdn\.[a]pache\.org)"
@@ -44,7 +44,7 @@ def test_no_address_of_a_package_registry_is_committed() -> None:
     assert places(REGISTRY) == []
 
 
-@pytest.mark.parametrize("name", ["root", "work"])
+@pytest.mark.parametrize("name", ["root", "work", "tmp/pytest-of-somebody"])
 def test_a_path_of_a_machine_would_be_found(name: str) -> None:
     assert MACHINE_PATH.search(f'open("/{name}/main/x")'.encode())
     assert not MACHINE_PATH.search(f"build/{name}/main".encode())
