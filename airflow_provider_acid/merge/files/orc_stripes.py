@@ -2,8 +2,8 @@
 
 A stripe's inner offsets are relative to its start, so its bytes can move. Its statistics move with it, those of the
 file are merged. Only files that agree in everything a reader takes from a file's tail may share one: types,
-compression and its block size, version and writer, calendar, row index stride, user metadata, time zones of the
-stripes. (ORC's ``OrcFile.mergeFiles``, and stricter.) No row is decoded.
+compression and its block size, version and writer, calendar, row index stride, user metadata; time zones and Bloom
+filters of the stripes. (ORC's ``OrcFile.mergeFiles``, and stricter.) No row is decoded.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from airflow_provider_acid.merge.orc.bounds import MAGIC, check_layout
 from airflow_provider_acid.merge.orc.messages import message_class
 from airflow_provider_acid.merge.orc.schema import TIMESTAMPS, from_footer
 from airflow_provider_acid.merge.orc.sections import Sections, stripe_bytes
-from airflow_provider_acid.merge.orc.stripe_footers import zone_of
+from airflow_provider_acid.merge.orc.stripe_footers import bloom_filters, zone_of
 from airflow_provider_acid.merge.orc.stripes_statistics import merge_statistics
 from airflow_provider_acid.merge.orc.tail import read_tail_section, tail_errors_named
 
@@ -98,8 +98,8 @@ def look_at(name: str, open_file: OpenFile, ignored_metadata: frozenset[str] = f
             sections = Sections.of(end)
             check_layout(sections.footer, size - len(end))
             from_footer(sections.footer.types)
-            zones = _time_zones(file, sections)
-    shape = _shape(sections, zones, ignored_metadata)
+            stripes = _looks_of_stripes(file, sections)
+    shape = _shape(sections, stripes, ignored_metadata)
     statistics = tuple(sections.metadata.stripeStats)
     return StripeSource(
         name, open_file, size, shape, sections.postscript, sections.footer, statistics, hashlib.sha256(end).digest()
@@ -185,25 +185,40 @@ def verify_stripes(name: str, file: BinaryIO, copy: StripeCopy) -> None:
         raise VerificationError(name, f"its stripes {differing} are not the sources' bytes", _REPORT)
 
 
-def _time_zones(file: BinaryIO, sections: Sections) -> tuple[str, ...]:
-    """The zones in which the stripes count timestamps; none where there are no timestamps."""
-    if not any(node.kind in TIMESTAMPS for node in sections.footer.types) or sections.footer.encryption:
-        return ()
-    zones = set()
-    for stripe in sections.footer.stripes:
+@dataclass(frozen=True)
+class _StripesLook:
+    """What stripes of one file must have in common with those of another.
+
+    :param zones: in which they count timestamps; none where there are no timestamps.
+    :param filters: of each kind of stripe its Bloom filters. ORC's Java reader goes on with those of the stripe before
+        where a stripe has none, so that Hive 3 would not find what they do not hold: one kind may be in a file.
+    """
+
+    zones: tuple[str, ...]
+    filters: tuple[tuple[tuple[int, int], ...], ...]
+
+
+def _looks_of_stripes(file: BinaryIO, sections: Sections) -> _StripesLook:
+    counts_time = any(node.kind in TIMESTAMPS for node in sections.footer.types)
+    zones, filters = set[str](), set[tuple[tuple[int, int], ...]]()
+    for stripe in () if sections.footer.encryption else sections.footer.stripes:
         file.seek(stripe.offset + stripe.indexLength + stripe.dataLength)
-        zones.add(zone_of(sections.unpack("StripeFooter", file.read(stripe.footerLength))))
-    return tuple(sorted(zones))
+        footer = sections.unpack("StripeFooter", file.read(stripe.footerLength))
+        if counts_time:
+            zones.add(zone_of(footer))
+        filters.add(tuple(sorted(bloom_filters(footer))))
+    return _StripesLook(tuple(sorted(zones)), tuple(sorted(filters or {()})))
 
 
-def _shape(sections: Sections, zones: tuple[str, ...], ignored_metadata: frozenset[str]) -> bytes | None:
+def _shape(sections: Sections, stripes: _StripesLook, ignored_metadata: frozenset[str]) -> bytes | None:
     """Everything of a tail that is not about single stripes, their statistics or lengths; unknown fields, too."""
     source = sections.footer
     whole_statistics = len(source.statistics) == len(source.types) and all(
         column.HasField("numberOfValues") for column in source.statistics
     )
     of_stripes = [len(statistics.colStats) for statistics in sections.metadata.stripeStats]
-    if source.encryption or not whole_statistics or of_stripes != [len(source.types)] * len(source.stripes):
+    is_whole = whole_statistics and of_stripes == [len(source.types)] * len(source.stripes)
+    if source.encryption or not is_whole or len(stripes.filters) > 1:
         return None
     footer, postscript = _copy(source), _copy(sections.postscript)
     for field in ("contentLength", "stripes", "numberOfRows", "statistics", "softwareVersion", "metadata"):
@@ -212,7 +227,7 @@ def _shape(sections: Sections, zones: tuple[str, ...], ignored_metadata: frozens
         postscript.ClearField(field)
     kept = sorted((item.name, item.value) for item in source.metadata if item.name not in ignored_metadata)
     parts = (footer.SerializeToString(deterministic=True), postscript.SerializeToString(deterministic=True))
-    return repr((parts, kept, zones)).encode()
+    return repr((parts, kept, stripes)).encode()
 
 
 def _copy(message: Message) -> Any:

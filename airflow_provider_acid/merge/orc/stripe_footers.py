@@ -21,6 +21,10 @@ _ENCODINGS = range(4)
 _LENGTH, _DICTIONARY_DATA = 2, 3
 """``Stream.Kind`` of a dictionary's lengths, and of its texts."""
 
+BLOOM_FILTER_UTF8 = 8
+_BLOOM_FILTERS = (7, BLOOM_FILTER_UTF8)
+"""``Stream.Kind`` of a column's Bloom filters, in their older and their newer form."""
+
 _ENTRIES_PER_BYTE = 64
 """Most entries of a dictionary for each byte of its streams: different texts do not compress so well."""
 
@@ -60,6 +64,11 @@ def zone_of(footer: Any) -> str:
     if not isinstance(zone, str) or len(zone) > _MAX_ZONE_CHARACTERS or not _ZONE.fullmatch(zone):
         raise ValueError(f"{zone[:_MAX_ZONE_CHARACTERS]!r} is no time zone")
     return zone
+
+
+def bloom_filters(footer: Any) -> frozenset[tuple[int, int]]:
+    """The columns of which a stripe has Bloom filters, each with the form of these."""
+    return frozenset((stream.column, stream.kind) for stream in footer.streams if stream.kind in _BLOOM_FILTERS)
 
 
 def _check(footer: Any, tail: OrcTail, stripe: Stripe) -> None:

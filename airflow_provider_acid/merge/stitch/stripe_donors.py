@@ -21,10 +21,11 @@ from airflow_provider_acid.merge.keys.acid_keys import INSERT
 from airflow_provider_acid.merge.keys.one_write import OneWrite
 from airflow_provider_acid.merge.orc.bounds import MAGIC
 from airflow_provider_acid.merge.orc.codec import CodecError
-from airflow_provider_acid.merge.orc.output_options import FILTERED_KINDS
-from airflow_provider_acid.merge.orc.schema import Kind, OrcType
+from airflow_provider_acid.merge.orc.output_options import bloom_filter_ids
+from airflow_provider_acid.merge.orc.schema import OrcType
 from airflow_provider_acid.merge.orc.sections import Sections
 from airflow_provider_acid.merge.orc.stripe_description import StripeDescription, describe, packed_footer
+from airflow_provider_acid.merge.orc.stripe_footers import BLOOM_FILTER_UTF8, bloom_filters
 from airflow_provider_acid.merge.orc.tail import read_tail_section
 from airflow_provider_acid.merge.orc.writers import OrcWriter
 from airflow_provider_acid.plan.plan import OrcOptions
@@ -35,8 +36,6 @@ FILE_VERSION = (0, 12)
 _PRESENT = 0
 """``Stream.Kind`` of the bits that say which values are not NULL."""
 
-_BLOOM_FILTERS = (7, 8)
-"""``Stream.Kind`` of a column's Bloom filters, in their older and their newer form."""
 
 _ROW = 6
 """Column id of the row's struct; those before it are the root and the keys."""
@@ -48,11 +47,13 @@ class Donor:
 
     :param sections: its tail.
     :param tail_digest: SHA-256 of the tail's bytes.
+    :param filtered: ids of the columns that have Bloom filters in what is written anew.
     """
 
     sections: Sections
     writer: OrcWriter
     tail_digest: bytes
+    filtered: frozenset[int]
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,8 @@ def donor_of(reader: SourceReader, schema: OrcType, options: OrcOptions) -> Dono
         return None
     if sections.footer.headerLength != len(MAGIC) or not _has_all_statistics(sections):
         return None
-    return Donor(sections, writer, hashlib.sha256(end).digest())
+    filtered = frozenset(bloom_filter_ids(schema, options.bloom_filter_columns))
+    return Donor(sections, writer, hashlib.sha256(end).digest(), filtered)
 
 
 def description_for_copy(reader: SourceReader, donor: Donor, stripe: int, keys: KeyLimits) -> StripeDescription | None:
@@ -133,7 +135,7 @@ def description_for_copy(reader: SourceReader, donor: Donor, stripe: int, keys: 
     statistics = donor.sections.metadata.stripeStats[stripe].colStats
     # Hive picks stripes by their limits only where there are no deltas (OrcInputFormat.SplitGenerator), and one NaN can
     # take away a whole stripe's, where its other row groups have theirs.
-    if _has_whole_rows(reader, donor, stripe, footer) and _fit(statistics, keys) and not columns_with_nan(statistics):
+    if _has_whole_rows(donor, stripe, footer) and _fit(statistics, keys) and not columns_with_nan(statistics):
         return describe(donor.sections, stripe, footer)
     return None
 
@@ -160,8 +162,12 @@ def _has_all_statistics(sections: Sections) -> bool:
     )
 
 
-def _has_whole_rows(reader: SourceReader, donor: Donor, stripe: int, packed: bytes) -> bool:
-    """Whether the stripe's footer holds nothing unknown, and says that no key and no row as a whole is NULL."""
+def _has_whole_rows(donor: Donor, stripe: int, packed: bytes) -> bool:
+    """Whether the stripe's footer holds nothing unknown, and says that no key and no row as a whole is NULL.
+
+    And that it has the Bloom filters of all other stripes: ORC's Java reader goes on with those of the stripe before
+    where one has none (``RecordReaderImpl.readRowIndex``), so that Hive 3 would not find what they do not hold.
+    """
     place = donor.sections.footer.stripes[stripe]
     try:
         footer = donor.sections.unpack("StripeFooter", packed)
@@ -172,16 +178,7 @@ def _has_whole_rows(reader: SourceReader, donor: Donor, stripe: int, packed: byt
         and len(footer.columns) == len(donor.sections.footer.types)
         and sum(stream.length for stream in footer.streams) == place.indexLength + place.dataLength
         and not any(stream.kind == _PRESENT and stream.column <= _ROW for stream in footer.streams)
-        and not (donor.writer.is_cpp and _has_doubtful_filters(reader.tail.schema, footer))
-    )
-
-
-def _has_doubtful_filters(schema: OrcType, footer: Any) -> bool:
-    """Whether there are Bloom filters that the C++ library may have got wrong."""
-    kinds = [node.kind for node in schema.walk()]
-    return any(
-        stream.kind in _BLOOM_FILTERS and kinds[stream.column] not in (*FILTERED_KINDS, Kind.CHAR, Kind.VARCHAR)
-        for stream in footer.streams
+        and bloom_filters(footer) == {(column, BLOOM_FILTER_UTF8) for column in donor.filtered}
     )
 
 

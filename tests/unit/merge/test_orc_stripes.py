@@ -188,6 +188,18 @@ def test_files_that_count_timestamps_in_different_zones_do_not_share_a_file() ->
     assert len(groups_that_fit([source(files[1]), source(files[1])])) == 1
 
 
+def test_files_with_other_bloom_filters_do_not_share_a_file() -> None:
+    """ORC's Java reader takes the filters of the stripe before where a stripe has none: Hive 3 would miss its rows."""
+    plain = source(orc_file(ROWS, "struct<i:int>"))
+    filtered = source(orc_file(ROWS, "struct<i:int>", bloom_filter_columns=[1]))
+    assert len(groups_that_fit([plain, filtered])) == 2
+    assert len(groups_that_fit([filtered, filtered])) == 1
+    # As ALTER TABLE CONCATENATE makes them.
+    together = io.BytesIO()
+    write_stripes([plain, filtered], together)
+    assert len(groups_that_fit([source(together.getvalue())] * 2)) == 2
+
+
 def test_user_metadata_of_the_caller_takes_the_place_of_the_sources() -> None:
     files = [orc_file(ROWS, "struct<i:int>", metadata={"key": bytes([number])}) for number in (1, 2)]
     ignored = frozenset({"key"})
