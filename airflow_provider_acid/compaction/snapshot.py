@@ -9,7 +9,7 @@ from functools import cached_property
 from airflow_provider_acid.acid.directory import AcidDirectory, acid_directory, base_format_files
 from airflow_provider_acid.acid.hive import Hive
 from airflow_provider_acid.acid.listing import Listing
-from airflow_provider_acid.acid.names import parse_data_format, parse_flush_length
+from airflow_provider_acid.acid.names import parse_data_format, parse_directory_name, parse_flush_length
 from airflow_provider_acid.acid.write_ids import ValidTxnList, ValidWriteIdList, compactor_list
 from airflow_provider_acid.exceptions import StorageError
 from airflow_provider_acid.filesystem import Storage, join
@@ -57,6 +57,21 @@ class TransactionView:
         """The highest transaction id, whether or not it is seen."""
         return self._now.high_water_mark
 
+    def of_one(self, txn_id: int) -> TransactionView:
+        """What one of several that look together sees by itself, by a look of its own."""
+        return TransactionView(self._client, txn_id)
+
+    def misses_a_compaction(self, directory: AcidDirectory, txn_id: int) -> bool:
+        """Whether a partition holds the result of a compaction that only one of several that look together sees.
+
+        :param directory: by this view.
+        :param txn_id: that one's transaction.
+        """
+        if self._own_txn_id is None:
+            return False
+        names = map(parse_directory_name, directory.invisible)
+        return any(name is not None and self._own_txn_id < name.visibility_txn_id < txn_id for name in names)
+
     @cached_property
     def txns(self) -> ValidTxnList:
         """What is seen."""
@@ -71,20 +86,34 @@ class TransactionView:
 
 
 def take_snapshot(
-    view: TransactionView, full_table_name: str, storage: Storage, hive: Hive, *, insert_only: bool = False
+    view: TransactionView,
+    full_table_name: str,
+    storage: Storage,
+    hive: Hive,
+    *,
+    insert_only: bool = False,
+    own_txn_id: int | None = None,
 ) -> Snapshot:
     """Look at a partition as Hive's Worker does.
 
     The order matters and is safe: whatever opens or commits in between counts as open.
 
+    Of several that look together, the first one's transaction may be older than another's claim. A compaction that was
+    carried out there in between is not seen then, and its Cleaner may delete what it merged: Hive's waits for no lock,
+    and at most for the first one, which may have ended. What is merged without these rows would hide them. So such a
+    partition is looked at by itself.
+
     :param view: no older than the locks on the partition.
     :param insert_only: see :func:`~airflow_provider_acid.acid.directory.acid_directory`.
+    :param own_txn_id: the compaction's own transaction, where the view is of several that look together.
     """
     txns = view.txns
     write_ids = view.write_ids(full_table_name)
     listing, formats = list_with_base_formats(storage)
     visibility = hive.visibility(txns)
     directory = acid_directory(listing, write_ids, visibility, formats, insert_only=insert_only)
+    if own_txn_id is not None and view.misses_a_compaction(directory, own_txn_id):
+        return take_snapshot(view.of_one(own_txn_id), full_table_name, storage, hive, insert_only=insert_only)
     flush_lengths = read_flush_lengths(storage, directory)
     return Snapshot(txns, view.newest_txn_id, write_ids, listing, directory, flush_lengths)
 

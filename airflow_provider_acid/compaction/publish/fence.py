@@ -94,6 +94,17 @@ def _read_beside(plan: CompactionPlan, directories: Iterable[str]) -> list[str]:
     return sorted(path for path, name in found.items() if any(_are_read_together(name, target) for target in targets))
 
 
+def read_beside_result(directories: Iterable[str], txn_id: int) -> list[str]:
+    """What readers would read beside the result of a compaction's transaction, were it committed now.
+
+    :param directories: of the partition.
+    """
+    names = {path: parse_directory_name(path) for path in directories if "/" not in path and is_acid_prefixed(path)}
+    own = [name for name in names.values() if name is not None and name.visibility_txn_id == txn_id]
+    others = {path: name for path, name in names.items() if name not in own}
+    return sorted(path for path, name in others.items() if any(_are_read_together(name, result) for result in own))
+
+
 def _are_read_together(found: BaseName | DeltaName | None, target: BaseName | DeltaName | None) -> bool:
     if isinstance(found, BaseName) and isinstance(target, DeltaName):
         # An INSERT OVERWRITE's base is its own write id's, which the plan took for aborted: the lock keeps others away.

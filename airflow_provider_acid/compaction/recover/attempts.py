@@ -54,12 +54,13 @@ class Attempts:
         )
 
     def transaction_of(self, token: str) -> TxnInfo | None:
-        """The open or aborted transaction of an attempt; None where it has none (any more)."""
-        for txn in self.transactions.values():
-            pool = pool_of_txn(txn)
-            if pool is not None and pool.token == token:
-                return txn
-        return None
+        """The open or aborted transaction of an attempt; None where it has none (any more).
+
+        Of several the newest: in older ones it waited for a lock to remove what a predecessor had published.
+        """
+        pools = ((txn, pool_of_txn(txn)) for txn in self.transactions.values())
+        own = (txn for txn, pool in pools if pool is not None and pool.token == token)
+        return max(own, key=lambda txn: txn.id, default=None)
 
     @property
     def any_alive(self) -> bool:

@@ -13,6 +13,7 @@ from typing import Protocol
 from airflow_provider_acid.acid.listing import Listing, names_only
 from airflow_provider_acid.acid.names import DeltaName, parse_directory_name
 from airflow_provider_acid.compaction.outcomes import Outcome, OutcomeState
+from airflow_provider_acid.compaction.publish.fence import read_beside_result
 from airflow_provider_acid.compaction.publish.journal import read_journal
 from airflow_provider_acid.compaction.publish.publisher import publisher_on
 from airflow_provider_acid.compaction.publish.staging import staging_tokens
@@ -93,7 +94,8 @@ class CommittedResults:
         """A row whose transaction never committed: commit it if that can still be done, else fail the row.
 
         Never cleaned as it stands: with an aborted transaction its directory is no part of the table
-        (HIVE-29572).
+        (HIVE-29572). Nor committed where Hive's own worker compacted the same rows since then, as it may: a row that is
+        ready for cleaning is in no request's way.
 
         :raises OwnershipLostError: the metastore contradicts itself.
         """
@@ -101,7 +103,7 @@ class CommittedResults:
         if txn is not None and txn.state is TxnState.OPEN:
             if pool_of_txn(txn) is None or attempts.is_alive(txn, owner):
                 return busy(row, f"waits for the commit of transaction {txn.id}")
-            if self._commit(txn.id):
+            if not _is_read_beside_another(partition, txn.id) and self._commit(txn.id):
                 message = f"committed transaction {txn.id}, which a dead attempt had left one step before its end"
                 return Outcome(row.entity, OutcomeState.COMPACTED, message, row.id)
         if txn is not None:
@@ -246,6 +248,20 @@ def kept_until(row: CompactionRow, txn_id: int | None, waits: str) -> Outcome:
     """The outcome where what a dead attempt published cannot be taken back yet."""
     reason = f"keeps what transaction {txn_id} published and did not commit; its removal waits for {waits}"
     return busy(row, reason)
+
+
+def _is_read_beside_another(partition: RecoveredPartition | None, txn_id: int) -> bool:
+    """Whether readers would read rows twice if a dead attempt's result were committed now."""
+    listing = Listing() if partition is None else partition.storage.list(into=names_only)
+    others = read_beside_result(listing.directories, txn_id)
+    if partition is not None and others:
+        log.warning(
+            "%s: transaction %s is aborted, for %s would be read beside what it published",
+            partition.entity,
+            txn_id,
+            ", ".join(others),
+        )
+    return bool(others)
 
 
 def _is_dead(attempts: Attempts, txn_id: int, owner: str | None) -> bool:

@@ -207,7 +207,8 @@ class CompactionBatch:
             # The first plan starts the application, which takes seconds.
             if self._run is None:
                 room = 0 if self._beginning else min(room, 1)
-            hand = hands.idle() if room else None
+            needed = [each.hand for each in self._in_work.values() if each.keeps_readers_out]
+            hand = hands.idle(needed) if room else None
             if hand is None:
                 return
             items = tuple(self._next_items(min(room, BEGUN_TOGETHER)))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from queue import SimpleQueue
@@ -115,13 +115,14 @@ class Hands:
         """One that is there from the beginning."""
         return self._hands[0]
 
-    def idle(self) -> Hand | None:
+    def idle(self, apart_from: Collection[Hand] = ()) -> Hand | None:
         """One that has nothing to do; where there is none, another comes if there may be more.
 
+        :param apart_from: are about to have something to do.
         :raises BaseException: that other one met what nobody foresaw.
         """
         self._welcome()
-        idle = next((hand for hand in self._hands if hand.is_idle), None)
+        idle = next((hand for hand in self._hands if hand.is_idle and hand not in apart_from), None)
         if idle is None and self._coming is None and len(self._hands) < self._most:
             self._coming = Hand(self._open_worker, self._tell)
         return idle

@@ -48,6 +48,16 @@ class InWork:
         return self._job
 
     @property
+    def hand(self) -> Hand:
+        """The one that began it, and finishes it."""
+        return self._hand
+
+    @property
+    def keeps_readers_out(self) -> bool:
+        """Whether it asked for the EXCLUSIVE lock, behind which new readers wait: its hand must not be busy."""
+        return self.active.transaction.exclusive_lock_id is not None
+
+    @property
     def is_merging(self) -> bool:
         """Whether nothing but its result is waited for."""
         return self._job is None and self.waiting is None

@@ -79,7 +79,12 @@ class Preparer:
         storage = self._settings.storages.open(facts.location)
         self.check_publication(storage)
         snapshot = take_snapshot(
-            view, due.entity.full_table_name, storage, self._queue.hive, insert_only=facts.table.is_insert_only
+            view,
+            due.entity.full_table_name,
+            storage,
+            self._queue.hive,
+            insert_only=facts.table.is_insert_only,
+            own_txn_id=transaction.txn_id,
         )
         partition = _partition_state(facts, snapshot, _overridden(claim))
         nothing = choose(due.entity, snapshot.directory, partition.format, due.type, self._policy).nothing

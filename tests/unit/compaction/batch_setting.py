@@ -35,6 +35,7 @@ class Transaction:
 
     def __init__(self) -> None:
         self.is_lost = False
+        self.exclusive_lock_id: int | None = None
 
     def check(self) -> None:
         if self.is_lost:

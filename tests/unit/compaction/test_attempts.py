@@ -32,3 +32,11 @@ TXN = TxnInfo(7, TxnState.OPEN, "eve", f"{POOL}@here", None, NOW_MS - 9_000_000,
 def test_who_is_alive(txn: TxnInfo, owner: str | None, is_alive: bool) -> None:
     attempts = Attempts({txn.id: txn}, NOW_MS, 300.0)
     assert attempts.is_alive(txn, owner) is is_alive
+
+
+def test_an_attempts_transaction_is_the_one_after_those_in_which_it_put_things_in_order() -> None:
+    """One that waited in vain for the lock to remove something was aborted, and is listed until Hive forgets it."""
+    removers = replace(TXN, id=TXN.id - 1, state=TxnState.ABORTED)
+    others = replace(TXN, id=TXN.id + 1, host="elsewhere")
+    attempts = Attempts({txn.id: txn for txn in (removers, TXN, others)}, NOW_MS, 300.0)
+    assert attempts.transaction_of(POOL.token) == TXN

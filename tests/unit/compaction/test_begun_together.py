@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -14,9 +15,11 @@ from airflow_provider_acid.compaction.facts import FactsOfMany
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.snapshot import TransactionView
+from airflow_provider_acid.compaction.work import preparing
 from airflow_provider_acid.compaction.work.claiming import Claimed, Claimer
 from airflow_provider_acid.compaction.work.preparing import Preparer
 from airflow_provider_acid.compaction.work.worker import Worker
+from airflow_provider_acid.exceptions import RefusedError
 from airflow_provider_acid.metastore.pools import RequestPool
 from airflow_provider_acid.metastore.queue import ClaimedCompaction
 from airflow_provider_acid.metastore.values import CompactionInfo, CompactionRow, CompactionState, OpenTxns
@@ -112,3 +115,26 @@ def test_what_ends_the_task_closes_the_transactions_of_all(group: Group, step: s
         group.begin()
     closed = [name for name in group.steps if name.startswith("closed")]
     assert closed == [f"closed p={name}" for name in ("ab" if step == "locked" else "abc")]
+
+
+def test_the_look_of_a_group_is_told_whose_partition_it_looks_at(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    told: list[int] = []
+
+    def take_snapshot(*_: object, own_txn_id: int, **others: object) -> None:
+        told.append(own_txn_id)
+        raise RefusedError("a test", "has seen enough", "look at what was told")
+
+    monkeypatch.setattr(preparing, "take_snapshot", take_snapshot)
+    monkeypatch.setattr(preparing, "check_entity", lambda facts: None)
+    settings, anything = CompactionSettings(), cast(Any, SimpleNamespace(check=lambda *_: None))
+    finisher: Any = SimpleNamespace(end_unplanned=lambda claim, error: error)
+    preparer = Preparer(cast(Any, SimpleNamespace(hive=HIVE_4)), settings, anything, finisher, lambda *_: None)
+    table = SimpleNamespace(is_insert_only=False)
+    known: Any = SimpleNamespace(of=lambda _: SimpleNamespace(table=table, partition=None, location=str(tmp_path)))
+    transaction: Any = SimpleNamespace(txn_id=FIRST_TXN_ID, close=lambda: None)
+    claim = ClaimedCompaction(CompactionInfo(1, GROUP[0], "major"), "w")
+    due = DuePartition(GROUP[0], CompactionType.MAJOR, "due")
+    preparer.prepare(Claimed(due, claim, transaction, anything, None, str(tmp_path)), known, anything)
+    assert told == [FIRST_TXN_ID]

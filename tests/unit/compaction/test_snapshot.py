@@ -118,3 +118,39 @@ def test_an_aborted_write_that_is_forgotten_meanwhile_does_not_count_as_committe
 def test_what_begins_after_the_compaction_is_not_seen_whatever_becomes_of_it() -> None:
     later = ValidTxnList(12, (OWN_TXN, 11), (10,)).as_of(OWN_TXN)
     assert [txn for txn in range(10, 14) if later.is_txn_valid(txn)] == []
+
+
+FIRST_TXN = 5
+"""The oldest of several compactions that look together, older than the rival."""
+
+
+class RivalsTable(Table):
+    """A rival compacted it after the first of a group had begun, and what it merged is deleted already."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder, "never")
+        self.open = (FIRST_TXN, OWN_TXN)
+        self.delete(["delta_0000001_0000001_0000"])
+        self.put(WRITTEN)
+
+    def valid_write_ids(self, names: Sequence[str], txns: str) -> list[TableWriteIds]:
+        self.asked_for.append(ValidTxnList.parse(txns))
+        return [TableWriteIds(names[0], 2)]
+
+
+def test_a_compaction_between_the_begin_of_a_group_and_the_own_one_is_seen(tmp_path: Path) -> None:
+    """Without it a base would be made of the rest, and hide what the rival merged."""
+    table = RivalsTable(tmp_path)
+    view = TransactionView(cast(Any, table), FIRST_TXN)
+    snapshot = take_snapshot(view, "db.t", table, HIVE_4, own_txn_id=OWN_TXN)
+    assert [part.path for part in snapshot.directory.current] == [RIVALS_BASE, WRITTEN]
+    assert [txns.high_water_mark for txns in table.asked_for] == [FIRST_TXN, OWN_TXN]
+
+
+def test_a_group_without_such_a_compaction_looks_once(tmp_path: Path) -> None:
+    table = RivalsTable(tmp_path)
+    table.delete([RIVALS_BASE])
+    view = TransactionView(cast(Any, table), FIRST_TXN)
+    snapshot = take_snapshot(view, "db.t", table, HIVE_4, own_txn_id=OWN_TXN)
+    assert [part.path for part in snapshot.directory.current] == [WRITTEN]
+    assert [txns.high_water_mark for txns in table.asked_for] == [FIRST_TXN]
