@@ -73,6 +73,15 @@ def test_a_store_that_fails_itself_is_asked_again_and_then_nobody_knows(
     assert site.get("base_5/bucket_00000") == rows
 
 
+def test_a_completion_of_which_the_answer_ends_before_it_says_anything_is_not_done(site: Site) -> None:
+    begun = b'<?xml version="1.0" encoding="UTF-8"?>\n   '
+    with answered(is_completion, 200, begun, times=100), pytest.raises(HalfPublishedError, match="which is not known"):
+        publish(site, 1)
+    with answered(is_completion, 200, begun, times=2):
+        publish(site, 1)
+    assert site.get("base_5/bucket_00000") == b"rows"
+
+
 def test_a_deletion_that_the_store_fails_at_is_tried_again(site: Site) -> None:
     site.put("anchor")
     with answered(is_deletion, 503, error_document("SlowDown")):

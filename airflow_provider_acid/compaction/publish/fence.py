@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from airflow_provider_acid.acid.names import (
     NO_STATEMENT,
@@ -53,9 +53,10 @@ def _buckets(buckets: Sequence[tuple[str, int]]) -> str:
     return ", ".join(f"bucket {bucket} of {kind}" for kind, bucket in buckets) or "no buckets"
 
 
-def check_inputs(storage: Storage, plan: CompactionPlan) -> None:
+def check_inputs(storage: Storage, plan: CompactionPlan, seen: Collection[str] | None = None) -> None:
     """Check that the directories that were merged still hold the files that were merged, and no others.
 
+    :param seen: what the plan's listing showed right in the partition; None where that is not known.
     :raises OwnershipLostError: somebody changed the inputs, or compacted the same write ids; the output is not
         published.
     :raises NameTakenError: a directory of the target's name exists.
@@ -77,6 +78,16 @@ def check_inputs(storage: Storage, plan: CompactionPlan) -> None:
         raise OwnershipLostError(
             str(plan.entity),
             f"{', '.join(others)} appeared, with write ids of {', '.join(plan.targets)}, and both would be read",
+            "start the compaction again; it will see the new state",
+        )
+    unlisted = [] if seen is None else [path for path in listing.directories if path not in seen]
+    missed = _hidden_by_output(plan, unlisted)
+    if missed:
+        # A NameNode that did not know yet that another had taken its place, or a store's old listing.
+        raise OwnershipLostError(
+            str(plan.entity),
+            f"{', '.join(missed)}, whose writers had ended before it was planned, were not listed then, and "
+            f"{', '.join(plan.targets)} would hide their rows",
             "start the compaction again; it will see the new state",
         )
     for target in plan.targets:
@@ -103,6 +114,29 @@ def read_beside_result(directories: Iterable[str], txn_id: int) -> list[str]:
     own = [name for name in names.values() if name is not None and name.visibility_txn_id == txn_id]
     others = {path: name for path, name in names.items() if name not in own}
     return sorted(path for path, name in others.items() if any(_are_read_together(name, result) for result in own))
+
+
+def _hidden_by_output(plan: CompactionPlan, directories: Iterable[str]) -> list[str]:
+    """Writers' directories with rows that are not all aborted, which nobody reads any more beside an output."""
+    targets = [_span(parse_directory_name(target)) for target in plan.targets]
+    aborted = set(plan.aborted_write_ids)
+    hidden = []
+    for path, name in ((path, parse_directory_name(path)) for path in directories if "/" not in path):
+        first, last = _span(name)
+        is_hidden = any(low <= first and last <= min(high, plan.high_water_mark) for low, high in targets)
+        # A base's rows are those of its own write id, which overwrote all others.
+        written = range(last if isinstance(name, BaseName) else first, last + 1)
+        is_writers = name is not None and not name.visibility_txn_id
+        if is_writers and is_hidden and not all(write_id in aborted for write_id in written):
+            hidden.append(path)
+    return sorted(hidden)
+
+
+def _span(name: BaseName | DeltaName | None) -> tuple[int, int]:
+    """The write ids of a directory; none where it is no ACID one."""
+    if isinstance(name, BaseName):
+        return 0, name.write_id
+    return (1, 0) if name is None else (name.min_write_id, name.max_write_id)
 
 
 def _are_read_together(found: BaseName | DeltaName | None, target: BaseName | DeltaName | None) -> bool:

@@ -55,7 +55,6 @@ class RunDirectory:
         self.storages = storages
         self.key = key
         self.idle_timeout_seconds = idle_timeout_seconds
-        self._place = place
         self._parent = storages.open(place.root)
         self._path = f"{place.path}/{key.run}"
         place.make(self._parent)
@@ -179,12 +178,5 @@ class RunDirectory:
         return id if _APPLICATION_ID.fullmatch(id) else None
 
     def remove(self) -> None:
-        """Remove the run's files; where the directory of all runs is not the user's own, it goes with the last."""
+        """Remove the run's files. The directory of all runs stays: another run may just begin in it."""
         self._parent.delete([self._path])
-        runs = self._place.path
-        # Where there are no directories it went with the last run, and the next one may just begin.
-        if self._place.own or not self._parent.exists(runs):
-            return
-        found = self._parent.list(runs)
-        if not found.directories and not found.files:
-            self._parent.delete([runs])

@@ -200,7 +200,7 @@ class Finisher:
         return not self._queue.hive.publishes_by_commit and active.plan.makes_first_base and _has_older_readers(active)
 
     def _fence(self, active: ActiveCompaction) -> None:
-        check_inputs(active.storage, active.plan)
+        check_inputs(active.storage, active.plan, active.seen)
         self._queue.check_owner(active.claim)
         active.transaction.verify()
 

@@ -106,8 +106,9 @@ class Preparer:
         adopted = self._adopt(storage, plan, claimed.finished)
         self._fill_staging(storage, plan, snapshot, is_new=adopted is None)
         self._on_step(Step.STAGED, due.entity)
+        seen = frozenset(name for name in snapshot.listing.directories if "/" not in name)
         return ActiveCompaction(
-            claim, transaction, storage, plan, facts.table.location, adopted, snapshot.newest_txn_id
+            claim, transaction, storage, plan, facts.table.location, adopted, snapshot.newest_txn_id, seen
         )
 
     def check_publication(self, storage: Storage) -> None:

@@ -11,7 +11,7 @@ from itertools import islice
 from pyspark.sql import SparkSession
 
 from airflow_provider_acid.acid.names import marker_files
-from airflow_provider_acid.exceptions import AcidError, SparkJobError, StorageError
+from airflow_provider_acid.exceptions import AcidError, ConfigurationError, SparkJobError, StorageError
 from airflow_provider_acid.filesystem import Storage, Storages
 from airflow_provider_acid.merge.app.bucket_tasks import (
     Begun,
@@ -134,8 +134,8 @@ def _run_tasks(spark: SparkSession, plan: CompactionPlan, item: RunItem) -> list
     parts = [Parts(place, sliced, tuple(islice(answers, len(sliced.slices)))) for place, sliced in cut.items()]
     joined = run_tasks(spark, entity, parts, lambda task: join_task(document, task, item))
     if written:
-        # What is left of them goes with the staging directory.
-        with suppress(StorageError):
+        # What is left of them goes with the staging directory, as where a driver lacks what it takes to delete.
+        with suppress(StorageError, ConfigurationError):
             item.storages.open(plan.location).delete([part.path for part in written])
     return [*joined, *(one for found in begun if not isinstance(found, SlicedRows) for one in found)]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Iterable
 from contextlib import suppress
 
 from pyarrow import fs
@@ -49,6 +50,7 @@ def _connect(place: HdfsLocation, options: HdfsOptions) -> fs.HadoopFileSystem:
         "ipc.client.connect.max.retries.on.timeouts": str(_CONNECT_RETRIES),
         "ipc.client.rpc-timeout.ms": timeout_milliseconds,
         "dfs.client.socket-timeout": timeout_milliseconds,
+        **_read_what_others_wrote({place.authority, *options.authorities}),
     }
     try:
         return fs.HadoopFileSystem(
@@ -69,6 +71,15 @@ def _connect(place: HdfsLocation, options: HdfsOptions) -> fs.HadoopFileSystem:
             "check the host or nameservice, CLASSPATH with the Hadoop configuration and each jar, and libhdfs's "
             "messages in the log",
         ) from error
+
+
+def _read_what_others_wrote(authorities: Iterable[str]) -> dict[str, str]:
+    """Where Hadoop's configuration has reads go to observers, have each ask first how far the active NameNode is.
+
+    An observer shows a client what that client wrote, but may lack what somebody else wrote and has committed since.
+    """
+    nameservices = (name for name in authorities if name and ":" not in name)
+    return {f"dfs.client.failover.observer.auto-msync-period.{name}": "0" for name in nameservices}
 
 
 def close_quietly(file: object) -> None:

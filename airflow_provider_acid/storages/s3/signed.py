@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from xml.sax.saxutils import escape
@@ -43,6 +43,7 @@ class SignedRequest:
     :param doing: what errors say.
     :param url: with the signature, so that whoever reads it can send the request too: it is in no error and no log.
     :param headers: covered by the signature, so they are sent as they are.
+    :param answer: the XML element by which the store says that it did it; None where its status says so.
     """
 
     key: str
@@ -50,6 +51,7 @@ class SignedRequest:
     method: str
     url: str = field(repr=False)
     headers: Mapping[str, str]
+    answer: str | None = None
 
 
 class SignedRequests:
@@ -73,7 +75,9 @@ class SignedRequests:
         """To make an object of an upload's parts, if there is none of this key."""
         parameters = {"UploadId": upload_id, "IfNoneMatch": "*"}
         headers = {"If-None-Match": "*", "Content-Type": "application/xml"}
-        return self._signed("POST", "complete_multipart_upload", key, "cannot be written", parameters, headers)
+        request = self._signed("POST", "complete_multipart_upload", key, "cannot be written", parameters, headers)
+        # The status comes before the store begins, then blanks, and at the end whether it was done.
+        return replace(request, answer="CompleteMultipartUploadResult")
 
     def send(self, request: SignedRequest, body: bytes = b"") -> None:
         """Send a request.
@@ -82,11 +86,15 @@ class SignedRequests:
         :raises NoAnswerError: it is not known whether it was done, or may yet be.
         """
         answer = self._answer(request, body)
-        error = _error(answer.content)
+        root, name = _document(answer.content), self._location.name(request.key)
+        tag = None if root is None else _name_of(root)
+        error = _error(root) if root is not None and tag == "Error" else None
         if answer.status_code >= 300 or error is not None:
             code, message = error or (str(answer.status_code), "")
-            name = self._location.name(request.key)
             raise answer_error(name, request.doing, code, message, answer.status_code)
+        if request.answer not in (None, tag):
+            # A store, or what stands before it, that dies in the midst of its answer may end it like a whole one.
+            raise unreachable(name, request.doing, f"an answer without {request.answer}")
 
     def _answer(self, request: SignedRequest, body: bytes) -> AWSResponse:
         from botocore.awsrequest import AWSRequest
@@ -144,13 +152,19 @@ def parts_document(etags: Sequence[str]) -> bytes:
     return f'<CompleteMultipartUpload xmlns="{namespace}">{"".join(parts)}</CompleteMultipartUpload>'.encode()
 
 
-def _error(content: bytes) -> tuple[str, str] | None:
-    """Code and message of an error document, which a completion may send with status 200."""
+def _document(content: bytes) -> ElementTree.Element | None:
+    """What an answer says, be it behind blanks; None where that is no whole document."""
     try:
-        root = ElementTree.fromstring(content)
+        return ElementTree.fromstring(content.strip())
     except ElementTree.ParseError:
         return None
-    if root.tag.rpartition("}")[2] != "Error":
-        return None
-    texts = {child.tag.rpartition("}")[2]: child.text or "" for child in root}
+
+
+def _error(root: ElementTree.Element) -> tuple[str, str]:
+    """Code and message of an error document, which a completion may send with status 200."""
+    texts = {_name_of(child): child.text or "" for child in root}
     return texts.get("Code", ""), texts.get("Message", "")
+
+
+def _name_of(element: ElementTree.Element) -> str:
+    return element.tag.rpartition("}")[2]

@@ -42,7 +42,7 @@ def test_one_failure_leaves_the_others_alone_and_no_more_than_allowed_are_open(s
     batch.application_ended()
     assert states(batch) == {"a": "compacted", "b": "compacted", "c": "failed", "d": "compacted", "e": "compacted"}
     assert setting.worker.most_active == 2
-    assert list(setting.path.glob("_acid_runs*")) == []
+    assert list(setting.path.glob("_acid_runs/*")) == []
 
 
 @pytest.mark.parametrize(("small_bytes", "most"), [(1 << 30, 5), (1, 2)])

@@ -143,8 +143,8 @@ def merged(folder: Path, type: CompactionType, settings: CompactionSettings = Co
     open_staging(storage, plan)
     result = run_plainly(plan)
     assert result.error is None
-    queue = Queue(transaction=transaction)
-    active = ActiveCompaction(cast(Any, Claim()), cast(Any, transaction), storage, plan, plan.location, None, 7)
+    queue, seen = Queue(transaction=transaction), frozenset(plan.directories)
+    active = ActiveCompaction(cast(Any, Claim()), cast(Any, transaction), storage, plan, plan.location, None, 7, seen)
     return Case(queue, transaction, active, result, Finisher(cast(Any, queue), settings, ignore_steps))
 
 
@@ -169,7 +169,11 @@ def lose_an_input(case: Case) -> None:
     case.active.storage.delete(["delta_0000002_0000002"])
 
 
-@pytest.mark.parametrize("lose", [lose_the_request, lose_the_transaction, lose_an_input])
+def find_what_was_not_listed(case: Case) -> None:
+    case.active.storage.make_directory("delta_0000003_0000003")
+
+
+@pytest.mark.parametrize("lose", [lose_the_request, lose_the_transaction, lose_an_input, find_what_was_not_listed])
 @pytest.mark.parametrize("waits", [False, True])
 def test_what_was_lost_meanwhile_is_not_published(case: Case, lose: Callable[[Case], None], waits: bool) -> None:
     """The second time it is lost while the EXCLUSIVE lock is waited for."""

@@ -192,6 +192,40 @@ def test_a_delta_that_is_hidden_or_disjoint_or_streamed_may_appear(
     check_inputs(storage, replace(plan, outputs=tuple(replace(plan.outputs[0], target=target) for target in targets)))
 
 
+@pytest.mark.parametrize("targets", [("base_0000005_v0000009",), ("delta_0000001_0000005_v0000009",)])
+@pytest.mark.parametrize(
+    ("name", "is_missed"),
+    [
+        ("delta_0000003_0000003", True),
+        ("delete_delta_0000003_0000003_0001", True),
+        ("delta_0000003_0000005", True),
+        ("delta_0000001_0000001_0000", True),
+        ("delta_0000004_0000004", False),
+        ("base_0000004", False),
+        ("delta_0000006_0000006", False),
+        ("delta_0000003_0000006", False),
+        ("delta_0000001_0000002_v0000007", False),
+        ("_acid_compaction_fedcba9876543210", False),
+        ("_tmp", False),
+    ],
+)
+def test_what_an_old_listing_lacked_is_not_hidden(
+    made: Made, targets: tuple[str, ...], name: str, is_missed: bool
+) -> None:
+    """A NameNode that lost its place without knowing it shows what was there before: 4 is aborted, 6 was open."""
+    storage, plan, _, path = made
+    outputs = tuple(replace(plan.outputs[0], target=target) for target in targets)
+    plan = replace(plan, outputs=outputs, high_water_mark=5, aborted_write_ids=(4,))
+    seen = [path for path in storage.list().directories if "/" not in path]
+    (path / name).mkdir()
+    if is_missed:
+        with pytest.raises(OwnershipLostError, match=f"{name}, whose writers had ended before it was planned"):
+            check_inputs(storage, plan, seen)
+    else:
+        check_inputs(storage, plan, seen)
+    check_inputs(storage, plan, [*seen, name])
+
+
 def test_what_is_no_input_may_change(made: Made) -> None:
     storage, plan, _, path = made
     (path / "delta_0000003_0000003_0000").mkdir()

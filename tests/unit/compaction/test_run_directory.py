@@ -107,12 +107,22 @@ def test_a_report_of_progress_that_cannot_be_understood_is_passed_over(run: RunD
     assert run.poll() == ({}, {0: 0})
 
 
-def test_the_last_run_takes_the_directory_of_all_runs_away(tmp_path: Path) -> None:
-    first, second = (run_in(tmp_path, name) for name in ("a", "b"))
-    first.remove()
+def test_the_last_run_leaves_the_directory_of_all_runs_to_one_that_just_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = run_in(tmp_path, "a")
+    make_private = LocalStorage.make_private
+
+    def make_after_the_last_went(storage: LocalStorage, path: str) -> None:
+        first.remove()
+        make_private(storage, path)
+
+    monkeypatch.setattr(LocalStorage, "make_private", make_after_the_last_went)
+    second = run_in(tmp_path, "b")
+    second.beat()
     assert [path.name for path in (tmp_path / RUNS_DIRECTORY).iterdir()] == ["b"]
     second.remove()
-    assert list(tmp_path.iterdir()) == []
+    assert list((tmp_path / RUNS_DIRECTORY).iterdir()) == []
 
 
 def test_where_the_directory_of_all_runs_went_with_the_last_nothing_is_deleted_by_its_name(
