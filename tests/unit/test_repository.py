@@ -11,7 +11,9 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 # Written with character classes so that this file does not hold what it looks for.
-MACHINE_PATH = re.compile(rb"(?<![\w.$}{)-])/(?:[r]oot|[w]ork|[h]ome/[a-z]+|[U]sers/[A-Za-z]+|[t]mp/[l]ab|[t]mp/[p]ytest-[\w-]+)/")
+MACHINE_PATH = re.compile(
+    rb"(?<![\w.$}{)-])/(?:[r]oot|[w]ork|[h]ome/[a-z]+|[U]sers/[A-Za-z]+|[t]mp/[l]ab|[t]mp/[p]ytest-[\w-]+)/"
+)
 REGISTRY = re.compile(
     rb"(?:[r]epo1?\.maven\.(?:apache\.)?org|[r]epo\.maven|maven-[c]entral|[p]ypi\.org|[p]ypi\.python\.org|[f]iles\.pythonhosted\.org"
     rb"|registry\.[n]pmjs\.org|[r]egistry\.yarnpkg\.com|archive\.[a]pache\.org/dist|dlcdn\.[a]pache\.org)"

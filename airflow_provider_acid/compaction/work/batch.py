@@ -221,10 +221,8 @@ class CompactionBatch:
         for _ in range(min(most, len(self._pending))):
             item, due = self._pending.popleft()
             if self._window_end is not None and self._window_end.is_over:
-                self._end(
-                    item,
-                    Outcome(due.entity, OutcomeState.SKIPPED, f"left to the next run: {self._window_end.why_over}"),
-                )
+                why = f"left to the next run: {self._window_end.why_over}"
+                self._end(item, Outcome(due.entity, OutcomeState.SKIPPED, why))
             else:
                 yield item, due
 
