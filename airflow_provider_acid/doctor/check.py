@@ -55,7 +55,8 @@ class Check:
         """Its answers; that it could not be carried out is one, too."""
         try:
             with Supervised(self.name):
-                seen = list(self.look(site))
+                # The worst first: what is not shown may be no worse than what is.
+                seen = sorted(self.look(site), key=lambda one: -one.severity.rank)
         except AcidError as error:
             why = "nothing is known about what this check looks at"
             yield Finding(self.name, Severity.WARNING, f"{error.subject}: {error.reason}", why, error.remedy)
@@ -65,4 +66,4 @@ class Check:
         for one in seen[:MOST_SHOWN]:
             yield Finding(self.name, one.severity, one.seen, one.why, one.remedy)
         if len(seen) > MOST_SHOWN:
-            yield Finding(self.name, seen[0].severity, f"and {len(seen) - MOST_SHOWN} more of the kind")
+            yield Finding(self.name, seen[MOST_SHOWN].severity, f"and {len(seen) - MOST_SHOWN} more of the kind")

@@ -69,7 +69,7 @@ def _number_aborted(site: Site) -> Iterator[Seen]:
         yield warning(
             f"{count} aborted transactions are not forgotten",
             "each query is told all of them, until what they wrote is compacted and cleaned everywhere",
-            "compact what they wrote to: set abort_num_threshold, and let the cleaner run",
+            "compact what they wrote to: lower aborted_txn_threshold, and let the cleaner run",
         )
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -17,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.exceptions import AcidError, CorruptFileError
+from airflow_provider_acid.exceptions import AcidError, CorruptFileError, StorageError
 from airflow_provider_acid.filesystem import Storage
 from airflow_provider_acid.health.arrow_form import FIGURES, KEYS, SCHEMA, has_key, key_of, newest_rows
 from airflow_provider_acid.health.files import (
@@ -44,6 +45,9 @@ log = logging.getLogger(__name__)
 
 REFRESH_SECONDS = 5.0
 """Time between two listings of the location, however many people look at the page."""
+
+WAIT_SECONDS = 10.0
+"""Longest wait for another thread that reads: each holds one of the 40 that serve all of Airflow's API."""
 
 HISTORY_DAYS = 30
 """Days of history that are read."""
@@ -74,6 +78,7 @@ class HealthReader:
         self._clock = clock
         self._lock = threading.Lock()
         self._refreshed: float | None = None
+        self._failed: tuple[float, AcidError] | None = None
         self._files: Mapping[TableName, TableFile] = {}
         self._tables: dict[str, pa.Table] = {}
         self._records: dict[str, list[HistoryRecord]] = {}
@@ -82,12 +87,12 @@ class HealthReader:
     def health(self) -> Health:
         """What is known, at most :data:`REFRESH_SECONDS` old.
 
-        :raises AcidError: the location cannot be read.
+        :raises AcidError: the location cannot be read, or could not be a moment ago.
         """
-        with self._lock:
+        with self._alone():
             now = self._clock()
             if self._refreshed is None or now - self._refreshed >= REFRESH_SECONDS:
-                self._refresh(self._open_storage())
+                self._refresh_unless_just_failed(now)
                 self._refreshed = now
             return self._health
 
@@ -101,7 +106,7 @@ class HealthReader:
             return self._directories(metastore, entity)
         except AcidError:
             # A newer evaluation has replaced the file since the last refresh.
-            with self._lock:
+            with self._alone():
                 self._refreshed = None
             self.health()
             return self._directories(metastore, entity)
@@ -139,6 +144,28 @@ class HealthReader:
             found.extend(rows.to_pylist())
         newest = max(reversed(found), key=lambda row: row["evaluated_ms"] or 0, default=None)
         return [] if newest is None else newest["directories"] or []
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        if not self._lock.acquire(timeout=WAIT_SECONDS):
+            reason = f"is being read by another request, for longer than {WAIT_SECONDS:g} s"
+            raise StorageError("[hive_acid] health_location", reason, "look whether its storage answers")
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+    def _refresh_unless_just_failed(self, now: float) -> None:
+        """Whoever waited for a storage that does not answer, is told so, and does not wait for it once more."""
+        if self._failed is not None and now - self._failed[0] < REFRESH_SECONDS:
+            error = self._failed[1]
+            raise StorageError(error.subject, error.reason, error.remedy)
+        try:
+            self._refresh(self._open_storage())
+        except AcidError as error:
+            self._failed = self._clock(), error
+            raise
+        self._failed = None
 
     def _refresh(self, storage: Storage) -> None:
         files, tables = self._read_tables(storage)

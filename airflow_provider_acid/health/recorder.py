@@ -6,6 +6,7 @@ the evaluation. Partitions that it left alone keep the figures of the last time 
 
 from __future__ import annotations
 
+import logging
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,6 +26,11 @@ from airflow_provider_acid.health.renewal import Renewed
 from airflow_provider_acid.health.store import MILLISECONDS_PER_DAY, HealthStore
 from airflow_provider_acid.health.values import HealthState, PartitionHealth, held, partition_health
 from airflow_provider_acid.plan.thresholds import CompactionDecision
+
+log = logging.getLogger(__name__)
+
+LONGEST_NAME = 255
+"""Of a directory, on local disks and HDFS; a database's and a table's together may have more."""
 
 UNSEEN_DAYS = 7
 """How long a partition is shown that evaluations of written partitions do not look at: it may be dropped."""
@@ -93,14 +99,19 @@ class EvaluationRecorder:
         known = store.table_files()
         newest = newest_files(file.path for file in known)
         renewed = self._renewed(store)
+        written = []
         for table, spool in self._spools.items():
+            if len(table.folder.rpartition("/")[2]) > LONGEST_NAME:
+                log.warning("%s.%s is not shown on the page: its name is too long", table.database, table.table)
+                continue
             again = SCHEMA.empty_table() if renewed is None else renewed.of(table)
             self._finish(spool, table, partial(_known_before, store, newest.get(table), again))
             spool.file.seek(0)
             older = [file for file in known if file.written_ms < self._began_ms]
             store.replace_table(table, spool.file, older)
+            written.append(table)
         if renewed is not None:
-            renewed.merge_without(self._spools)
+            renewed.merge_without(written)
         store.forget_old_tables(known)
         store.merge_history(day_of(self._began_ms))
 

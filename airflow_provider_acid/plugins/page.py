@@ -7,10 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
+from urllib.parse import urlsplit
 
-from airflow.providers.common.compat.sdk import AirflowPlugin
+from airflow.providers.common.compat.sdk import AirflowPlugin, conf
 
 URL_PREFIX = "/hive-acid"
+
+
+def address(path: str) -> str:
+    """The page's own path where Airflow lies below another one, to which it adds nothing by itself."""
+    return f"{urlsplit(conf.get('api', 'base_url', fallback='') or '').path.rstrip('/')}{URL_PREFIX}{path}"
+
 
 Message = MutableMapping[str, Any]
 Application = Callable[[Message, Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]], Any]
@@ -44,10 +51,10 @@ class HiveAcidPlugin(AirflowPlugin):
     external_views = [
         {
             "name": "Hive ACID",
-            "href": f"{URL_PREFIX}/",
+            "href": address("/"),
             "url_route": "hive-acid",
             "destination": "nav",
-            "icon": f"{URL_PREFIX}/static/icon.svg",
-            "icon_dark_mode": f"{URL_PREFIX}/static/icon-dark.svg",
+            "icon": address("/static/icon.svg"),
+            "icon_dark_mode": address("/static/icon-dark.svg"),
         }
     ]

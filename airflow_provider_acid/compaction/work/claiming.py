@@ -123,6 +123,9 @@ class Claimer:
     ) -> Claimed | Outcome:
         """Serve a request that others made; one that is not ours to do is left as it is."""
         row = self._queue.row(request_id)
+        if row is not None and _was_given_up_by(pool.owner, row):
+            # The metastore hands out no request twice, so that another try of the task makes one of its own.
+            return self.claim(replace(due, request_id=None), pool, known)
         if row is None or row.state.is_terminal or row.commit_ms is not None:
             return Outcome(due.entity, OutcomeState.SKIPPED, "the request is no longer waiting", request_id)
         if row.state is not CompactionState.INITIATED:
@@ -171,6 +174,13 @@ class Claimer:
             transaction.close()
             raise
         return Claimed(due, claim, transaction, pool, finished, location)
+
+
+def _was_given_up_by(owner: str, row: CompactionRow) -> bool:
+    """Whether a former try of the same task claimed a request and published nothing."""
+    worker = RequestPool.of_worker(row.worker_id)
+    ended = row.state in (CompactionState.FAILED, CompactionState.REFUSED) and row.commit_ms is None
+    return ended and worker is not None and worker.owner == owner
 
 
 def drop(storage: Storage, finished: FinishedOutput | None) -> None:

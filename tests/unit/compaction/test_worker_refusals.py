@@ -26,7 +26,8 @@ from airflow_provider_acid.exceptions import (
     StorageError,
     UnsupportedTableError,
 )
-from airflow_provider_acid.metastore.queue import ClaimedCompaction
+from airflow_provider_acid.metastore.pools import RequestPool, owner_of
+from airflow_provider_acid.metastore.queue import ClaimedCompaction, NotEnqueued
 from airflow_provider_acid.metastore.values import CompactionInfo, CompactionRow, CompactionState
 from airflow_provider_acid.plan.plan import CompactionType
 
@@ -100,3 +101,34 @@ def test_with_a_claim(monkeypatch: pytest.MonkeyPatch, kind: type[AcidError], st
     assert begin(monkeypatch, kind, queue, request_id=7).state is state
     assert failures_in_a_row(queue.rows, count_deaths=True) == (1 if state is OutcomeState.FAILED else 0)
     assert len(queue.rows) == 1
+
+
+@pytest.mark.parametrize("state", [CompactionState.FAILED, CompactionState.REFUSED])
+@pytest.mark.parametrize(("who", "asked_again"), [("test", True), ("another task", False)])
+def test_what_a_former_try_gave_up_of_somebodys_request_is_asked_for_anew(
+    monkeypatch: pytest.MonkeyPatch, state: CompactionState, who: str, asked_again: bool
+) -> None:
+    """The metastore hands out no request twice: a retry that passed it over would be green, and nothing compacted."""
+    asked: list[CompactionType] = []
+
+    class Given(Queue):
+        def row(self, id: int) -> CompactionRow:
+            pool = RequestPool.new(owner_of(who, str(ENTITY)))
+            return CompactionRow(id, ENTITY, "major", state, worker_id=pool.worker_id("here"))
+
+        def enqueue(self, entity: Entity, kind: CompactionType, *_: object) -> NotEnqueued:
+            asked.append(kind)
+            return NotEnqueued("somebody else was faster", None)
+
+    table = SimpleNamespace(is_transactional=True, is_external=False)
+    facts = SimpleNamespace(entity=ENTITY, table=table, partition=None, location="/")
+    monkeypatch.setattr(FactsOfMany, "of", lambda *_: facts)
+    monkeypatch.setattr(claiming, "_check_rights", lambda *_: None)
+    monkeypatch.setattr(Neighbours, "check", lambda *_: None)
+    monkeypatch.setattr(Recovery, "recover", lambda *_: None)
+    nothing: Any = None
+    worker = Worker(nothing, cast(Any, Given()), lambda *_: nothing, CompactionSettings(), identity="test", host="here")
+    begun = worker.begin(DuePartition(ENTITY, CompactionType.MAJOR, "asked for", 7))
+    assert isinstance(begun, Outcome)
+    assert asked == ([CompactionType.MAJOR] if asked_again else [])
+    assert begun.message == ("somebody else was faster" if asked_again else "the request is no longer waiting")

@@ -14,6 +14,7 @@ from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.listing import FileEntry, Listing
 from airflow_provider_acid.exceptions import MetastoreUnavailableError, StorageError
 from airflow_provider_acid.filesystem import Storages
+from airflow_provider_acid.health import reader as reader_module
 from airflow_provider_acid.health import recorder, recording
 from airflow_provider_acid.health.arrow_form import ROW_GROUP
 from airflow_provider_acid.health.files import newest_files
@@ -230,3 +231,58 @@ def test_an_evaluation_that_fails_publishes_nothing(tmp_path: Path) -> None:
     with pytest.raises(MetastoreUnavailableError):
         evaluate(site, tmp_path)
     assert not (tmp_path / "health").exists()
+
+
+def test_a_table_whose_name_no_storage_takes_keeps_no_other_from_the_page(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    evaluate(EvaluatedTables({"a": None, "b" * 254: None, "c": None}, FakeStorages()), tmp_path)
+    assert [table for table, _ in rows(tmp_path)] == ["a", "c"]
+    assert "its name is too long" in caplog.text
+
+
+def test_a_storage_that_does_not_answer_is_waited_for_once_by_all_who_ask() -> None:
+    """Each who waits holds one of the few threads that serve Airflow's API."""
+    asked: list[None] = []
+    told: list[str] = []
+    waits = threading.Event()
+
+    def open_storage() -> Any:
+        asked.append(None)
+        waits.wait(10)
+        raise StorageError("hdfs://nn", "does not answer in time", "see how it is")
+
+    reader = HealthReader(open_storage)
+
+    def ask() -> None:
+        with pytest.raises(StorageError) as error:
+            reader.health()
+        told.append(error.value.reason)
+
+    threads = [threading.Thread(target=ask) for _ in range(5)]
+    for thread in threads:
+        thread.start()
+    waits.set()
+    for thread in threads:
+        thread.join(10)
+    assert (len(asked), told) == (1, ["does not answer in time"] * 5)
+
+
+def test_nobody_waits_long_for_another_who_waits_for_the_storage(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader_module, "WAIT_SECONDS", 0.05)
+    hangs, ends = threading.Event(), threading.Event()
+
+    def open_storage() -> Any:
+        hangs.set()
+        ends.wait(10)
+        return Storages().open("/")
+
+    reader = HealthReader(open_storage)
+    first = threading.Thread(target=reader.health, daemon=True)
+    monkeypatch.setattr(reader, "_refresh", lambda storage: None)
+    first.start()
+    assert hangs.wait(10)
+    with pytest.raises(StorageError, match="is being read by another request"):
+        reader.health()
+    ends.set()
+    first.join(10)

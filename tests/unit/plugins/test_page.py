@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -290,6 +292,15 @@ def test_the_page_is_in_the_navigation() -> None:
     (view,) = HiveAcidPlugin.external_views
     assert (view["name"], view["url_route"], view["destination"]) == ("Hive ACID", "hive-acid", "nav")
     assert (view["href"], HiveAcidPlugin.fastapi_apps[0]["url_prefix"]) == ("/hive-acid/", "/hive-acid")
+
+
+def test_where_airflow_lies_below_a_path_the_navigation_leads_below_it() -> None:
+    show = "from airflow_provider_acid.plugins.page import HiveAcidPlugin as plugin; print(plugin.external_views)"
+    environment = {**os.environ, "AIRFLOW__API__BASE_URL": "https://example.org/airflow/"}
+    shown = run([sys.executable, "-c", show], env=environment, check=True, capture_output=True, text=True).stdout
+    view = ast.literal_eval(shown.splitlines()[-1])[0]
+    assert view["href"] == "/airflow/hive-acid/"
+    assert view["icon"] == "/airflow/hive-acid/static/icon.svg"
 
 
 def test_the_reader_is_made_once_for_each_location(monkeypatch: pytest.MonkeyPatch) -> None:
