@@ -9,14 +9,13 @@ from typing import Any
 import pytest
 
 from airflow_provider_acid.compaction.active import ActiveCompaction
-from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
+from airflow_provider_acid.compaction.outcomes import Outcome, OutcomeState
 from airflow_provider_acid.compaction.run.run_directory import RunDirectory
 from airflow_provider_acid.compaction.work import batch as batch_module
 from airflow_provider_acid.compaction.work.batch import CompactionBatch
 from airflow_provider_acid.compaction.work.worker import Worker
 from airflow_provider_acid.exceptions import ConfigurationError, MetastoreUnavailableError, StorageError
 from airflow_provider_acid.merge.app import driver_run as job
-from airflow_provider_acid.plan.plan import CompactionType
 from airflow_provider_acid.storages.local import LocalStorage
 from tests.unit.compaction.batch_setting import PATIENCE_SECONDS, Setting, Transaction, messages, result_of
 
@@ -166,52 +165,6 @@ def test_a_merge_that_takes_longer_than_a_worker_may_is_abandoned(setting: Setti
     setting.wait_until_one_ended()
     batch.application_ended()
     assert "was not merged within 0 s" in messages(batch)["a"]
-
-
-def test_who_waits_for_a_lock_keeps_nobody_else_waiting(setting: Setting) -> None:
-    setting.worker.looks_at_lock = {"a": 20}
-    batch = setting.batch("a", "b", "c", max_active=2)
-    run = batch.wait_until_planned()
-    assert run is not None
-    setting.answer(run, result_of)
-    batch.application_ended()
-    assert messages(batch) == dict.fromkeys("abc", "merged (minor)")
-    assert setting.worker.ended == ["b", "c", "a"]
-    assert setting.worker.most_active == 2
-
-
-def test_who_keeps_readers_out_waits_for_nobody_who_is_begun(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each hand finishes what it began; while it begins others it could not."""
-    setting.worker.looks_at_lock = {"a": 20}
-    begun_by: dict[str, int] = {}
-    begin = setting.worker.begin
-
-    def begin_as_somebody(due: DuePartition) -> ActiveCompaction | Outcome:
-        begun_by[due.entity.table] = threading.get_ident()
-        begun = begin(due)
-        setting.worker.transactions["a"].exclusive_lock_id = 1
-        return begun
-
-    monkeypatch.setattr(setting.worker, "begin", begin_as_somebody)
-    batch = setting.batch("a", "b", "c", max_active=2, poll_seconds=0.05)
-    run = batch.wait_until_planned()
-    assert run is not None
-    setting.answer(run, result_of)
-    batch.application_ended()
-    assert messages(batch) == dict.fromkeys("abc", "merged (minor)")
-    assert setting.worker.ended[-1] == "a", "it waited for its lock all the while"
-    assert begun_by["a"] not in (begun_by["b"], begun_by["c"])
-
-
-def test_the_application_may_go_while_majors_wait_for_readers(setting: Setting) -> None:
-    setting.worker.looks_at_lock = {"a": 1_000_000}
-    batch = setting.batch("a", "b", wanted=CompactionType.MAJOR)
-    run = batch.wait_until_planned()
-    assert run is not None
-    setting.answer(run, result_of)
-    assert setting.worker.ended == ["b"]
-    batch.stop()
-    assert messages(batch) == {"a": "the task was stopped", "b": "merged (major)"}
 
 
 def test_the_application_stays_for_a_minor_that_may_be_begun_anew_as_a_major(setting: Setting) -> None:
