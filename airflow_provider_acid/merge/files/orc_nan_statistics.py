@@ -11,6 +11,8 @@ No ORC writer at hand can leave the part out, so a file that needs it is written
 footers and tail anew, all data as bytes. Positions in a row index count from the start of a column's stream, so they
 stay true. The files of insert-only tables keep the row indexes that their own writers made: no row there moves into
 another row group, so none is hidden that was found before.
+
+Texts that readers cut lose their limits in the same way; see :meth:`~.bucket_rows.RowsOutput.verified`.
 """
 
 from __future__ import annotations
@@ -37,13 +39,17 @@ _ROW_INDEX = 6
 """``Stream.Kind`` of a column's row index."""
 
 _PART = "doubleStatistics"
+_PARTS = (_PART, "stringStatistics")
 
 
-def without_nan_statistics(storage: Storage, path: str, copied: Container[int] = ()) -> str:
+def without_nan_statistics(
+    storage: Storage, path: str, copied: Container[int] = (), others: Collection[int] = ()
+) -> str:
     """Make sure that no reader is misled by NaN; nothing but the file's tail is read where there is none.
 
     :param path: of an attempt that was just written, ``name.uuid``; removed where another takes its place.
     :param copied: numbers of the stripes that stay as they are, like those of insert-only files.
+    :param others: ids of further columns, numbers or texts, that lose their limits in all other stripes.
     :returns: the path of the file to go on with.
     :raises VerificationError: the written file cannot be understood.
     :raises StorageError: the second file cannot be written.
@@ -55,7 +61,7 @@ def without_nan_statistics(storage: Storage, path: str, copied: Container[int] =
         written = [tail.metadata.stripeStats[number].colStats for number in stripes]
         if len(stripes) == len(tail.footer.stripes):
             written.append(tail.footer.statistics)
-        columns = frozenset[int]().union(*map(columns_with_nan, written))
+        columns = frozenset(others if stripes else ()).union(*map(columns_with_nan, written))
         if not columns:
             return path
         rewritten = next_attempt_path(path)
@@ -156,13 +162,13 @@ class _Rewriting:
     def _rewrite_row_index(self, packed: bytes) -> bytes:
         index = self.tail.unpack("RowIndex", packed)
         for entry in index.entry:
-            entry.statistics.ClearField(_PART)
+            _clear_limits(entry.statistics)
         return self.tail.pack(index)
 
     def _clear(self, statistics: Any) -> None:
         for column, found in enumerate(statistics):
             if column in self.columns:
-                found.ClearField(_PART)
+                _clear_limits(found)
 
     def _read(self, start: int, length: int) -> bytes:
         self.file.seek(start)
@@ -174,3 +180,8 @@ class _Rewriting:
     def _copy(self, start: int, length: int) -> None:
         for position in range(start, start + length, CHUNK_BYTES):
             self.output.write(self._read(position, min(CHUNK_BYTES, start + length - position)))
+
+
+def _clear_limits(statistics: Any) -> None:
+    for part in _PARTS:
+        statistics.ClearField(part)
