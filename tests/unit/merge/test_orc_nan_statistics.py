@@ -282,17 +282,6 @@ def test_a_file_without_nan_is_written_once_and_keeps_its_limits(
             assert (limits.minimum, limits.maximum) == (-math.inf, 1e308)
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("kind", ["double", "float"])
-@pytest.mark.parametrize("values", [[-0.0, -1.5], [-0.0] * 10_000 + [7.5], [0.5] * 10_000 + [-0.0, -0.0]])
-def test_a_negative_zero_is_found_as_zero(tmp_path: Path, kind: str, way: str, values: list[float]) -> None:
-    """Hive's rows hold them for equal, its limits do not; also where the stripe's limits hide those of a row group."""
-    partition = Partition(tmp_path, (kind, WAYS[way][0]))
-    deltas(partition, [values], WAYS[way][1])
-    found = [found for column, found in written(partition, merge(partition)).statistics() if column == 7]
-    assert all(hive_looks_at(statistics, True, 0.0) for statistics in found)
-
-
 def test_the_first_file_goes_when_the_second_has_its_place(tmp_path: Path) -> None:
     partition = Partition(tmp_path, ("double", "bigint"))
     deltas(partition, PLACES["first"], 5)

@@ -171,15 +171,6 @@ def test_stripes_with_nan_are_decoded_and_lose_their_limits(tmp_path: Path) -> N
     assert len(partition.read(merged)) == 400
 
 
-def test_stripes_whose_limits_end_with_a_negative_zero_are_decoded(tmp_path: Path) -> None:
-    """Hive takes it for less than 0.0, and looks at a stripe's limits where there are no deltas only."""
-    partition = Partition(tmp_path, ("double",))
-    write_in_stripes(partition, BASE, [insert(3, row_id, -0.0 if row_id == 5 else -1.5) for row_id in range(200)])
-    before = source_stripes(partition)
-    found = stripes_of(attempt(partition, partition.merge(stripe_copy=ALWAYS)))
-    assert [stripe in before for stripe in found] == [False, True]
-
-
 @pytest.mark.parametrize(
     ("kind", "wanted", "copied"),
     [
