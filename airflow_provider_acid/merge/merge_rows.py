@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
@@ -103,7 +104,9 @@ def _output(
     visibility = Visibility.of(plan.high_water_mark, plan.aborted_write_ids)
     events = events_of_bucket(storage, plan, bucket, visibility)
     deleted = deleted_keys((batch for _, batch in events), visibility, pairs)
-    path, options = attempt_path(plan, name), writable(plan.orc)
+    # Readers look for values as they convert them, filters hold them as they are.
+    filtered = tuple(column for column in plan.orc.bloom_filter_columns if column.lower() not in sources.converted)
+    path, options = attempt_path(plan, name), replace(writable(plan.orc), bloom_filter_columns=filtered)
     return RowsOutput(storage, options, bucket, path, sources, visibility, deleted, progress)
 
 

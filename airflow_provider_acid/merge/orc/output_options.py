@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from airflow_provider_acid.merge.orc.schema import Kind, OrcType
@@ -27,6 +28,20 @@ def writable(options: OrcOptions) -> OrcOptions:
         compression_block_bytes=blocks * _MEMORY_BLOCK_BYTES,
         row_index_stride=options.row_index_stride or OrcOptions.row_index_stride,
     )
+
+
+_CUT_KINDS = (Kind.STRING, Kind.VARCHAR, Kind.CHAR)
+
+
+def cut_text_ids(schema: OrcType, columns: Collection[str]) -> frozenset[int]:
+    """Column ids of the texts in some of the table's columns, by their names."""
+    ids, column_id = set[int](), 7
+    for name, child in zip(schema.children[5].names, schema.children[5].children, strict=True):
+        for node in child.walk():
+            if name in columns and node.kind in _CUT_KINDS:
+                ids.add(column_id)
+            column_id += 1
+    return frozenset(ids)
 
 
 def bloom_filter_ids(schema: OrcType, columns: tuple[str, ...]) -> set[int]:

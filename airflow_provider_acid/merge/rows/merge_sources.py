@@ -44,6 +44,7 @@ class Sources:
     :param is_exact_in_arrow: whether Arrow holds every value exactly, as far as statistics tell.
     :param values: how many values each of the table's first columns holds; None where the footers cannot say it.
     :param zones: in which timestamps are counted; one at most.
+    :param converted: names of the columns that keep the files' type, so that readers convert each value.
     """
 
     schema: OrcType
@@ -54,6 +55,7 @@ class Sources:
     calendars: frozenset[int] = frozenset()
     depends_on_calendar: bool = False
     largest_stripe_bytes: int = 0
+    converted: frozenset[str] = frozenset()
 
     @property
     def zone(self) -> str:
@@ -83,6 +85,7 @@ def look_at(storage: Storage, bucket: BucketPlan, schema: OrcType, for_hive_3: b
         found.depends_on_calendar |= _depends_on_calendar(reader)
         found.zones |= _zones(reader, found.zones)
     found.schema = replace(schema, children=(*schema.children[:5], columns.row))
+    found.converted = columns.converted
     if len(found.calendars) > 1 and found.depends_on_calendar:
         raise UnsupportedTableError(
             join(storage.location, f"bucket {bucket.bucket}"),
@@ -168,6 +171,13 @@ class _Columns:
         """Those of a file that holds the rows of all that were added."""
         children = tuple(self._kept.get(place, column) for place, column in enumerate(self.table.children))
         return replace(self.table, children=children)
+
+    @property
+    def converted(self) -> frozenset[str]:
+        """Names of the columns that are not of the table's type."""
+        return frozenset(
+            self.table.names[place] for place in self._kept if self.row.children[place] != self.table.children[place]
+        )
 
     def add(self, name: str, row_type: OrcType) -> None:
         """See to it that a file's rows can be among them.

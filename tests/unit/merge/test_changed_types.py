@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
+import pyorc
 import pytest
+from pyorc.predicates import PredicateColumn
 
 from airflow_provider_acid.exceptions import UnsupportedTableError
 from airflow_provider_acid.merge import merge_rows
 from airflow_provider_acid.merge.files.answers import Merged
 from airflow_provider_acid.merge.orc.schema import Kind, OrcType, can_be_written, can_become, parse_hive_type
 from airflow_provider_acid.merge.orc.tail import read_tail
-from airflow_provider_acid.plan.plan import CopiedStripes
-from tests.unit.merge.acid_files import Partition, insert, read_events
+from airflow_provider_acid.plan.plan import CopiedStripes, OrcOptions
+from tests.unit.merge.acid_files import CONVERTERS, Partition, delete, insert, read_events
+from tests.unit.merge.orc_tails import Tail
 
 
 def types_of(partition: Partition, merged: Merged) -> list[str]:
@@ -62,6 +66,29 @@ def test_a_nested_column_of_another_type_takes_the_exact_way(
     partition = Partition(tmp_path, (becomes,))
     partition.write("delta_0000001_0000001_0000", [insert(1, 0, value)], types=(was,))
     assert [event[5] for event in partition.read(partition.merge())] == [(expected,)]
+
+
+@pytest.mark.parametrize("way", ["arrow", "exact"])
+@pytest.mark.parametrize("was", ["string", "varchar(9)"])
+def test_a_text_that_readers_cut_is_found_by_what_is_left_of_it(was: str, way: str, tmp_path: Path) -> None:
+    """Hive compares limits and filters of whole values with what it looks for: 'abc' lies before 'abcdef'."""
+    extra, stamp = ("timestamp", (-1, 5)) if way == "exact" else ("int", 7)
+    partition = Partition(tmp_path, ("varchar(3)", "string", extra))
+    rows = [insert(1, number, text, text, stamp) for number, text in enumerate(("aaa", "abcdef", "zzz"))]
+    partition.write("delta_0000001_0000001_0000", rows, types=(was, "string", extra))
+    partition.write("delete_delta_0000002_0000002_0000", [delete(1, 0, 2)])
+    merged = partition.merge(orc=OrcOptions(bloom_filter_columns=("c0", "c1")))
+    content = (tmp_path / str(merged.attempt)).read_bytes()
+    found = {}
+    for column in (7, 8):
+        predicate = PredicateColumn(pyorc.TypeKind.STRING, index=column) == "abc"
+        reader = pyorc.Reader(io.BytesIO(content), predicate=predicate, converters=CONVERTERS)
+        found[column] = [row[5][0] for row in reader]
+    assert found == {7: ["abcdef", "zzz"], 8: []}
+    assert pyorc.Reader(io.BytesIO(content)).read_stripe(0).bloom_filter_columns == (8,)
+    tail = Tail(content)
+    for statistics in (tail.footer.statistics, tail.metadata.stripeStats[0].colStats):
+        assert [statistics[column].HasField("stringStatistics") for column in (7, 8)] == [False, True]
 
 
 NOT_EXACT: dict[tuple[str, str], Any] = {
