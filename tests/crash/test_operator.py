@@ -11,6 +11,7 @@ import psutil
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.compaction.run.run_place import RUNS_DIRECTORY
 from airflow_provider_acid.metastore.values import CompactionState
 from tests.crash.metastores import HIVE_3, THE_HIVE_4, CrashMetastore, FixtureName, on_its_own_worker
 from tests.harness.compaction_chain import Chain, wait_until
@@ -63,7 +64,7 @@ def finish_by_next_try(batch: Batch) -> None:
     assert again.wait() == 0, again.log()
     batch.check_rows()
     batch.check_finished()
-    assert list(again.runs.iterdir()) == []
+    assert list((again.runs / RUNS_DIRECTORY).iterdir()) == []
 
 
 @on_the_newest
