@@ -27,7 +27,12 @@ from airflow_provider_acid.compaction.outcomes import OutcomeState
 from airflow_provider_acid.compaction.recover.recovery import Recovery
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.supervision import Supervised
-from airflow_provider_acid.exceptions import AcidError, MetastoreUnavailableError, ObjectNotFoundError
+from airflow_provider_acid.exceptions import (
+    AcidError,
+    MetastoreUnavailableError,
+    ObjectNotFoundError,
+    OwnershipLostError,
+)
 from airflow_provider_acid.metastore.pools import RequestPool
 from airflow_provider_acid.metastore.queue import CompactionQueue
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
@@ -197,7 +202,8 @@ class Housekeeper:
         if not self._queue.hive.is_claimed_until_cleaned:
             return
         for row in ready:
-            with findings.going_on(row.entity):
+            # Lost since it was looked at: as a rule, a cleaner beside this is through with it.
+            with findings.going_on(row.entity), suppress(OwnershipLostError):
                 self._queue.keep(row)
                 findings.did(row.entity, Chore.CLAIM_KEPT, f"request {row.id} waits to be cleaned")
 

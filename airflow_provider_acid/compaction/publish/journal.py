@@ -13,11 +13,11 @@ from itertools import filterfalse
 from airflow_provider_acid.acid import json_fields as fields
 from airflow_provider_acid.acid.listing import Listing
 from airflow_provider_acid.acid.names import parse_directory_name
-from airflow_provider_acid.exceptions import ConfigurationError, CorruptFileError, StorageError, UnknownNameError
+from airflow_provider_acid.compaction.publish.staging import read_note
+from airflow_provider_acid.exceptions import ConfigurationError, UnknownNameError
 from airflow_provider_acid.filesystem import Storage
 from airflow_provider_acid.plan.exchange import JOURNAL_FILE
 from airflow_provider_acid.plan.plan import FORMAT_VERSION
-from airflow_provider_acid.storages.small_files import EXCHANGE_FILE_BYTES
 
 
 @dataclass(frozen=True)
@@ -82,14 +82,20 @@ def write_journal(storage: Storage, staging: str, journal: PublicationJournal) -
 
 
 def read_journal(storage: Storage, staging: str) -> PublicationJournal | None:
-    """The journal in a staging directory; None where there is none that can be read."""
-    try:
-        return PublicationJournal.from_json(storage.read(f"{staging}/{JOURNAL_FILE}", EXCHANGE_FILE_BYTES))
-    except (StorageError, ConfigurationError, CorruptFileError):
-        return None
+    """The journal in a staging directory; None where there is none, or none that can be understood.
+
+    One that cannot be read now is not taken for none: it may be all that tells of half of a result, and whoever knew
+    nothing of it would remove it together with the other half.
+
+    :raises StorageError: it exists but cannot be read now.
+    """
+    return read_note(storage, f"{staging}/{JOURNAL_FILE}", PublicationJournal.from_json)
 
 
 def find_journal(storage: Storage, stagings: Iterable[str], txn_id: int) -> PublicationJournal | None:
-    """The journal of a transaction, in whichever staging directory; None where there is none that can be read."""
+    """The journal of a transaction, in whichever staging directory; None where there is none.
+
+    :raises StorageError: one exists but cannot be read now.
+    """
     journals = (read_journal(storage, staging) for staging in stagings)
     return next((journal for journal in journals if journal is not None and journal.transaction == txn_id), None)

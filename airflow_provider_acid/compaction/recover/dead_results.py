@@ -281,7 +281,7 @@ def take_back_half(storage: Storage, staging: str) -> None:
     over meanwhile, nothing is done, for that one does it.
 
     :param staging: name of a dead attempt's staging directory, taken over by the caller.
-    :raises StorageError: it cannot be undone.
+    :raises StorageError: it cannot be undone, or nobody can tell now whether it has to be; the directory stays then.
     """
     journal = read_journal(storage, staging)
     if journal is None:

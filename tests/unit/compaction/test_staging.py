@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
+from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.hive import HIVE_3
 from airflow_provider_acid.compaction.publish.by_rename import ByRename
 from airflow_provider_acid.compaction.publish.journal import PublicationJournal
 from airflow_provider_acid.compaction.publish.staging import (
@@ -16,6 +19,9 @@ from airflow_provider_acid.compaction.publish.staging import (
     staging_tokens,
 )
 from airflow_provider_acid.compaction.recover.dead_results import take_back_half
+from airflow_provider_acid.compaction.recover.recovery import Recovery
+from airflow_provider_acid.compaction.settings import CompactionSettings
+from airflow_provider_acid.exceptions import StorageError
 from airflow_provider_acid.plan.exchange import JOURNAL_FILE, OUTPUTS_DIRECTORY
 from airflow_provider_acid.storages.local import LocalStorage
 from tests.harness.plain_job import run_plainly
@@ -79,6 +85,36 @@ def test_what_is_whole_or_not_a_pairs_stays(storage: LocalStorage, published: in
     before = storage.list()
     take_back_half(storage, STAGING)
     assert storage.list() == before
+
+
+def test_half_whose_journal_cannot_be_read_now_keeps_all_that_tells_of_it(
+    storage: LocalStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Names are known to HDFS's NameNode, while the machine with the journal's bytes does not answer."""
+    staged(storage, published=1)
+    read = LocalStorage.read
+
+    def failing(storage: LocalStorage, path: str, most_bytes: int = 1024) -> bytes:
+        if path.endswith(JOURNAL_FILE):
+            raise StorageError(path, "is on a machine that does not answer", "try again")
+        return read(storage, path, most_bytes)
+
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(LocalStorage, "read", failing)
+        with pytest.raises(StorageError, match="does not answer"):
+            remove_orphans(storage)
+    assert targets(storage) == [TARGETS[0]]
+    remove_orphans(storage)
+    assert storage.list().directories == ()
+
+
+def remove_orphans(storage: LocalStorage) -> None:
+    """As a housekeeping does of Hive 3 that finds no transaction and no request of the attempt."""
+    client, queue = Mock(), Mock(hive=HIVE_3)
+    client.transactions.return_value = queue.rows.return_value = []
+    client.server_now_ms.return_value = 0
+    recovery = Recovery(client, queue, CompactionSettings(transaction_timeout_seconds=1.0))
+    recovery.remove_orphans(Entity("d", "t"), storage, storage.list())
 
 
 def test_nothing_is_taken_back_by_one_whose_directory_somebody_else_took_over(
