@@ -22,6 +22,8 @@ group's last moment (measured: 00:00:00.0005). Where it is to read a file, such 
 
 Limits of texts are ordered by bytes. Hive compares what it looks for by UTF-16, where U+E000 to U+FFFF lie above what
 has four bytes: by the limits of a fullwidth letter and an emoji it does not find the emoji (measured: Hive 3.1, 4.0).
+
+Hive looks for a char as it writes one, with spaces up to its length. Trino writes them without, which is less.
 """
 
 from __future__ import annotations
@@ -41,6 +43,7 @@ from airflow_provider_acid.merge.files.file_copy import CHUNK_BYTES
 from airflow_provider_acid.merge.files.verify import REPORT
 from airflow_provider_acid.merge.orc.bounds import MAGIC
 from airflow_provider_acid.merge.orc.codec import CodecError
+from airflow_provider_acid.merge.orc.schema import Kind
 from airflow_provider_acid.merge.orc.sections import Sections, stripe_bytes
 from airflow_provider_acid.merge.orc.tail import read_tail_section
 
@@ -147,8 +150,8 @@ def _columns_by_row_groups(
 ) -> frozenset[int]:
     """Ids of the columns of which a row group has limits that mislead, other than by NaN.
 
-    Those are -0.0, texts that Hive orders otherwise, and for Hive 3 what lies between two milliseconds. Numbers are
-    looked at only where a stripe has 0 between its limits.
+    Those are -0.0, texts that Hive orders otherwise, chars without their spaces, and for Hive 3 what lies between two
+    milliseconds. Numbers are looked at only where a stripe has 0 between its limits.
     """
     found = set[int]()
     for number in stripes:
@@ -172,15 +175,22 @@ def _columns_by_row_groups(
             if stream.kind == _ROW_INDEX and stream.column in suspects:
                 file.seek(position)
                 index = tail.unpack("RowIndex", file.read(stream.length))
-                if any(_misleads(entry.statistics) for entry in index.entry):
+                node = tail.footer.types[stream.column]
+                length = node.maximumLength if node.kind == Kind.CHAR else 0
+                if any(_misleads(entry.statistics, length) for entry in index.entry):
                     found.add(stream.column)
             position += stream.length
     return frozenset(found)
 
 
-def _misleads(statistics: Any) -> bool:
-    is_number = _is_negative_zero(statistics.doubleStatistics.maximum)
-    return is_number or _is_out_of_order(statistics) or _is_cut(statistics.timestampStatistics)
+def _misleads(statistics: Any, characters: int) -> bool:
+    """Whether Hive misses rows by the limits of a row group.
+
+    :param characters: of a char with its spaces; 0 for all other types.
+    """
+    texts, is_number = statistics.stringStatistics, _is_negative_zero(statistics.doubleStatistics.maximum)
+    is_bare = texts.HasField("maximum") and len(texts.maximum.decode(errors="replace")) < characters
+    return is_number or is_bare or _is_out_of_order(statistics) or _is_cut(statistics.timestampStatistics)
 
 
 def _is_cut(times: Any) -> bool:

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_acid.merge.orc.schema import Kind
 from airflow_provider_acid.plan.plan import CopiedStripes
 from tests.unit.merge.acid_files import Partition, insert
+from tests.unit.merge.orc_tails import Tail
 from tests.unit.merge.striped_files import BASE, attempt, source_stripes, stripes_of, write_in_stripes
 from tests.unit.merge.test_orc_nan_statistics import WAYS, deltas, merge, written
 
@@ -69,3 +71,26 @@ def test_stripes_of_such_limits_are_decoded(tmp_path: Path) -> None:
     before = source_stripes(partition)
     found = stripes_of(attempt(partition, partition.merge(stripe_copy=CopiedStripes.ALWAYS)))
     assert [stripe in before for stripe in found] == [False, True]
+
+
+def as_char(path: Path, length: int) -> None:
+    """Say in a file that its texts are such chars, as Trino writes them: without spaces."""
+    tail = Tail(path.read_bytes())
+    tail.footer.types[7].kind, tail.footer.types[7].maximumLength = int(Kind.CHAR), length
+    path.write_bytes(tail.sealed())
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("value", "is_certain"), [("ab", False), ("ab   ", True), ("\u4e2d    ", True)])
+def test_a_char_without_its_spaces_is_no_limit(tmp_path: Path, way: str, value: str, is_certain: bool) -> None:
+    """Hive looks for it with the spaces, which is more."""
+    partition = Partition(tmp_path, ("char(5)", WAYS[way][0]))
+    types = ("string", WAYS[way][0])
+    source = partition.write("delta_0000001_0000001_0000", [insert(1, 0, value, WAYS[way][1])], types=types)
+    as_char(tmp_path / source.path, 5)
+    partition.rows.clear()
+    partition.add("delta_0000001_0000001_0000")
+    merged = merge(partition)
+    found = [found.HasField("stringStatistics") for of, found in written(partition, merged).statistics() if of == 7]
+    assert set(found) == {is_certain}
+    assert [event[5][0] for event in partition.read(merged)] == [value]
