@@ -117,6 +117,9 @@ def _known_format(table: TableInfo, storage: StorageFormat) -> FileFormat | None
     if not table.is_insert_only:
         return FileFormat.ACID_ORC if storage.input_format == ORC_INPUT_FORMAT else None
     format = _INSERT_ONLY_FORMATS.get(storage.input_format)
+    if format is FileFormat.ORC and _skips_lines(storage):
+        # Hive leaves out the first rows of every file, whatever the format (HiveContextAwareRecordReader.doNext).
+        return FileFormat.APART
     if format is not FileFormat.TEXT:
         return format
     if storage.serde not in _SERDES_OF_LINES:
@@ -154,14 +157,18 @@ def file_format(table: TableInfo, partition: PartitionInfo | None) -> FileFormat
 
 def _lines_belong_to_files(storage: StorageFormat) -> bool:
     """Whether text means something else behind the text of another file."""
-    counts = storage.values("skip.header.line.count") + storage.values("skip.footer.line.count")
     delimiters = storage.values("line.delim")
     return (
-        any(count.strip() != "0" for count in counts)
+        _skips_lines(storage)
         or any(delimiter not in ("\n", "10") for delimiter in delimiters)
         or bool(storage.values("textinputformat.record.delimiter"))
         or not all(map(_ENCODINGS_WITH_LINE_ENDS.fullmatch, storage.values("serialization.encoding")))
     )
+
+
+def _skips_lines(storage: StorageFormat) -> bool:
+    counts = storage.values("skip.header.line.count") + storage.values("skip.footer.line.count")
+    return any(count.strip() != "0" for count in counts)
 
 
 def check_entity(facts: EntityFacts) -> None:

@@ -16,6 +16,14 @@ So it is with a maximum of -0.0: Hive's limits put it below 0.0, to which it is 
 without the 5.0 of 5.0 and -0.0 takes ``a = 0.0`` its row). No sum tells of it, so that row indexes are looked at.
 
 Texts that readers cut lose their limits in the same way; see :meth:`~.bucket_rows.RowsOutput.verified`.
+
+Hive 3 takes the maximum of timestamps without what is below its millisecond (ORC-611), and so does not find a row
+group's last moment (measured: 00:00:00.0005). Where it is to read a file, such a maximum is the next millisecond.
+
+Limits of texts are ordered by bytes. Hive compares what it looks for by UTF-16, where U+E000 to U+FFFF lie above what
+has four bytes: by the limits of a fullwidth letter and an emoji it does not find the emoji (measured: Hive 3.1, 4.0).
+
+Hive looks for a char as it writes one, with spaces up to its length. Trino writes them without, which is less.
 """
 
 from __future__ import annotations
@@ -35,6 +43,7 @@ from airflow_provider_acid.merge.files.file_copy import CHUNK_BYTES
 from airflow_provider_acid.merge.files.verify import REPORT
 from airflow_provider_acid.merge.orc.bounds import MAGIC
 from airflow_provider_acid.merge.orc.codec import CodecError
+from airflow_provider_acid.merge.orc.schema import Kind
 from airflow_provider_acid.merge.orc.sections import Sections, stripe_bytes
 from airflow_provider_acid.merge.orc.tail import read_tail_section
 
@@ -42,17 +51,30 @@ _ROW_INDEX = 6
 """``Stream.Kind`` of a column's row index."""
 
 _PART = "doubleStatistics"
-_PARTS = (_PART, "stringStatistics")
+_TEXTS = "stringStatistics"
+_PARTS = (_PART, _TEXTS)
+_TIMES = "timestampStatistics"
+
+_FOUR_BYTES = 0xF0
+"""The least byte with which letters of four bytes begin in UTF-8; none has it elsewhere."""
+
+_WHOLE_MILLISECOND = 1
+"""``maximumNanos`` of a maximum that has nothing below its millisecond; where it is missing, there may be anything."""
 
 
 def without_nan_statistics(
-    storage: Storage, path: str, copied: Container[int] = (), others: Collection[int] = ()
+    storage: Storage,
+    path: str,
+    copied: Container[int] = (),
+    others: Collection[int] = (),
+    for_hive_3: bool = False,
 ) -> str:
     """Make sure that no reader is misled by NaN; nothing but the file's tail is read where there is none.
 
     :param path: of an attempt that was just written, ``name.uuid``; removed where another takes its place.
     :param copied: numbers of the stripes that stay as they are, like those of insert-only files.
     :param others: ids of further columns, numbers or texts, that lose their limits in all other stripes.
+    :param for_hive_3: whether Hive 3 is to find timestamps by their limits.
     :returns: the path of the file to go on with.
     :raises VerificationError: the written file cannot be understood.
     :raises StorageError: the second file cannot be written.
@@ -65,7 +87,7 @@ def without_nan_statistics(
         if len(stripes) == len(tail.footer.stripes):
             written.append(tail.footer.statistics)
         columns = frozenset(others if stripes else ()).union(*map(columns_with_nan, written))
-        columns |= _columns_below_zero(file, tail, stripes)
+        columns |= _columns_by_row_groups(file, tail, stripes, for_hive_3)
         if not columns:
             return path
         rewritten = next_attempt_path(path)
@@ -90,12 +112,14 @@ def _errors_named(name: str) -> Iterator[None]:
 def columns_with_nan(statistics: Collection[Any]) -> frozenset[int]:
     """Ids of the columns whose limits are not certain: a NaN among the values shows in their sum.
 
-    Nor is a maximum of -0.0: readers take it for less than 0.0, to which the value is equal.
+    Nor is a maximum of -0.0: readers take it for less than 0.0, to which the value is equal. Nor are texts that Hive
+    orders otherwise.
     """
     return frozenset(
         column
         for column, found in enumerate(statistics)
-        if found.numberOfValues and found.HasField(_PART) and not _is_certain(found.doubleStatistics)
+        if found.numberOfValues
+        and (found.HasField(_PART) and not _is_certain(found.doubleStatistics) or _is_out_of_order(found))
     )
 
 
@@ -105,20 +129,42 @@ def _is_certain(part: Any) -> bool:
     return is_known and not _is_negative_zero(part.maximum)
 
 
+def _is_out_of_order(statistics: Any) -> bool:
+    """Whether some text between the limits may lie outside of them by UTF-16.
+
+    Java reads what is no UTF-8 as U+FFFD.
+    """
+    texts = statistics.stringStatistics
+    lowest = texts.minimum if texts.HasField("minimum") else texts.lowerBound
+    highest = texts.maximum if texts.HasField("maximum") else texts.upperBound
+    is_low = any("\ue000" <= letter <= "\uffff" for letter in lowest.decode(errors="replace"))
+    return is_low or max(highest, default=0) >= _FOUR_BYTES
+
+
 def _is_negative_zero(number: float) -> bool:
     return number == 0 and math.copysign(1, number) < 0
 
 
-def _columns_below_zero(file: BinaryIO, tail: Sections, stripes: Collection[int]) -> frozenset[int]:
-    """Ids of the columns of which the maximum of a row group is -0.0; only where limits have 0 between them."""
+def _columns_by_row_groups(
+    file: BinaryIO, tail: Sections, stripes: Collection[int], for_hive_3: bool
+) -> frozenset[int]:
+    """Ids of the columns of which a row group has limits that mislead, other than by NaN.
+
+    Those are -0.0, texts that Hive orders otherwise, chars without their spaces, and for Hive 3 what lies between two
+    milliseconds. Numbers are looked at only where a stripe has 0 between its limits.
+    """
     found = set[int]()
     for number in stripes:
         stripe = tail.footer.stripes[number]
         suspects = {
             column
             for column, statistics in enumerate(tail.metadata.stripeStats[number].colStats)
-            if statistics.HasField(_PART)
-            and statistics.doubleStatistics.minimum <= 0 <= statistics.doubleStatistics.maximum
+            if statistics.HasField(_TEXTS)
+            or (for_hive_3 and statistics.HasField(_TIMES))
+            or (
+                statistics.HasField(_PART)
+                and statistics.doubleStatistics.minimum <= 0 <= statistics.doubleStatistics.maximum
+            )
         } - found
         if not suspects:
             continue
@@ -129,10 +175,27 @@ def _columns_below_zero(file: BinaryIO, tail: Sections, stripes: Collection[int]
             if stream.kind == _ROW_INDEX and stream.column in suspects:
                 file.seek(position)
                 index = tail.unpack("RowIndex", file.read(stream.length))
-                if any(_is_negative_zero(entry.statistics.doubleStatistics.maximum) for entry in index.entry):
+                node = tail.footer.types[stream.column]
+                length = node.maximumLength if node.kind == Kind.CHAR else 0
+                if any(_misleads(entry.statistics, length) for entry in index.entry):
                     found.add(stream.column)
             position += stream.length
     return frozenset(found)
+
+
+def _misleads(statistics: Any, characters: int) -> bool:
+    """Whether Hive misses rows by the limits of a row group.
+
+    :param characters: of a char with its spaces; 0 for all other types.
+    """
+    texts, is_number = statistics.stringStatistics, _is_negative_zero(statistics.doubleStatistics.maximum)
+    is_bare = texts.HasField("maximum") and len(texts.maximum.decode(errors="replace")) < characters
+    return is_number or is_bare or _is_out_of_order(statistics) or _is_cut(statistics.timestampStatistics)
+
+
+def _is_cut(times: Any) -> bool:
+    """Whether Hive 3 would take the maximum for less than it is."""
+    return bool(times.HasField("maximumUtc") and times.maximumNanos != _WHOLE_MILLISECOND)
 
 
 @dataclass(frozen=True)
@@ -223,3 +286,6 @@ class _Rewriting:
 def _clear_limits(statistics: Any) -> None:
     for part in _PARTS:
         statistics.ClearField(part)
+    times = statistics.timestampStatistics
+    if _is_cut(times):
+        times.maximumUtc, times.maximumNanos = times.maximumUtc + 1, _WHOLE_MILLISECOND

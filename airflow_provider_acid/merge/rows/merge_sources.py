@@ -45,6 +45,7 @@ class Sources:
     :param values: how many values each of the table's first columns holds; None where the footers cannot say it.
     :param zones: in which timestamps are counted; one at most.
     :param converted: names of the columns that keep the files' type, so that readers convert each value.
+    :param for_hive_3: whether Hive 3 is to read the output.
     """
 
     schema: OrcType
@@ -56,6 +57,7 @@ class Sources:
     depends_on_calendar: bool = False
     largest_stripe_bytes: int = 0
     converted: frozenset[str] = frozenset()
+    for_hive_3: bool = False
 
     @property
     def zone(self) -> str:
@@ -71,7 +73,7 @@ def look_at(storage: Storage, bucket: BucketPlan, schema: OrcType, for_hive_3: b
     :raises CorruptFileError: a source is damaged, or is not the planned one.
     :raises UnsupportedTableError: the sources cannot be brought together exactly.
     """
-    found, columns = Sources(schema), _Columns(schema.children[5], for_hive_3)
+    found, columns = Sources(schema, for_hive_3=for_hive_3), _Columns(schema.children[5], for_hive_3)
     for _, reader in open_in_order(storage, bucket.rows):
         if reader is None:
             continue

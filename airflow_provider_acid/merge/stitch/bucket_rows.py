@@ -107,7 +107,7 @@ class RowsOutput:
         # Of texts that are longer than the table's, readers cut values, not limits: 'abcdef' is read as 'abc', which
         # lies below it. So row groups that a merge makes have none there; those of copied stripes hide nothing new.
         cut = cut_text_ids(self.schema, self.sources.converted)
-        path = without_nan_statistics(self.storage, self.path, written.copied, cut)
+        path = without_nan_statistics(self.storage, self.path, written.copied, cut, self.sources.for_hive_3)
         size = verify_output(self.storage, path, self.options, expected, check)
         return Merged(path, self._figures(size, written, expected.rows))
 

@@ -180,6 +180,12 @@ def test_a_partition_is_judged_by_its_own_format(
     assert file_format(table, partition) is expected
 
 
+@pytest.mark.parametrize(("value", "expected"), [("1", FileFormat.APART), ("0", FileFormat.ORC)])
+def test_orc_files_of_which_hive_skips_rows_stay_apart(value: str, expected: FileFormat) -> None:
+    table = insert_only(ORC_INPUT_FORMAT)
+    assert file_format(with_property("skip.header.line.count", value, table), None) is expected
+
+
 @pytest.mark.parametrize(
     ("name", "value", "apart"),
     [
