@@ -21,8 +21,9 @@ from tests.judge.table_kind import ACID, LEFT_TO_US
 
 DATABASE = "pushed_down"
 FILTERED = ACID.replace("(", "('orc.bloom.filter.columns'='v', ", 1)
+FILTERS = "filters_of_the_stripe_before"
 TABLES = {
-    "filters_of_the_stripe_before": (
+    FILTERS: (
         f"(id int, v string) {FILTERED}",
         (
             "insert into {t} values (1, 'ab'), (2, 'ad')",
@@ -38,11 +39,11 @@ TABLES = {
             "alter table {t} change column v v varchar(3)",
         ),
         ("delete from {t} where id = 1",),
-        "v = 'abc'",
+        "v = cast('abc' as varchar(3))",
     ),
     "negative_zero": (
         f"(id int, v double) {ACID}",
-        ("insert into {t} select 1, cast('-0.0' as double) union all select 2, 5.0D",),
+        ("insert into {t} values (1, '-0.0'), (2, '5.0')",),
         ("delete from {t} where id = 2",),
         "v = 0.0D",
     ),
@@ -51,6 +52,7 @@ CASES = [
     pytest.param(version, name, marks=pytest.mark.xdist_group(version), id=f"{version}-{name}")
     for version in (HIVE_3, THE_HIVE_4)
     for name in TABLES
+    if version == HIVE_3 or name != FILTERS  # Hive 4 does not go on with another stripe's.
 ]
 WAYS = ("row mode, fetch task", "vectorised, job")
 PUSHED_DOWN = ("set hive.optimize.ppd=true", "set hive.optimize.index.filter=true")
