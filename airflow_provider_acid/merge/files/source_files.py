@@ -118,6 +118,17 @@ class SourceReader:
             column += sum(1 for _ in child.walk())
         return tuple(counts)
 
+    def values_in_stripe(self, stripe: int, column: int) -> int | None:
+        """Values that are not NULL in a column of a stripe, by statistics; None where those do not say it.
+
+        :param column: its id in the file.
+        """
+        stripes = self._sections.metadata.stripeStats
+        columns = stripes[stripe].colStats if stripe < len(stripes) else ()
+        if len(columns) != self.tail.columns or not columns[column].HasField("numberOfValues"):
+            return None
+        return int(columns[column].numberOfValues)
+
     def writer_time_zones(self) -> frozenset[str]:
         """The time zones in which the file's stripes count their timestamps; ``''`` where a stripe names none.
 

@@ -19,6 +19,7 @@ from airflow_provider_acid.merge.files.sealed_output import SealedOutput, Stripe
 from airflow_provider_acid.merge.files.source_files import KEY_FIELDS, SourceReader, damage_named
 from airflow_provider_acid.merge.orc.schema import Kind, OrcType
 from airflow_provider_acid.merge.rows.arrow_rows import DICTIONARY_THRESHOLD
+from airflow_provider_acid.merge.rows.map_keys import MapKeys
 from airflow_provider_acid.plan.plan import OrcOptions
 
 _BATCH_ROWS = 1024
@@ -107,15 +108,18 @@ class ExactRows:
         """Write the rows that stay of those that follow in a stripe; ``batch`` holds their keys.
 
         :raises CorruptFileError: the stripe cannot be read.
+        :raises UnsupportedTableError: its last rows were read, and a map in it lost entries on the way.
         """
         if source is not self._source:
             self._source = source
             self._reader = exact_reader(source, self._zone)
             self._convert = converter(source.row_type, self._row)
+            self._map_keys = MapKeys(source)
             self._stripe: int | None = None
         if stripe != self._stripe:
             self._stripe, self._read = stripe, 0
             self._rows = self._rows_of(source, stripe)
+            self._map_keys.begin()
         start, rows = self._read, islice(self._rows, batch.num_rows)
         self._writer.writerows(rows if mask is None else compress(rows, mask.to_pylist()))
         found = self._read - start
@@ -123,6 +127,8 @@ class ExactRows:
             raise CorruptFileError(
                 source.name, f"has {self._read} rows in stripe {stripe}, not more", "restore the file from a backup"
             )
+        if self._read == source.tail.stripes[stripe].rows:
+            self._map_keys.check(stripe)
         self.keys.add(batch if mask is None else batch.filter(mask))
 
     def close(self) -> None:
@@ -140,6 +146,7 @@ class ExactRows:
                         source.name, "holds an insert without a row", "restore the file from a backup"
                     )
                 self._read += 1
+                self._map_keys.add(row)
                 yield (*key, convert(row) if convert else row)
 
 

@@ -135,12 +135,21 @@ def test_an_empty_file_holds_no_events(partition: Partition) -> None:
     assert partition.read(partition.merge_deletes()) == [delete(1, 0, 3)]
 
 
-@pytest.mark.parametrize("bucketed", [False, True])
-def test_an_event_that_no_output_takes_is_an_error(bucketed: bool, partition: Partition) -> None:
+def test_an_event_that_no_output_takes_is_an_error(partition: Partition) -> None:
     deltas(partition, [delete(1, 0, 2), delete(1, 0, 2, bucket=5)])
     with pytest.raises(CorruptFileError, match=r"bucket_00000: holds deletes of rows of bucket 5, .* of \[0, 1\]"):
-        partition.merge_deletes(numbers=(0, 1), bucketed=bucketed)
+        partition.merge_deletes(numbers=(0, 1), bucketed=True)
     assert partition.attempts() == []
+
+
+def test_a_second_delete_of_a_row_that_no_minor_has_a_file_for_is_left_to_a_major(partition: Partition) -> None:
+    """Two transactions deleted the last row of bucket 5; a major of the first one's left no file of that number."""
+    partition.write("base_0000002", [insert(1, 0, 1), insert(1, 1, 1)])
+    partition.write("delete_delta_0000003_0000003_0000", [delete(1, 0, 3), delete(1, 0, 3, bucket=5)])
+    with pytest.raises(UnsupportedTableError, match=r"rows of bucket 5, which has no rows .* compact .* as a major"):
+        partition.merge_deletes()
+    assert partition.attempts() == []
+    assert [event[3] for event in partition.read(partition.merge())] == [1]
 
 
 def test_an_event_that_no_output_takes_may_be_one_that_does_not_count(partition: Partition) -> None:
