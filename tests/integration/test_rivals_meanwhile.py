@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -12,7 +11,7 @@ from airflow_provider_acid.compaction.active import ActiveCompaction
 from airflow_provider_acid.compaction.outcomes import OutcomeState
 from airflow_provider_acid.compaction.recover.recovered_partition import DIED
 from airflow_provider_acid.compaction.steps import Step
-from airflow_provider_acid.metastore.values import CompactionState
+from airflow_provider_acid.metastore.values import CompactionInfo, CompactionState
 from airflow_provider_acid.plan.plan import CompactionType
 from tests.harness.compaction_chain import Chain, outcome_of, run_until_killed
 from tests.harness.plain_job import run_plainly
@@ -24,26 +23,43 @@ RIVALS_POOL = "rivals"
 """A worker of any pool may compact the table; that of this one takes no other test's request."""
 
 
-def rival_compacts(table: AcidTable, type: CompactionType, partition: str | None, values: Sequence[int]) -> str:
-    """What Hive's worker does about the write ids from 1 on, each of which inserted one value; the result's name."""
-    client, entity, highest = table.site.client, table.entity(partition), len(values)
-    asked = client.compact(entity, type, pool=RIVALS_POOL)
-    assert asked.accepted, asked
-    claimed = client.find_next_compaction("rival-worker", RIVALS_POOL, "4")
-    assert claimed is not None
-    assert claimed.id == asked.id
-    txn = client.open_compaction_txn("rival-worker")
-    client.lock_shared_read(txn, entity, "rival-worker")
-    claimed = replace(claimed, highest_write_id=highest, run_as="hive")
-    client.update_compactor_state(claimed, txn)
-    name = f"base_{highest:07d}_v{txn:07d}" if type is MAJOR else f"delta_0000001_{highest:07d}_v{txn:07d}"
-    events = [insert(write_id, 0, value) for write_id, value in enumerate(values, start=1)]
-    table.write_file(f"_tmp_rival/{name}", events, partition)
-    (table.folder(partition) / "_tmp_rival" / name).rename(table.folder(partition) / name)
-    (table.folder(partition) / "_tmp_rival").rmdir()
-    client.mark_compacted(claimed)
-    client.commit(txn)
-    return name
+@dataclass(frozen=True)
+class Rival:
+    """Hive's worker with a compaction of the write ids from 1 on, each of which inserted one value.
+
+    :param claimed: with what is recorded in the queue.
+    """
+
+    table: AcidTable
+    claimed: CompactionInfo
+    txn: int
+
+    @classmethod
+    def begin(cls, table: AcidTable, type: CompactionType, partition: str, highest: int) -> Rival:
+        client, entity = table.site.client, table.entity(partition)
+        asked = client.compact(entity, type, pool=RIVALS_POOL)
+        assert asked.accepted, asked
+        found = client.find_next_compaction("rival-worker", RIVALS_POOL, "4")
+        assert found is not None
+        assert found.id == asked.id
+        txn = client.open_compaction_txn("rival-worker")
+        client.lock_shared_read(txn, entity, "rival-worker")
+        claimed = replace(found, highest_write_id=highest, run_as="hive")
+        client.update_compactor_state(claimed, txn)
+        return cls(table, claimed, txn)
+
+    def finish(self, *values: int) -> str:
+        """The result's name."""
+        client, partition = self.table.site.client, self.claimed.entity.partition
+        prefix = "base" if self.claimed.type == MAJOR.value else "delta_0000001"
+        name = f"{prefix}_{len(values):07d}_v{self.txn:07d}"
+        events = [insert(write_id, 0, value) for write_id, value in enumerate(values, start=1)]
+        made = self.table.write_file(f"_tmp_rival/{name}", events, partition).parent
+        made.rename(self.table.folder(partition) / name)
+        made.parent.rmdir()
+        client.mark_compacted(self.claimed)
+        client.commit(self.txn)
+        return name
 
 
 def rival_cleans(table: AcidTable, partition: str, highest: int) -> None:
@@ -67,7 +83,7 @@ def test_of_partitions_begun_together_one_that_a_rival_compacted_and_cleaned_mea
     def rivals_turn(step: Step) -> None:
         if step is Step.TRANSACTION_OPENED and not bases:
             # Of writes that are open it merges nothing.
-            bases.append(rival_compacts(table, MAJOR, "p=b", (1, 2, 3)))
+            bases.append(Rival.begin(table, MAJOR, "p=b", 3).finish(1, 2, 3))
             rival_cleans(table, "p=b", 3)
             for write in late:
                 write.commit()
@@ -84,8 +100,18 @@ def test_of_partitions_begun_together_one_that_a_rival_compacted_and_cleaned_mea
     assert ([rivals], ours.partition("_v")[0]) == (bases, "base_0000005")
 
 
+def settle(chain: Chain, who: str) -> None:
+    if who == "next try":
+        assert not chain.compact().outcome.state.is_failure
+    else:
+        chain.another_run().with_timeout(0.001).clean()
+
+
 @pytest.mark.parametrize("who", ["next try", "cleaner of another run"])
-def test_what_a_dead_attempt_left_ready_is_not_committed_beside_a_rivals_result(site: Site, who: str) -> None:
+@pytest.mark.parametrize("rival_is", ["done", "at work"])
+def test_what_a_dead_attempt_left_ready_is_not_committed_beside_a_rivals_result(
+    site: Site, rival_is: str, who: str
+) -> None:
     table = site.table(partitions=["p=a", "p=b"])
     for value in (1, 2, 3):
         table.insert(value, partition="p=a")
@@ -99,11 +125,12 @@ def test_what_a_dead_attempt_left_ready_is_not_committed_beside_a_rivals_result(
     # Without another write to the table the server takes no further request.
     table.insert(4, partition="p=b")
     before = table.rows()
-    rivals = rival_compacts(table, MINOR, "p=a", (1, 2, 3))
-    if who == "next try":
-        assert not chain.compact().outcome.state.is_failure
-    else:
-        chain.another_run().with_timeout(0.001).clean()
+    rival = Rival.begin(table, MINOR, "p=a", 3)
+    if rival_is == "at work":
+        settle(chain, who)
+    rivals = rival.finish(1, 2, 3)
+    assert table.rows() == before
+    settle(chain, who)
     assert table.rows() == before
     ended = site.row(row.id)
     assert (ended.state, str(ended.error_message).startswith(DIED)) == (CompactionState.FAILED, True)
