@@ -10,6 +10,7 @@ import logging
 from collections.abc import Collection
 from typing import Protocol
 
+from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.listing import Listing, names_only
 from airflow_provider_acid.acid.names import DeltaName, parse_directory_name
 from airflow_provider_acid.compaction.outcomes import Outcome, OutcomeState
@@ -95,7 +96,7 @@ class CommittedResults:
 
         Never cleaned as it stands: with an aborted transaction its directory is no part of the table
         (HIVE-29572). Nor committed where Hive's own worker compacted the same rows since then, as it may: a row that is
-        ready for cleaning is in no request's way.
+        ready for cleaning is in no request's way. One that is at work does not look again before it commits.
 
         :raises OwnershipLostError: the metastore contradicts itself.
         """
@@ -103,6 +104,10 @@ class CommittedResults:
         if txn is not None and txn.state is TxnState.OPEN:
             if pool_of_txn(txn) is None or attempts.is_alive(txn, owner):
                 return busy(row, f"waits for the commit of transaction {txn.id}")
+            # Before the look at the directories: what is ready by then has published.
+            rival = self._rival_at_work(row.entity)
+            if rival is not None:
+                return busy(row, f"waits for request {rival.id}, which {rival.worker_id} works on: both might be read")
             if not _is_read_beside_another(partition, txn.id) and self._commit(txn.id):
                 message = f"committed transaction {txn.id}, which a dead attempt had left one step before its end"
                 return Outcome(row.entity, OutcomeState.COMPACTED, message, row.id)
@@ -164,6 +169,11 @@ class CommittedResults:
             txn = attempts.transaction_of(token)
             if txn is not None and txn.id in aborted:
                 publisher_on(partition.storage).take_over(token)
+
+    def _rival_at_work(self, entity: Entity) -> CompactionRow | None:
+        """A request that a worker of somebody else has claimed; those of ours look again before they publish."""
+        rows = self._queue.rows(entity=entity, state=CompactionState.WORKING)
+        return next((row for row in rows if RequestPool.of_worker(row.worker_id) is None), None)
 
     def _commit(self, txn_id: int) -> bool:
         """Commit a dead attempt's transaction; False where the metastore has just aborted it for its silence."""

@@ -140,17 +140,41 @@ class ThriftCompactionQueue:
             return CompactionInfo.of_row(mine[0])
 
     def _make_again(self, claim: ClaimedCompaction) -> CompactionRow | None:
+        """End a claim that is not wanted, and ask for the same under a new id: two do not stand side by side."""
         initiator_id = next((row.initiator_id for row in self._client.compactions(id=claim.id)), None)
-        self.refuse(claim, "was handed out in place of another request, and is made again under a new id")
-        again = self._client.compact_again(claim.info, initiator_id)
+        self.refuse(claim, "was handed out in place of another request, and is asked for again under a new id")
+        try:
+            again = self._ask_again(claim.info, initiator_id)
+        except MetastoreError as error:
+            raise self._lost(claim, error.reason) from error
+        live = self.row(again.id) if again.accepted else self._live(claim.entity)
+        if live is None:
+            raise self._lost(claim, again.message or again.state)
         log.warning(
             "compaction request %s of %s (%s) was handed out in place of another, and made again as request %s",
             claim.id,
             claim.entity,
             claim.info.type,
-            again.id,
+            live.id,
         )
-        return self.row(again.id)
+        return live
+
+    def _ask_again(self, info: CompactionInfo, initiator_id: str | None) -> CompactAnswer:
+        try:
+            return self._client.compact_again(info, initiator_id)
+        except MetastoreUnavailableError:
+            # If it got through, the answer to this one says that there is one already.
+            return self._client.compact_again(info, initiator_id)
+
+    def _live(self, entity: Entity) -> CompactionRow | None:
+        return next((row for row in self.rows(entity=entity) if not row.state.is_terminal), None)
+
+    def _lost(self, claim: ClaimedCompaction, reason: str) -> MetastoreError:
+        return MetastoreError(
+            f"compaction request {claim.id} of {claim.entity} ({claim.info.type})",
+            f"was handed out in place of another one and ended, and could not be made again: {reason}",
+            "ask for it once more, as whoever made it did (ALTER TABLE ... COMPACT)",
+        )
 
     def record(self, claim: ClaimedCompaction, highest_write_id: int, txn_id: int, run_as: str) -> ClaimedCompaction:
         """See :meth:`~.queue.CompactionQueue.record`."""

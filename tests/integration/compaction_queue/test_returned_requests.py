@@ -133,7 +133,7 @@ def test_without_it_what_is_handed_out_instead_is_asked_for_again(
     assert isinstance(again, CompactionRow)
     ended = the_row(queue, rebalance.id)
     assert ended.state is CompactionState.REFUSED
-    assert ended.error_message == "was handed out in place of another request, and is made again under a new id"
+    assert ended.error_message == "was handed out in place of another request, and is asked for again under a new id"
     after = stored(server, again.id)
     assert {name for name in before if before[name] != after[name]} == {"CQ_ID", "CQ_ENQUEUE_TIME"}
 

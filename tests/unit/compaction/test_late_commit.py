@@ -30,6 +30,11 @@ class Metastore:
     def __init__(self) -> None:
         self.state = TxnState.OPEN
         self.failed: list[str] = []
+        self.working: tuple[CompactionRow, ...] = ()
+
+    def rows(self, entity: Entity, state: CompactionState) -> tuple[CompactionRow, ...]:
+        assert (entity, state) == (TABLE, CompactionState.WORKING)
+        return self.working
 
     def transaction_state(self, txn_id: int) -> TxnState:
         assert txn_id == TXN
@@ -45,10 +50,13 @@ class Metastore:
         self.failed.append(message)
 
 
-def settled(place: Path, *directories: str) -> tuple[Metastore, OutcomeState | None]:
+def settled(
+    place: Path, *directories: str, working: tuple[CompactionRow, ...] = ()
+) -> tuple[Metastore, OutcomeState | None]:
     for name in directories:
         (place / name).mkdir()
     metastore: Any = Metastore()
+    metastore.working = working
     settings = CompactionSettings(readers_honour_visibility=True)
     txn = TxnInfo(TXN, TxnState.OPEN, "airflow", str(DEAD), None, 0, 0)
     attempts = Attempts({TXN: txn}, NOW_MS, TIMEOUT_SECONDS)
@@ -90,3 +98,20 @@ def test_it_is_aborted_where_hive_compacted_the_same_rows_meanwhile(
     assert (metastore.state, state, len(metastore.failed)) == (TxnState.ABORTED, None, 1)
     assert not (tmp_path / published).exists()
     assert (tmp_path / rivals).exists()
+
+
+@pytest.mark.parametrize(
+    ("worker", "end"),
+    [
+        ("hive-server-12", (TxnState.OPEN, OutcomeState.SKIPPED)),
+        (DEAD.worker_id("here"), (TxnState.COMMITTED_OR_UNKNOWN, OutcomeState.COMPACTED)),
+    ],
+    ids=["Hive's worker", "one of ours"],
+)
+def test_it_waits_while_a_worker_compacts_that_looks_no_more(
+    tmp_path: Path, worker: str, end: tuple[TxnState, OutcomeState]
+) -> None:
+    row = CompactionRow(2, TABLE, "minor", CompactionState.WORKING, worker_id=worker)
+    metastore, state = settled(tmp_path, *SOURCES, f"delta_0000001_0000003_v{TXN:07d}", working=(row,))
+    assert (metastore.state, state) == end
+    assert metastore.failed == []

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.hive import HIVE_4
+from airflow_provider_acid.exceptions import MetastoreError, MetastoreUnavailableError
 from airflow_provider_acid.metastore.hive4.queue import ThriftCompactionQueue
 from airflow_provider_acid.metastore.queue import ClaimedCompaction
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
@@ -30,10 +31,14 @@ class Server:
     """A metastore with a queue; another worker may take a request just before a claim.
 
     :param before_claim: what happens between the look and the claim.
+    :param unanswered: how often it does not answer who makes a request again.
+    :param refusal: why it takes no request that is made again.
     """
 
     rows: list[CompactionRow]
     before_claim: Callable[[Server], None] = lambda server: None
+    unanswered: int = 0
+    refusal: str | None = None
     claimed: list[int] = field(default_factory=list)
 
     def compactions(self, **wanted: object) -> list[CompactionRow]:
@@ -58,6 +63,11 @@ class Server:
         self._become(self.compactions(id=info.id)[0], state=REFUSED, error_message=message)
 
     def compact_again(self, info: CompactionInfo, initiator_id: str | None) -> CompactAnswer:
+        if self.unanswered:
+            self.unanswered -= 1
+            raise MetastoreUnavailableError("d.t2", "the connection was closed", "look at the metastore")
+        if self.refusal is not None:
+            return CompactAnswer(-1, "refused", False, self.refusal)
         id = self.rows[-1].id + 1
         self.rows.append(replace(waiting(id, info.type), entity=info.entity, initiator_id=initiator_id))
         return CompactAnswer(id, "initiated", True, None)
@@ -114,5 +124,30 @@ def test_where_another_was_faster_what_was_handed_out_instead_waits_again() -> N
     ended = server.compactions(id=2)[0]
     assert (ended.state, ended.error_message) == (
         REFUSED,
-        "was handed out in place of another request, and is made again under a new id",
+        "was handed out in place of another request, and is asked for again under a new id",
     )
+
+
+def overtaken(**changes: Any) -> Server:
+    return Server([waiting(1), waiting(2)], before_claim=lambda server: server.take(1), **changes)
+
+
+def test_what_was_handed_out_instead_is_asked_for_once_more_where_no_answer_came() -> None:
+    assert claim(overtaken(unanswered=1), 1) == replace(waiting(2), id=3)
+
+
+@pytest.mark.parametrize(
+    ("server", "reason"),
+    [(overtaken(unanswered=2), "the connection was closed"), (overtaken(refusal="is scheduled"), "is scheduled")],
+    ids=["no answer", "refused"],
+)
+def test_a_request_that_could_not_be_made_again_is_told_by_its_id(server: Server, reason: str) -> None:
+    with pytest.raises(MetastoreError, match=rf"request 2 of d\.t2 \(major\).* could not be made again: {reason}"):
+        claim(server, 1)
+
+
+def test_a_request_that_somebody_else_made_of_the_same_partition_stands_for_it() -> None:
+    theirs = replace(waiting(9), entity=Entity("d", "t2"))
+    server = overtaken(refusal="is scheduled already")
+    server.rows.append(theirs)
+    assert claim(server, 1) == theirs
