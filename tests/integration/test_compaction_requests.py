@@ -122,7 +122,7 @@ def test_a_served_request_is_carried_out_under_its_own_id(serving: Site) -> None
 
 
 @ON_EVERY_METASTORE
-def test_a_retry_compacts_somebodys_request_that_its_former_try_gave_up_and_another_task_does_not(
+def test_a_retry_compacts_somebodys_request_that_its_former_try_gave_up_and_no_other_does(
     serving: Site,
 ) -> None:
     """No metastore hands out a request twice."""

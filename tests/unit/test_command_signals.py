@@ -26,14 +26,19 @@ def handlers() -> Iterator[None]:
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGHUP])
 def test_a_hang_up_does_not_interrupt_what_is_being_given_back(how: signal.Signals) -> None:
-    given_back = False
-    with pytest.raises(KeyboardInterrupt), _interrupted_by_signals():
-        try:
-            os.kill(os.getpid(), how)
-        finally:
-            os.kill(os.getpid(), signal.SIGHUP)
-            given_back = True
-    assert given_back
+    given_back = []
+
+    def work() -> None:
+        with _interrupted_by_signals():
+            try:
+                os.kill(os.getpid(), how)
+            finally:
+                os.kill(os.getpid(), signal.SIGHUP)
+                given_back.append("all")
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert given_back == ["all"]
     assert {signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)} == {end}
 
 
