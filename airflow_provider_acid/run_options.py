@@ -130,7 +130,8 @@ RUN_OPTIONS = (
     Option(
         "max_partitions",
         whole(1, MOST_IN_RUN),
-        "Most partitions of one run, those first whose deltas cost readers most; the next run takes the others.",
+        "Most partitions of one run, those first whose deltas cost readers most; the next run takes the others. Of "
+        "housekeeping: most that one run cleans, 1000 by default, whatever [hive_acid] says.",
         _SWEEP | Place.TABLE_PLAN | Place.HOUSEKEEPING,
         MOST_IN_RUN,
         "Most partitions of a run",

@@ -10,7 +10,8 @@ import sys
 import tempfile
 import time
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
@@ -71,7 +72,7 @@ def plan(endpoint: MetastoreEndpoint, settings: CompactionSettings, given: Names
 def compact(endpoint: MetastoreEndpoint, settings: CompactionSettings, given: Namespace) -> bool:
     """Compact a table, or what is due of it, with one Spark application whose driver runs beside this process.
 
-    Interrupted or terminated, it ends the application and gives all claims, transactions and locks back.
+    Interrupted, terminated or hung up, it ends the application and gives all claims, transactions and locks back.
 
     :param given: as for :func:`plan`; ``spark_submit``, the command line to start with, ``run_directory`` or None, and
         ``dry_run``, with which it is :func:`plan`.
@@ -89,22 +90,41 @@ def compact(endpoint: MetastoreEndpoint, settings: CompactionSettings, given: Na
     queue = share.taken[0].job_queue
     conf = {**DEFAULT_CONF, **({"spark.yarn.queue": queue} if queue else {})}
     configured = [part for name, value in conf.items() for part in ("--conf", f"{name}={value}")]
-    former = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    batch.start()
-    try:
-        run = batch.wait_until_planned()
-        if run is not None:
-            _run_application([program, *configured, *options, "--name", f"airflow-acid compact {given.table}"], run)
-    except BaseException:
-        batch.stop()
-        raise
-    finally:
-        batch.application_ended()
-        outcomes = batch.join()
-        signal.signal(signal.SIGTERM, former)
-        for outcome in outcomes:
-            print(f"{outcome.entity}: {outcome.state.value}: {outcome.message}")
+    with _interrupted_by_signals():
+        batch.start()
+        try:
+            run = batch.wait_until_planned()
+            if run is not None:
+                _run_application([program, *configured, *options, "--name", f"airflow-acid compact {given.table}"], run)
+        except BaseException:
+            batch.stop()
+            raise
+        finally:
+            batch.application_ended()
+            outcomes = batch.join()
+            for outcome in outcomes:
+                print(f"{outcome.entity}: {outcome.state.value}: {outcome.message}")
     return not any(outcome.state.is_failure for outcome in outcomes)
+
+
+@contextmanager
+def _interrupted_by_signals() -> Iterator[None]:
+    """A block that SIGTERM interrupts like Ctrl-C, and SIGHUP where it is not ignored, as ``nohup`` has it."""
+
+    def interrupt(*_: object) -> None:
+        # Of a connection that is gone both the kernel and the shell tell: the second must not end the giving back.
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    hang_up = signal.getsignal(signal.SIGHUP)
+    terminate = signal.signal(signal.SIGTERM, interrupt)
+    if hang_up is not signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, hang_up)
+        signal.signal(signal.SIGTERM, terminate)
 
 
 def _planned(endpoint: MetastoreEndpoint, settings: CompactionSettings, given: Namespace) -> RunShare:

@@ -11,6 +11,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.compaction.evaluate.queue_figures import cleanable_since_ms
+from airflow_provider_acid.health.files import now_ms
 from airflow_provider_acid.metastore.queue import CompactionQueue
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.values import CompactionRow, CompactionState, LockInfo, TxnInfo, TxnState
@@ -32,7 +34,8 @@ class QueueView:
     :param waiting: rows that are no history, oldest first, at most :data:`MAX_ROWS`.
     :param failed: failed, refused and aborted ones, newest first, at most :data:`MAX_ROWS`.
     :param oldest_initiated_ms: when the oldest request was made that nobody has claimed.
-    :param oldest_cleaning_ms: when the oldest compaction was committed that waits to be cleaned.
+    :param oldest_cleaning_ms: since when the compaction that waits longest could be cleaned; None where what they
+        replaced is still kept.
     """
 
     states: dict[str, int]
@@ -70,20 +73,24 @@ class CleaningView:
     blockers: list[Blocker]
 
 
-def queue_view(queue: CompactionQueue) -> QueueView:
-    """Look at the queue."""
+def queue_view(queue: CompactionQueue, keep_seconds: float) -> QueueView:
+    """Look at the queue.
+
+    :param keep_seconds: how long what a compaction replaced is kept after its commit.
+    """
     rows = queue.rows()
     waiting = [row for row in rows if row.state in _WAITING]
     failures = (CompactionState.FAILED, CompactionState.REFUSED, CompactionState.ABORTED)
     failed = sorted((row for row in rows if row.state in failures), key=lambda row: row.id, reverse=True)
     initiated = [row.enqueue_ms for row in waiting if row.state is CompactionState.INITIATED and row.enqueue_ms]
-    cleaning = [row.commit_ms for row in waiting if row.waits_to_be_cleaned and row.commit_ms]
+    cleanable = [cleanable_since_ms(row, keep_seconds) for row in waiting if row.waits_to_be_cleaned]
+    now = now_ms()
     return QueueView(
         states=dict(Counter(row.state.value for row in rows)),
         waiting=[describe_row(row) for row in waiting[:MAX_ROWS]],
         failed=[describe_row(row) for row in failed[:MAX_ROWS]],
         oldest_initiated_ms=min(initiated, default=None),
-        oldest_cleaning_ms=min(cleaning, default=None),
+        oldest_cleaning_ms=min((since for since in cleanable if since <= now), default=None),
     )
 
 

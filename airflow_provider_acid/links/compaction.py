@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
+from airflow import __version__ as airflow_version
 from airflow.providers.common.compat.sdk import BaseOperatorLink, XCom, conf
 
 from airflow_provider_acid.acid.entity import Entity
@@ -59,6 +60,10 @@ class AcidPageLink(_PushedLink):
     def push_page_of(self, context: Context, entities: Sequence[Entity], hive_acid_conn_id: str) -> None:
         """Make the address known of the page that shows these partitions of a metastore."""
         self.push(context, page_address(entities, hive_acid_conn_id))
+
+
+PAGE_LINKS: tuple[AcidPageLink, ...] = () if airflow_version.startswith("2.") else (AcidPageLink(),)
+"""What a task has: Airflow 2 has no such page, and nothing is there to lead to."""
 
 
 def page_address(entities: Sequence[Entity], hive_acid_conn_id: str = AcidMetastoreHook.default_conn_name) -> str:

@@ -16,7 +16,7 @@ from airflow_provider_acid.compaction.clean.cleaning import Cleaning, CleaningSt
 from airflow_provider_acid.config import configured_settings, option
 from airflow_provider_acid.hooks.health import record_task_history, renew_figures
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
-from airflow_provider_acid.links.compaction import AcidPageLink
+from airflow_provider_acid.links.compaction import PAGE_LINKS
 from airflow_provider_acid.operators.batch_name import NamedByPartitions
 from airflow_provider_acid.operators.killed import UnwindsWhenKilled
 from airflow_provider_acid.operators.literals import refuse_wrong_literals
@@ -51,7 +51,7 @@ class AcidCleanerOperator(NamedByPartitions, UnwindsWhenKilled, BaseOperator):
 
     template_fields: Sequence[str] = ("partitions", *parameters_of(Place.CLEANER))
     template_fields_renderers: ClassVar[dict[str, str]] = {"partitions": "json"}
-    operator_extra_links = (AcidPageLink(),)
+    operator_extra_links = PAGE_LINKS
     ui_color = "#dcedc8"
 
     def __init__(
@@ -82,7 +82,8 @@ class AcidCleanerOperator(NamedByPartitions, UnwindsWhenKilled, BaseOperator):
         :raises AirflowException: cleaning a partition failed; its files and its row are as the message says.
         :raises AirflowSkipException: the deadline passed while readers were still there.
         """
-        AcidPageLink().push_page_of(context, as_entities("partitions", self.partitions), self.hive_acid_conn_id)
+        for link in PAGE_LINKS:
+            link.push_page_of(context, as_entities("partitions", self.partitions), self.hive_acid_conn_id)
         deadline: float = time.time() + option("cleaning_deadline_seconds", self.cleaning_deadline_seconds)
         with self._unwinding_when_killed():
             return self._clean_or_wait(context, deadline, [])

@@ -35,7 +35,7 @@ from airflow_provider_acid.hooks.connected_batch import (
 from airflow_provider_acid.hooks.health import record_task_history, renew_figures
 from airflow_provider_acid.hooks.metastore import AcidMetastoreHook
 from airflow_provider_acid.hooks.spark import conf_of_kubernetes, spark_connection
-from airflow_provider_acid.links.compaction import AcidPageLink, SparkUiLink
+from airflow_provider_acid.links.compaction import PAGE_LINKS, SparkUiLink
 from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress
 from airflow_provider_acid.operators.batch_name import NamedByPartitions, application_name
 from airflow_provider_acid.operators.configured_spark import ConfiguredSparkOperator
@@ -99,7 +99,7 @@ class AcidCompactionOperator(NamedByPartitions, ConfiguredSparkOperator):
         *(name for name in parameters_of(Place.COMPACTION) if name not in ConfiguredSparkOperator.template_fields),
     )
     template_fields_renderers: ClassVar[dict[str, str]] = {"partitions": "json"}
-    operator_extra_links = (SparkUiLink(), AcidPageLink())
+    operator_extra_links = (SparkUiLink(), *PAGE_LINKS)
     ui_color = "#ffe082"
 
     def __init__(
@@ -161,7 +161,8 @@ class AcidCompactionOperator(NamedByPartitions, ConfiguredSparkOperator):
         if not items:
             return []
         self._check_queue(items)
-        AcidPageLink().push_page_of(context, [item.entity for item in items], self.hive_acid_conn_id)
+        for link in PAGE_LINKS:
+            link.push_page_of(context, [item.entity for item in items], self.hive_acid_conn_id)
         batch = self._make_batch(items, task_identity(context))
         self._check_spark()
         self._batch = batch

@@ -161,7 +161,7 @@ def get_doctor(
 def get_queue(backends: BackendsOfPage, metastore: KnownMetastore) -> JsonObject:
     """The metastore's compaction queue at this moment."""
     with _readable_errors("The metastore cannot be asked"), backends.metastore(metastore) as (_, queue):
-        return asdict(queue_view(queue))
+        return asdict(queue_view(queue, backends.keep_replaced_seconds()))
 
 
 @router.get("/requests")

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import pyarrow.parquet as pq
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
@@ -351,6 +351,23 @@ def test_the_list_says_why_something_is_held_back_how_old_its_figures_are_and_wh
     expect(page.locator("#freshness")).to_have_class(re.compile(r"\bold\b"))
     expect(page.locator("#said")).to_have_text("Partitions shown")
     expect(page.locator("[aria-live]")).to_have_count(0)
+
+
+def test_a_server_that_is_still_being_asked_is_not_asked_again(page_of: PageOf) -> None:
+    page = page_of("viewer", "/hive-acid/static/icon.svg", complains=True)
+    asked: list[Route] = []
+    page.clock.install()
+    page.route("**/api/overview*", lambda route: asked.append(route))
+    with page.expect_request("**/api/overview*"):
+        page.goto("/hive-acid/")
+    page.clock.run_for(95_000)
+    page.evaluate("fetch('static/icon.svg').then(answer => answer.text())")  # comes after whatever was asked till then
+    assert len(asked) == 1
+    asked[0].continue_()
+    expect(page.locator("#said")).to_have_text("Partitions shown")
+    with page.expect_request("**/api/overview*"):
+        page.clock.run_for(35_000)
+    assert len(asked) == 2
 
 
 def test_without_a_location_the_page_says_what_to_set(page_of: PageOf) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -118,17 +119,22 @@ def test_where_spark_does_not_start_the_partition_has_failed_and_is_given_back(
     assert open_transactions(site) == transactions
 
 
-def test_terminated_it_ends_spark_and_gives_everything_back(site: Site, tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGHUP])
+def test_terminated_or_hung_up_it_ends_spark_and_gives_everything_back(
+    site: Site, tmp_path: Path, how: signal.Signals
+) -> None:
     table = written(site)
     before, rows, transactions = table.fingerprint(), table.rows(), open_transactions(site)
     spark = SlowSpark(tmp_path)
     command = arguments(table, tmp_path, "--type", "minor", "--spark-submit", f"{spark.folder}/spark-submit")
     process = psutil.Popen(
-        [sys.executable, "-m", "airflow_provider_acid", *command], env={**os.environ, **environment(table)}
+        # Whoever runs the tests may have started them with nohup.
+        ["env", "--default-signal=HUP", sys.executable, "-m", "airflow_provider_acid", *command],
+        env={**os.environ, **environment(table)},
     )
     try:
         spark.wait_until_started()
-        process.terminate()
+        process.send_signal(how)
         assert process.wait(60) == INTERRUPTED
     finally:
         if process.is_running():

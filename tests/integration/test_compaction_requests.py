@@ -17,9 +17,10 @@ from airflow_provider_acid.metastore.pools import RequestPool, owner_of
 from airflow_provider_acid.metastore.queue import Enqueued
 from airflow_provider_acid.metastore.thrift import methods, structs
 from airflow_provider_acid.metastore.values import CompactionState
-from airflow_provider_acid.plan.plan import CompactionType
+from airflow_provider_acid.plan.plan import CompactionPlan, CompactionType
+from airflow_provider_acid.plan.result import CompactionResult
 from airflow_provider_acid.plan.thresholds import Thresholds
-from tests.harness.compaction_chain import outcome_of
+from tests.harness.compaction_chain import compact_with, outcome_of
 from tests.harness.plain_job import run_plainly
 from tests.harness.thrift_admin import FULL_ACID, TableDefinition
 from tests.integration.compaction_site import ON_EVERY_METASTORE, AcidTable, Site, due
@@ -118,6 +119,35 @@ def test_a_served_request_is_carried_out_under_its_own_id(serving: Site) -> None
     assert table.rows() == before
     assert serving.row(request).state is CompactionState.SUCCEEDED
     assert [row.id for row in serving.rows(table.entity())] == [request], "no request of our own beside it"
+
+
+@ON_EVERY_METASTORE
+def test_a_retry_compacts_somebodys_request_that_its_former_try_gave_up_and_no_other_does(
+    serving: Site,
+) -> None:
+    """No metastore hands out a request twice."""
+    table = inserts(serving)
+    before = table.rows()
+    request = ask(serving, table.entity())
+    asked = due(table.entity(), request)
+
+    def fail(plan: CompactionPlan) -> CompactionResult:
+        return CompactionResult("", "", table.entity(), "disk full", (), 0.0)
+
+    given_up = serving.compact(asked, job=fail)
+    assert (given_up.state, given_up.request_id) == (OutcomeState.FAILED, request), given_up
+    passed = compact_with(serving.worker("another task"), asked).outcome
+    assert (passed.state, passed.message) == (OutcomeState.SKIPPED, "the request is no longer waiting")
+    assert [row.id for row in serving.rows(table.entity())] == [request]
+    retried = serving.compact(asked)
+    assert retried.state is OutcomeState.COMPACTED, retried
+    assert retried.request_id not in (None, request)
+    [cleaned] = serving.clean(table.entity())
+    assert cleaned.state is CleaningState.CLEANED
+    assert len(table.visible()) == 1
+    assert table.rows() == before
+    assert serving.row(request).state is CompactionState.FAILED
+    assert serving.row(retried.request_id).state is CompactionState.SUCCEEDED
 
 
 @ON_EVERY_METASTORE

@@ -24,6 +24,7 @@ const OLD_MILLISECONDS = 86_400_000; // After a day without a look its figures t
 
 const view = document.getElementById("view");
 let drawn = 0;
+let isDrawing = false;
 let cards = h("section");
 let shown = "";
 
@@ -85,6 +86,7 @@ async function draw({ quietly = false, turned = false } = {}) {
   tabs(here.name);
   shown = kindOf(here);
   if (!quietly && !turned) show(view, loading());
+  isDrawing = true;
   try {
     const overview = await get("overview", { metastore });
     if (stale()) return;
@@ -100,12 +102,15 @@ async function draw({ quietly = false, turned = false } = {}) {
   } catch (error) {
     if (stale()) return;
     show(view, error.code === "not_configured" ? notConfigured() : failure(error, () => draw()));
+  } finally {
+    if (!stale()) isDrawing = false;
   }
 }
 
-// A list that is being typed into, or a dialog, is not drawn anew under somebody's hands.
+// A list that is being typed into, or a dialog, is not drawn anew under somebody's hands; nor what a slow server is still
+// being asked for, which would be asked for more and more.
 function refreshQuietly() {
-  const busy = document.querySelector("dialog[open]") || view.contains(document.activeElement);
+  const busy = isDrawing || document.querySelector("dialog[open]") || view.contains(document.activeElement);
   if (!document.hidden && !busy) draw({ quietly: true });
 }
 

@@ -7,6 +7,7 @@ from typing import cast
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.health import metastore_view
 from airflow_provider_acid.health.metastore_view import MAX_ROWS, cleaning_view, queue_view
 from airflow_provider_acid.metastore.queue import CompactionQueue
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
@@ -93,7 +94,8 @@ def test_the_queue_is_counted_by_state_with_the_oldest_that_wait() -> None:
             row(6, CompactionState.FAILED, error_message="no disk"),
             row(7, CompactionState.REFUSED),
             row(8, CompactionState.SUCCEEDED),
-        )
+        ),
+        keep_seconds=0.0,
     )
     assert view.states["initiated"] == 2
     assert (view.oldest_initiated_ms, view.oldest_cleaning_ms) == (200, 40)
@@ -102,5 +104,22 @@ def test_the_queue_is_counted_by_state_with_the_oldest_that_wait() -> None:
 
 
 def test_a_long_queue_is_counted_whole_and_shown_in_part() -> None:
-    view = queue_view(queue(*(row(number, CompactionState.INITIATED) for number in range(1000))))
+    view = queue_view(queue(*(row(number, CompactionState.INITIATED) for number in range(1000))), keep_seconds=0.0)
     assert (view.states["initiated"], len(view.waiting)) == (1000, MAX_ROWS)
+
+
+@pytest.mark.parametrize(
+    ("hours_ago", "could_be_cleaned_hours_ago"),
+    [([], None), ([1], None), ([47], None), ([47, 50], 2), ([60, 47, 50], 12)],
+)
+def test_what_is_kept_for_an_undo_is_not_late(
+    monkeypatch: pytest.MonkeyPatch, hours_ago: list[int], could_be_cleaned_hours_ago: int | None
+) -> None:
+    """As the doctor and the metrics reckon it."""
+    hour, now = 3_600_000, 1_800_000_000_000
+    monkeypatch.setattr(metastore_view, "now_ms", lambda: now)
+    rows = [row(id, CompactionState.READY_FOR_CLEANING, commit_ms=now - ago * hour) for id, ago in enumerate(hours_ago)]
+    view = queue_view(queue(*rows), keep_seconds=48 * 3600.0)
+    expected = None if could_be_cleaned_hours_ago is None else now - could_be_cleaned_hours_ago * hour
+    assert view.oldest_cleaning_ms == expected
+    assert view.states.get("ready for cleaning", 0) == len(rows)

@@ -248,6 +248,23 @@ def test_how_long_what_was_replaced_is_kept_is_said_with_a_partitions_requests(
     assert get(client, "api/cleaning", **ENTITY).json() == {"rows": [], "blockers": [], "keep_seconds": 48 * 3600}
 
 
+@pytest.mark.parametrize(("hours", "is_late"), [("48", False), ("0.5", True)])
+def test_the_oldest_that_waits_to_be_cleaned_is_none_that_is_kept_for_an_undo(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch, hours: str, is_late: bool
+) -> None:
+    row = CompactionRow(1, entity("t", 1), "major", CompactionState.READY_FOR_CLEANING, commit_ms=now_ms() - 3_600_000)
+
+    @contextmanager
+    def metastore(self: object, conn_id: str) -> Iterator[Any]:
+        yield None, FakeQueue(HIVE_4, [row])
+
+    monkeypatch.setattr(FakeQueueBackends, "metastore", metastore)
+    monkeypatch.setenv("AIRFLOW__HIVE_ACID__KEEP_REPLACED_HOURS", hours)
+    answer = get(client, "api/queue").json()
+    assert answer["states"] == {"ready for cleaning": 1}
+    assert (answer["oldest_cleaning_ms"] is not None) == is_late
+
+
 def test_only_metastores_of_the_page_are_talked_to(client: TestClient) -> None:
     for path in ("api/queue", "api/requests", "api/cleaning"):
         answer = get(client, path, metastore="somebodys_database", **ENTITY)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import configparser
+import inspect
 import re
 import runpy
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from airflow_provider_acid.config import option
 from airflow_provider_acid.exceptions import ConfigurationError
+from airflow_provider_acid.operators.housekeeping import AcidHousekeepingOperator
 from airflow_provider_acid.options import OPTIONS
 from tests.unit.provider.stored_dags import stored_and_found
 from tests.unit.provider.test_dag import FORMS, MODULE, ROOT
@@ -188,3 +190,16 @@ def test_the_documents_say_which_option_a_field_starts_with_and_what_it_is_by_de
     for name in FROM_OPTIONS:
         shown = found[name][1].strip("`").replace("empty", "").replace("none", "")
         assert shown.lower() == defaults[name].lower(), name
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_documents_say_which_whole_numbers_a_field_takes(form: str) -> None:
+    shown = {name: cells[0] for name, cells in fields_documented(form).items() if cells[0].startswith("integer")}
+    words = {name: OPTIONS[name].kind.words for name in FORMS[form] if name in OPTIONS}
+    assert shown == {name: text for name, text in words.items() if text.startswith("integer")}
+
+
+def test_the_option_says_how_many_partitions_housekeeping_cleans_by_default() -> None:
+    most = inspect.signature(AcidHousekeepingOperator).parameters["max_partitions"].default
+    assert FORMS["acid_housekeeping"]["max_partitions"].value == most
+    assert f"Of housekeeping: most that one run cleans, {most} by default" in OPTIONS["max_partitions"].description
