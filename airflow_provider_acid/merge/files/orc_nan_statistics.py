@@ -93,7 +93,8 @@ def without_nan_statistics(
         rewritten = next_attempt_path(path)
         with storage.create(rewritten) as output:
             _Rewriting(file, output, tail, columns, frozenset(stripes)).run()
-    may_stay = (ConfigurationError,) if storage.rules.tasks_may_not_delete else ()
+    # What is left of it goes with the staging directory.
+    may_stay = (StorageError, ConfigurationError) if storage.rules.tasks_may_not_delete else (StorageError,)
     with suppress(*may_stay):
         storage.delete([path])
     return rewritten

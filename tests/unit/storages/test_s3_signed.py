@@ -15,6 +15,7 @@ from airflow_provider_acid.storages.s3.location import S3Location
 from airflow_provider_acid.storages.s3.options import S3Credentials, S3Options
 from airflow_provider_acid.storages.s3.signed import SignedRequests
 
+BODY = b"<CompleteMultipartUpload/>"
 PROLOGUE = b'<?xml version="1.0" encoding="UTF-8"?>\n'
 DONE = PROLOGUE + b'   <CompleteMultipartUploadResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"/>'
 UNTIL_CLOSED = b"HTTP/1.0 200 OK\r\n\r\n"
@@ -28,7 +29,10 @@ def store(answer: bytes) -> Iterator[SignedRequests]:
     def serve() -> None:
         connection, _ = listener.accept()
         with connection:
-            connection.recv(65536)
+            asked = b""
+            # A connection that is closed before all was read breaks, and does not end.
+            while not asked.endswith(BODY if asked.startswith(b"POST") else b"\r\n\r\n"):
+                asked += connection.recv(65536)
             connection.sendall(answer)
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -42,7 +46,7 @@ def store(answer: bytes) -> Iterator[SignedRequests]:
 
 def complete(answer: bytes) -> None:
     with store(answer) as requests:
-        requests.send(requests.completion("table/base_5/bucket_00000", "upload"), b"<CompleteMultipartUpload/>")
+        requests.send(requests.completion("table/base_5/bucket_00000", "upload"), BODY)
 
 
 @pytest.mark.parametrize(
