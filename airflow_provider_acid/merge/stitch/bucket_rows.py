@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from airflow_provider_acid.acid.names import bucket_file_name
 from airflow_provider_acid.filesystem import Storage, join
 from airflow_provider_acid.merge.files.answers import Merged, Progress
-from airflow_provider_acid.merge.files.orc_nan_statistics import without_nan_statistics
+from airflow_provider_acid.merge.files.misleading_limits import without_misleading_limits
 from airflow_provider_acid.merge.files.sealed_output import SealedOutput
 from airflow_provider_acid.merge.files.verify import Expected, verify_output
 from airflow_provider_acid.merge.keys.acid_keys import INSERT, Key, Visibility
@@ -107,7 +107,7 @@ class RowsOutput:
         # Of texts that are longer than the table's, readers cut values, not limits: 'abcdef' is read as 'abc', which
         # lies below it. So row groups that a merge makes have none there; those of copied stripes hide nothing new.
         cut = cut_text_ids(self.schema, self.sources.converted)
-        path = without_nan_statistics(self.storage, self.path, written.copied, cut, self.sources.for_hive_3)
+        path = without_misleading_limits(self.storage, self.path, written.copied, cut, self.sources.for_hive_3)
         size = verify_output(self.storage, path, self.options, expected, check)
         return Merged(path, self._figures(size, written, expected.rows))
 

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from google.protobuf.message import DecodeError, Message
 
 from airflow_provider_acid.merge.files.file_copy import changed_source
-from airflow_provider_acid.merge.files.orc_nan_statistics import columns_with_nan
+from airflow_provider_acid.merge.files.misleading_limits import columns_that_mislead
 from airflow_provider_acid.merge.files.source_files import KEY_FIELDS, SourceReader
 from airflow_provider_acid.merge.keys.acid_keys import INSERT
 from airflow_provider_acid.merge.keys.one_write import OneWrite
@@ -135,7 +135,7 @@ def description_for_copy(reader: SourceReader, donor: Donor, stripe: int, keys: 
     statistics = donor.sections.metadata.stripeStats[stripe].colStats
     # Hive picks stripes by their limits only where there are no deltas (OrcInputFormat.SplitGenerator), and one NaN can
     # take away a whole stripe's, where its other row groups have theirs.
-    if _has_whole_rows(donor, stripe, footer) and _fit(statistics, keys) and not columns_with_nan(statistics):
+    if _has_whole_rows(donor, stripe, footer) and _fit(statistics, keys) and not columns_that_mislead(statistics):
         return describe(donor.sections, stripe, footer)
     return None
 

@@ -11,7 +11,7 @@ import pytest
 from airflow_provider_acid.merge.files.answers import Merged
 from airflow_provider_acid.plan.plan import CopiedStripes
 from tests.unit.merge.acid_files import STAGING, Partition, insert
-from tests.unit.merge.test_orc_nan_statistics import deltas, written
+from tests.unit.merge.test_misleading_limits import deltas, written
 
 SECOND = 1_577_836_800
 FINE, WHOLE = (SECOND, 123_000_500), (SECOND, 123_000_000)

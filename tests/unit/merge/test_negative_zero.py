@@ -9,7 +9,7 @@ import pytest
 from airflow_provider_acid.plan.plan import CopiedStripes
 from tests.unit.merge.acid_files import Partition, insert
 from tests.unit.merge.striped_files import BASE, attempt, source_stripes, stripes_of, write_in_stripes
-from tests.unit.merge.test_orc_nan_statistics import WAYS, deltas, hive_looks_at, merge, written
+from tests.unit.merge.test_misleading_limits import WAYS, deltas, hive_looks_at, merge, written
 
 
 @pytest.mark.parametrize("way", WAYS)

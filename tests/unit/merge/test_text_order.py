@@ -12,7 +12,7 @@ from airflow_provider_acid.plan.plan import CopiedStripes
 from tests.unit.merge.acid_files import Partition, insert
 from tests.unit.merge.orc_tails import Tail
 from tests.unit.merge.striped_files import BASE, attempt, source_stripes, stripes_of, write_in_stripes
-from tests.unit.merge.test_orc_nan_statistics import WAYS, deltas, merge, written
+from tests.unit.merge.test_misleading_limits import WAYS, deltas, merge, written
 
 WIDE, EMOJI = "\uff5e", "\U0001f600"
 

@@ -15,7 +15,7 @@ from pyorc.predicates import Predicate, PredicateColumn
 
 from airflow_provider_acid.exceptions import ConfigurationError, StorageError, VerificationError
 from airflow_provider_acid.merge.files.answers import Merged
-from airflow_provider_acid.merge.files.orc_nan_statistics import without_nan_statistics
+from airflow_provider_acid.merge.files.misleading_limits import without_misleading_limits
 from airflow_provider_acid.merge.stitch import bucket_rows as rows_output
 from airflow_provider_acid.plan.plan import CopiedStripes, OrcOptions
 from airflow_provider_acid.storages.local import LocalStorage
@@ -118,7 +118,7 @@ def merge(partition: Partition, monkeypatch: pytest.MonkeyPatch | None = None, *
     if monkeypatch is None:
         return partition.merge(orc=OrcOptions(**orc), stripe_copy=CopiedStripes.NEVER)
     with monkeypatch.context() as patch:
-        patch.setattr(rows_output, "without_nan_statistics", lambda storage, path, *more: path)
+        patch.setattr(rows_output, "without_misleading_limits", lambda storage, path, *more: path)
         return partition.merge(orc=OrcOptions(**orc), stripe_copy=CopiedStripes.NEVER)
 
 
@@ -158,7 +158,7 @@ def deltas(partition: Partition, values: Sequence[Sequence[Any]], more: Any) -> 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("kind", TYPES)
-def test_limits_of_columns_with_nan_are_unknown_and_all_else_stays(
+def test_limits_of_columns_that_mislead_are_unknown_and_all_else_stays(
     tmp_path: Path, kind: str, place: str, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     of_other, other = WAYS[way]
@@ -301,7 +301,7 @@ def test_limits_are_uncertain_by_each_of_their_numbers(
         part = tail.footer.statistics[7].doubleStatistics
         part.ClearField(name) if number is None else setattr(part, name, number)
     (tmp_path / path).write_bytes(tail.sealed())
-    new = Written(tmp_path / without_nan_statistics(partition.storage, path))
+    new = Written(tmp_path / without_misleading_limits(partition.storage, path))
     assert {column for column, found in new.statistics() if found.HasField("doubleStatistics")} == {8}
 
 
@@ -312,7 +312,7 @@ def test_other_indexes_of_a_column_stay(tmp_path: Path) -> None:
     (tmp_path / written_by_pyorc.path).rename(tmp_path / path)
     old = Written(tmp_path / path)
     assert [column for kind, column, _ in old.streams() if kind in BLOOM_FILTERS] == [7]
-    new = Written(tmp_path / without_nan_statistics(partition.storage, path))
+    new = Written(tmp_path / without_misleading_limits(partition.storage, path))
     assert new.streams() == old.streams()
 
 
@@ -334,7 +334,7 @@ def test_a_full_disk_while_writing_again_is_an_error_that_names_the_file(
 
     monkeypatch.setattr(LocalStorage, "create", create)
     with pytest.raises(StorageError, match="cannot be written again .*No space left"):
-        without_nan_statistics(partition.storage, path)
+        without_misleading_limits(partition.storage, path)
     assert (tmp_path / path).exists()
 
 
@@ -374,7 +374,7 @@ def test_a_stripe_that_is_not_laid_out_as_its_footer_says_is_an_error(
     assert len(changed) == stripe.footerLength
     (tmp_path / path).write_bytes(file.content[:start] + changed + file.content[start + len(changed) :])
     with pytest.raises(VerificationError, match="cannot be read back"):
-        without_nan_statistics(partition.storage, path)
+        without_misleading_limits(partition.storage, path)
     assert partition.attempts() == [Path(path).name]
 
 
@@ -389,8 +389,8 @@ def test_only_on_an_object_store_the_first_file_may_stay_for_want_of_something_i
         raise ConfigurationError("boto3", "is not installed", "-")
 
     monkeypatch.setattr(LocalStorage, "delete", cannot)
-    rewritten = without_nan_statistics(CopyingStorage(str(tmp_path)), path)
+    rewritten = without_misleading_limits(CopyingStorage(str(tmp_path)), path)
     assert (tmp_path / path).exists()
     assert (tmp_path / rewritten).exists()
     with pytest.raises(ConfigurationError, match="boto3"):
-        without_nan_statistics(partition.storage, path)
+        without_misleading_limits(partition.storage, path)

@@ -1,6 +1,6 @@
-"""A written file's statistics of float and double columns that hold NaN are taken out: readers would miss rows by them.
+"""Limits in a written file's statistics by which readers would miss rows are taken out.
 
-ORC's writers, the C++ one here and Hive's own, compare each value with the limits so far. NaN compares false with
+So it is with columns of float and double that hold NaN: ORC's writers, the C++ one here and Hive's own, compare each value with the limits so far. NaN compares false with
 everything, so a row group, stripe or file whose first value is NaN gets NaN for both limits, and ``a = 1.5`` pushed
 down finds nothing in it; where NaN comes later, the limits do not cover it, and ``a <> 1.5`` does not find the NaN
 beside 1.5 (measured: Hive 3.1.3 and 4.0.1, which skip by such limits although the sum is NaN). A merge puts values
@@ -62,14 +62,14 @@ _WHOLE_MILLISECOND = 1
 """``maximumNanos`` of a maximum that has nothing below its millisecond; where it is missing, there may be anything."""
 
 
-def without_nan_statistics(
+def without_misleading_limits(
     storage: Storage,
     path: str,
     copied: Container[int] = (),
     others: Collection[int] = (),
     for_hive_3: bool = False,
 ) -> str:
-    """Make sure that no reader is misled by NaN; nothing but the file's tail is read where there is none.
+    """Make sure that limits mislead no reader; where none do, only the file's tail and some row indexes are read.
 
     :param path: of an attempt that was just written, ``name.uuid``; removed where another takes its place.
     :param copied: numbers of the stripes that stay as they are, like those of insert-only files.
@@ -86,7 +86,7 @@ def without_nan_statistics(
         written = [tail.metadata.stripeStats[number].colStats for number in stripes]
         if len(stripes) == len(tail.footer.stripes):
             written.append(tail.footer.statistics)
-        columns = frozenset(others if stripes else ()).union(*map(columns_with_nan, written))
+        columns = frozenset(others if stripes else ()).union(*map(columns_that_mislead, written))
         columns |= _columns_by_row_groups(file, tail, stripes, for_hive_3)
         if not columns:
             return path
@@ -110,7 +110,7 @@ def _errors_named(name: str) -> Iterator[None]:
         raise StorageError(name, f"cannot be written again ({error})", "check free space and permissions") from error
 
 
-def columns_with_nan(statistics: Collection[Any]) -> frozenset[int]:
+def columns_that_mislead(statistics: Collection[Any]) -> frozenset[int]:
     """Ids of the columns whose limits are not certain: a NaN among the values shows in their sum.
 
     Nor is a maximum of -0.0: readers take it for less than 0.0, to which the value is equal. Nor are texts that Hive
