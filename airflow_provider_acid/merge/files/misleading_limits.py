@@ -1,11 +1,12 @@
 """Limits in a written file's statistics by which readers would miss rows are taken out.
 
-So it is with columns of float and double that hold NaN: ORC's writers, the C++ one here and Hive's own, compare each value with the limits so far. NaN compares false with
-everything, so a row group, stripe or file whose first value is NaN gets NaN for both limits, and ``a = 1.5`` pushed
-down finds nothing in it; where NaN comes later, the limits do not cover it, and ``a <> 1.5`` does not find the NaN
-beside 1.5 (measured: Hive 3.1.3 and 4.0.1, which skip by such limits although the sum is NaN). A merge puts values
-into one row group that lay in several before, and so would hide rows that were found. Without the part for doubles
-the limits are unknown to every reader, and it looks at the rows; the count of values and the presence of NULLs stay.
+So it is with columns of float and double that hold NaN: ORC's writers, the C++ one here and Hive's own, compare each
+value with the limits so far. NaN compares false with everything, so a row group, stripe or file whose first value is
+NaN gets NaN for both limits, and ``a = 1.5`` pushed down finds nothing in it; where NaN comes later, the limits do not
+cover it, and ``a <> 1.5`` does not find the NaN beside 1.5 (measured: Hive 3.1.3 and 4.0.1, which skip by such limits
+although the sum is NaN). A merge puts values into one row group that lay in several before, and so would hide rows
+that were found. Without the part for doubles the limits are unknown to every reader, and it looks at the rows; the
+count of values and the presence of NULLs stay.
 
 No ORC writer at hand can leave the part out, so a file that needs it is written a second time: row indexes, stripe
 footers and tail anew, all data as bytes. Positions in a row index count from the start of a column's stream, so they
