@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from airflow_provider_acid.acid.names import (
     NO_STATEMENT,
@@ -102,7 +102,7 @@ def _read_beside(plan: CompactionPlan, directories: Iterable[str]) -> list[str]:
     targets = [parse_directory_name(target) for target in plan.targets]
     known = {*plan.targets, *plan.directories}
     found = {path: parse_directory_name(path) for path in directories if "/" not in path and path not in known}
-    return sorted(path for path, name in found.items() if any(_are_read_together(name, target) for target in targets))
+    return _read_with_any(found, targets)
 
 
 def read_beside_result(directories: Iterable[str], txn_id: int) -> list[str]:
@@ -110,10 +110,15 @@ def read_beside_result(directories: Iterable[str], txn_id: int) -> list[str]:
 
     :param directories: of the partition.
     """
-    names = {path: parse_directory_name(path) for path in directories if "/" not in path and is_acid_prefixed(path)}
+    names = {path: parse_directory_name(path) for path in directories if "/" not in path}
     own = [name for name in names.values() if name is not None and name.visibility_txn_id == txn_id]
-    others = {path: name for path, name in names.items() if name not in own}
-    return sorted(path for path, name in others.items() if any(_are_read_together(name, result) for result in own))
+    return _read_with_any({path: name for path, name in names.items() if name not in own}, own)
+
+
+def _read_with_any(
+    found: Mapping[str, BaseName | DeltaName | None], targets: Collection[BaseName | DeltaName | None]
+) -> list[str]:
+    return sorted(path for path, name in found.items() if any(_are_read_together(name, target) for target in targets))
 
 
 def _hidden_by_output(plan: CompactionPlan, directories: Iterable[str]) -> list[str]:

@@ -262,9 +262,10 @@ def kept_until(row: CompactionRow, txn_id: int | None, waits: str) -> Outcome:
 
 def _is_read_beside_another(partition: RecoveredPartition | None, txn_id: int) -> bool:
     """Whether readers would read rows twice if a dead attempt's result were committed now."""
-    listing = Listing() if partition is None else partition.storage.list(into=names_only)
-    others = read_beside_result(listing.directories, txn_id)
-    if partition is not None and others:
+    if partition is None:
+        return False
+    others = read_beside_result(partition.storage.list(into=names_only).directories, txn_id)
+    if others:
         log.warning(
             "%s: transaction %s is aborted, for %s would be read beside what it published",
             partition.entity,
