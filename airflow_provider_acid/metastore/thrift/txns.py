@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import time
 from collections.abc import Sequence
@@ -31,19 +32,18 @@ _READ_ONLY = 2
 _COMPACTION = 3
 """TxnType numbers of Hive 4."""
 
-_DURATION_SECONDS = {
-    "ms": 0.001,
-    "msec": 0.001,
-    "s": 1.0,
-    "sec": 1.0,
-    "": 1.0,
-    "m": 60.0,
-    "min": 60.0,
-    "h": 3600.0,
-    "hour": 3600.0,
-    "d": 86400.0,
-    "day": 86400.0,
-}
+_DURATION = re.compile(r"([0-9]+)\s*([a-z]*)")
+_UNITS = (
+    ("s", "sec", 1.0),
+    ("ms", "msec", 0.001),
+    ("m", "min", 60.0),
+    ("us", "usec", 1e-6),
+    ("ns", "nsec", 1e-9),
+    ("h", "hour", 3600.0),
+    ("d", "day", 86400.0),
+)
+"""By name, or by the begin of a longer one, as Hive takes them (``MetastoreConf``), and in seconds."""
+
 DEFAULT_TXN_TIMEOUT_SECONDS = 300.0
 """Hive's default of ``metastore.txn.timeout``."""
 
@@ -307,13 +307,13 @@ def split_by_bits(ids: Sequence[int], aborted_bits: bytes) -> tuple[tuple[int, .
 
 
 def duration_seconds(text: str) -> float:
-    """A Hive time setting such as ``300s`` or ``5 min`` in seconds; a bare number is in seconds."""
-    number = text.strip().rstrip("abcdefghijklmnopqrstuvwxyz ")
-    unit = text.strip()[len(number) :].strip()
-    factor = _DURATION_SECONDS.get(unit, _DURATION_SECONDS.get(unit.rstrip("s")))
-    if factor is None or not number.isdigit():
-        raise MetastoreError("setting metastore.txn.timeout", f"has the unknown form {text!r}", "write it like 300s")
-    return int(number) * factor
+    """A Hive time setting such as ``300s`` or ``5 minutes`` in seconds; a bare number is in seconds."""
+    match = _DURATION.fullmatch(text.strip().lower())
+    if match is not None:
+        for unit, begin, seconds in _UNITS:
+            if (match[2] or "s") == unit or match[2].startswith(begin):
+                return int(match[1]) * seconds
+    raise MetastoreError("setting metastore.txn.timeout", f"has the unknown form {text!r}", "write it like 300s")
 
 
 def _write_ids(table: Struct) -> TableWriteIds:
