@@ -124,6 +124,15 @@ def test_a_table_with_a_threshold_that_is_no_number_is_skipped_unless_it_is_name
         site.evaluate("d.t")
 
 
+def test_what_a_worker_would_refuse_after_its_claim_is_not_asked_for_in_every_run_anew() -> None:
+    site = EvaluatedTables({"t": 2, "u": 2, "v": None}, FakeStorages(), parameters={"u": {"no_cleanup": "true"}})
+    site.client.parameters = {**site.client.parameters, "v": {"NO_CLEANUP": "TRUE"}}
+    found = site.evaluate("d.*")
+    assert [due.entity for due in found.due] == [entity("t", 0), entity("t", 1)]
+    assert len(found.evaluated) == 5
+    assert ["has no_cleanup=true" in reason for reason in found.refused] == [True] * 3
+
+
 @pytest.mark.parametrize("error", [ZeroDivisionError("no"), KeyError("type 5"), RecursionError("deep"), MemoryError()])
 def test_what_nobody_foresaw_is_refused_at_its_partition_with_its_traceback_and_the_others_are_evaluated(
     error: Exception, caplog: pytest.LogCaptureFixture
