@@ -67,7 +67,7 @@ class Evaluated:
     """One partition's figures and what follows from them.
 
     :param read_cost_bytes: what its deltas cost readers; see :mod:`~..evaluate.read_cost`.
-    :param input_bytes: what its compaction reads; 0 where none is due, or possible.
+    :param input_bytes: what its compaction reads; 0 where none is due, or possible, or where it is only to be cleaned.
     """
 
     entity: Entity
@@ -318,7 +318,7 @@ class Initiator:
         elif judged.hindrance is not None:
             findings.skipped.append(f"{entity}: {judged.hindrance}")
         cost_bytes = read_cost_bytes(directory)
-        input_bytes = 0 if choice is None else _input_bytes(choice, directory)
+        input_bytes = 0 if choice is None or choice.nothing is not None else _input_bytes(choice, directory)
         findings.evaluated.append(Evaluated(entity, decision, cost_bytes, input_bytes))
         if decision.type is not None and choice is not None:
             queue = job_queue_of(seen.place.view.table.parameters)
