@@ -81,6 +81,25 @@ def test_a_table_dropped_meanwhile_is_skipped_unless_it_is_named() -> None:
     assert looking_threads() == []
 
 
+@pytest.mark.parametrize("partitions", [5, PARTITIONS_PER_CALL + 5])
+def test_partitions_dropped_while_others_are_fetched_are_left_out_also_of_a_named_table(partitions: int) -> None:
+    site = EvaluatedTables({"t": partitions}, FakeStorages())
+    fetches: list[int] = []
+
+    def drop_two(name: str) -> None:
+        if name == "get_partitions":
+            fetches.append(len(site.client.calls))
+            if len(fetches) == -(-partitions // PARTITIONS_PER_CALL):
+                for client in (site.client, *site.client.others):
+                    client.partitions = {"t": partitions - 2}
+                raise dropped(f"partition p={partitions - 1:05d} of table d.t")
+
+    site.client.on_call = drop_two
+    found = site.evaluate("d.t")
+    assert [item.entity for item in found.evaluated] == [entity("t", number) for number in range(partitions - 2)]
+    assert (found.skipped, found.refused) == ((), ())
+
+
 def with_an_aborted_write(error: BaseException) -> EvaluatedTables:
     """Its age is asked for when the first partition's result is handled, and that fails."""
     site = EvaluatedTables({"t": 200}, FakeStorages())
