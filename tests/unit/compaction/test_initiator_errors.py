@@ -81,6 +81,36 @@ def test_a_table_dropped_meanwhile_is_skipped_unless_it_is_named() -> None:
     assert looking_threads() == []
 
 
+def test_a_table_dropped_since_it_was_listed_keeps_no_other_from_being_evaluated() -> None:
+    site = EvaluatedTables({"a": 2, "temporary": None, "z": 2}, FakeStorages())
+
+    def drop(name: str) -> None:
+        if name == "get_table" and site.client.calls.count(name) == 2:
+            raise dropped("table d.temporary")
+
+    site.client.on_call = drop
+    found = site.evaluate()
+    assert len(found.evaluated) == 4
+    assert (found.skipped, found.refused) == ((str(dropped("table d.temporary")),), ())
+    site.client.calls.clear()
+    with pytest.raises(ObjectNotFoundError, match=r"table d\.temporary"):
+        site.evaluate("d.*", "d.temporary")
+
+
+@pytest.mark.parametrize("call", ["get_database", "tables"])
+def test_a_database_dropped_since_it_was_listed_is_skipped_unless_a_table_of_it_is_named(call: str) -> None:
+    site = EvaluatedTables({"t": 2}, FakeStorages())
+
+    def drop(name: str) -> None:
+        if name == call:
+            raise dropped("database d")
+
+    site.client.on_call = drop
+    assert site.evaluate("*.*").skipped == (str(dropped("database d")),)
+    with pytest.raises(ObjectNotFoundError, match=r"table d\.t"):
+        site.evaluate("d.t")
+
+
 @pytest.mark.parametrize("partitions", [5, PARTITIONS_PER_CALL + 5])
 def test_partitions_dropped_while_others_are_fetched_are_left_out_also_of_a_named_table(partitions: int) -> None:
     site = EvaluatedTables({"t": partitions}, FakeStorages())
