@@ -60,6 +60,10 @@ _LOCK_STATES = {1: LockState.ACQUIRED, 2: LockState.WAITING, 3: LockState.ABORT,
 _LOCK_TYPES = {1: "SHARED_READ", 2: "SHARED_WRITE", 3: "EXCLUSIVE", 4: "EXCL_WRITE"}
 
 
+WRITE_IDS_PER_CALL = 100
+"""Tables whose write ids are asked for at once; a server looks at one after the other, and a call has a time-out."""
+
+
 class TransactionCalls(MetastoreConnection):
     """Transactions, write ids and locks."""
 
@@ -129,11 +133,14 @@ class TransactionCalls(MetastoreConnection):
                 "valid write ids", "asked for without a transaction list", "take it from open_transactions()"
             )
         names = [name.lower() for name in full_table_names]
-        if not names:
-            return []
-        request = structs.GetValidWriteIdsRequest(full_table_names=names, valid_txn_list=valid_txn_list)
-        answer = self._invoke(f"write ids of {', '.join(names)}", methods.GET_VALID_WRITE_IDS, request, repeatable=True)
-        by_name = {table.full_table_name.lower(): _write_ids(table) for table in answer.tables}
+        by_name: dict[str, TableWriteIds] = {}
+        # By the same list of transactions all calls see the same, whatever ends between them.
+        for start in range(0, len(names), WRITE_IDS_PER_CALL):
+            some = names[start : start + WRITE_IDS_PER_CALL]
+            request = structs.GetValidWriteIdsRequest(full_table_names=some, valid_txn_list=valid_txn_list)
+            subject = f"write ids of {', '.join(some)}"
+            answer = self._invoke(subject, methods.GET_VALID_WRITE_IDS, request, repeatable=True)
+            by_name |= {table.full_table_name.lower(): _write_ids(table) for table in answer.tables}
         missing = [name for name in names if name not in by_name]
         if missing:
             raise MetastoreError(f"table {missing[0]}", "the metastore gave no write ids for it", "report this")
