@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 from airflow_provider_acid.command import DATABASE_VARIABLE, INTERRUPTED, MISUSED, UNWELL, WELL, main
+from airflow_provider_acid.compaction.run.run_place import RUNS_DIRECTORY
 from airflow_provider_acid.metastore.values import CompactionState, TxnState
 from tests.harness.spark_sites import LOCAL_SPARK
 from tests.integration.compaction_site import ON_BOTH_METASTORES, AcidTable, Site
@@ -68,7 +69,7 @@ def test_a_table_is_compacted_by_spark_and_every_reader_sees_the_same_rows(
     assert f"{table.entity()}: compacted: " in capsys.readouterr().out
     assert is_read_by_all(table, rows)
     assert [row.waits_to_be_cleaned for row in site.rows(table.entity())] == [True]
-    assert list(tmp_path.iterdir()) == []
+    assert list((tmp_path / RUNS_DIRECTORY).iterdir()) == []
 
 
 def test_a_dry_run_and_a_table_that_is_not_due_start_nothing_and_change_nothing(

@@ -107,10 +107,10 @@ def test_a_table_that_cannot_be_asked_hides_no_other_one(site: Site, monkeypatch
 
     monkeypatch.setattr(LocalStorage, "may_change", may_change)
     findings = answers(site, "rights on tables")
-    assert [finding.severity for finding in findings] == [Severity.WARNING, Severity.PROBLEM]
-    assert str(silent.entity()) in findings[0].seen
-    assert "does not answer" in findings[0].seen
-    assert str(forbidden.entity()) in findings[1].seen
+    assert [finding.severity for finding in findings] == [Severity.PROBLEM, Severity.WARNING], "the worst first"
+    assert str(forbidden.entity()) in findings[0].seen
+    assert str(silent.entity()) in findings[1].seen
+    assert "does not answer" in findings[1].seen
 
 
 @ON_HIVE_4
