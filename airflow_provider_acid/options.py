@@ -134,9 +134,10 @@ _TABLE = (
     Option(
         "minor_pairs_on_hive_3",
         TRUTH,
-        "Whether minors of inserts and deletes are done on Hive 3.1, under that lock; else they are majors. If a job "
+        "Whether minors of deletes are done on Hive 3.1, with inserts under that lock; else they are majors. If a job "
         "dies between the two renames, all readers see wrong rows from the time the metastore takes its lock away "
-        "(metastore.txn.timeout) until the partition is compacted again.",
+        "(metastore.txn.timeout) until the partition is compacted again; so they do where a later transaction deletes "
+        "a row again whose delete was merged.",
     ),
     Option(
         "mm_allow_originals",

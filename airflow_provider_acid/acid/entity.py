@@ -40,8 +40,8 @@ def whatever_spelling(partition: str) -> str:
 
     A metastore's ``lock`` changes the names that it is given: Hive 3 puts them into lower case, escapes included
     (``TxnHandler``), and Hive 4 escapes them once more (``TxnUtils.normalizePartitionCase``). Two partitions may have
-    it in common, too.
+    it in common, too. Java's lower case of a Greek Σ may be another one than Python's; folded they are the same.
     """
     while (unescaped := unquote(partition)) != partition:
         partition = unescaped
-    return partition.lower()
+    return partition.casefold()

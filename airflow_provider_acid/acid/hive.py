@@ -52,6 +52,10 @@ class Hive:
         """
         return self.generation == 4
 
+    def name_in_locks(self, partition: str) -> str:
+        """What ``lock`` makes of a partition's name; under that it records what is written there."""
+        return partition.lower() if self.generation == 3 else partition.replace("%", "%25")
+
     @property
     def is_claimed_until_cleaned(self) -> bool:
         """Whether a row that is ready for cleaning is still 'working' for everybody else.

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from urllib.parse import urlsplit
 
+from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.facts import EntityFacts, StorageFormat, find_property, storage_format
 from airflow_provider_acid.exceptions import UnsupportedTableError
 from airflow_provider_acid.merge.orc.schema import parse_hive_type
@@ -179,30 +180,35 @@ def check_entity(facts: EntityFacts) -> None:
     refusal = table_refusal(facts.table, facts.database)
     if refusal is not None:
         raise refusal
-    if (facts.property("no_cleanup") or "").lower() == "true":
+    check_partition(facts.entity, facts.table, facts.partition)
+
+
+def check_partition(entity: Entity, table: TableInfo, partition: PartitionInfo | None) -> None:
+    """Refuse a partition, or an unpartitioned table, for what :func:`table_refusal` does not look at.
+
+    :raises UnsupportedTableError: as for :func:`check_entity`.
+    """
+    own = {} if partition is None else partition.parameters
+    kept = find_property(own, "no_cleanup") or find_property(table.parameters, "no_cleanup")
+    if (kept or "").lower() == "true":
         raise UnsupportedTableError(
-            str(facts.entity),
+            str(entity),
             "has no_cleanup=true, so that the merged directories could never be deleted",
             "remove the property no_cleanup from table and partition",
         )
-    if facts.partition is not None:
-        _check_partition(facts)
-
-
-def _check_partition(facts: EntityFacts) -> None:
-    partition = facts.partition
-    assert partition is not None
-    file_format(facts.table, partition)
-    if facts.table.is_insert_only and partition.stored_as_directories:
-        raise UnsupportedTableError(str(facts.entity), *_LIST_BUCKETING)
+    if partition is None:
+        return
+    file_format(table, partition)
+    if table.is_insert_only and partition.stored_as_directories:
+        raise UnsupportedTableError(str(entity), *_LIST_BUCKETING)
     if partition.sort_columns:
         raise UnsupportedTableError(
-            str(facts.entity), "the partition is sorted (SORTED BY)", "leave it, or rewrite it without SORTED BY"
+            str(entity), "the partition is sorted (SORTED BY)", "leave it, or rewrite it without SORTED BY"
         )
-    table, own = urlsplit(facts.table.location), urlsplit(partition.location)
-    if (table.scheme, table.netloc) != (own.scheme, own.netloc) or ".." in own.path.split("/"):
+    root, place = urlsplit(table.location), urlsplit(partition.location)
+    if (root.scheme, root.netloc) != (place.scheme, place.netloc) or ".." in place.path.split("/"):
         raise UnsupportedTableError(
-            str(facts.entity),
+            str(entity),
             f"lies at {partition.location}, on another store than its table or by way of '..'",
             "move the partition below its table",
         )

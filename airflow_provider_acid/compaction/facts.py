@@ -148,5 +148,23 @@ def load_facts(client: AcidMetastoreClient, entity: Entity) -> EntityFacts:
     return FactsOfMany(client, [entity]).of(entity)
 
 
+def partitions_that_are_there(
+    client: AcidMetastoreClient, database: str, table: str, names: Sequence[str]
+) -> list[PartitionInfo]:
+    """Partitions whose names were asked for before, without those that were dropped since.
+
+    :raises ObjectNotFoundError: the table does not exist, or the metastore names partitions that it does not know.
+    """
+    while True:
+        try:
+            return client.get_partitions(database, table, names)
+        except ObjectNotFoundError:
+            known = set(client.get_partition_names(database, table))
+            left = [name for name in names if name in known]
+            if len(left) == len(names):
+                raise
+            names = left
+
+
 def _table_of(entity: Entity) -> Entity:
     return Entity(entity.database, entity.table)

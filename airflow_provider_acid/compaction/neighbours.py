@@ -16,6 +16,7 @@ from fnmatch import fnmatchcase
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.location import Directory, Occupied
+from airflow_provider_acid.compaction.facts import partitions_that_are_there
 from airflow_provider_acid.exceptions import (
     MetastoreError,
     MetastoreUnavailableError,
@@ -214,7 +215,7 @@ class Neighbours:
 
     def _partition_locations(self, table: Entity) -> Iterator[tuple[Entity, str]]:
         names = self._client.get_partition_names(table.database, table.table)
-        for partition in self._client.get_partitions(table.database, table.table, names):
+        for partition in partitions_that_are_there(self._client, table.database, table.table, names):
             yield Entity(table.database, table.table, partition.name), partition.location
 
 

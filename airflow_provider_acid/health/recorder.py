@@ -9,9 +9,10 @@ from __future__ import annotations
 import logging
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import BinaryIO
+from typing import IO
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -32,6 +33,9 @@ log = logging.getLogger(__name__)
 LONGEST_NAME = 255
 """Of a directory, on local disks and HDFS; a database's and a table's together may have more."""
 
+IN_MEMORY_BYTES = 32 * 1024
+"""Of a table's rows: most tables have few partitions, and a process may not have as many files open as tables."""
+
 UNSEEN_DAYS = 7
 """How long a partition is shown that evaluations of written partitions do not look at: it may be dropped."""
 
@@ -40,7 +44,7 @@ UNSEEN_DAYS = 7
 class _Spool:
     """The rows of one table so far."""
 
-    file: BinaryIO
+    file: IO[bytes]
     writer: pq.ParquetWriter
     pending: list[PartitionHealth] = field(default_factory=list)
     seen: set[str] = field(default_factory=set)
@@ -56,6 +60,12 @@ class _Spool:
         if self.pending:
             self.writer.write_table(table_of(self.pending))
             self.pending.clear()
+
+    def drop(self) -> None:
+        """Close and thereby remove the file; what a full disk does not take of it is wanted by nobody any more."""
+        for close in (self.writer.close, self.file.close):
+            with suppress(OSError, ValueError, pa.ArrowException):
+                close()
 
 
 class EvaluationRecorder:
@@ -77,9 +87,13 @@ class EvaluationRecorder:
 
     def __exit__(self, *exc_info: object) -> None:
         """Close and thereby remove the temporary files."""
+        self.drop()
+
+    def drop(self) -> None:
+        """Forget everything, and give all files back."""
         for spool in self._spools.values():
-            spool.writer.close()
-            spool.file.close()
+            spool.drop()
+        self._spools.clear()
 
     def saw(self, seen: Seen, decision: CompactionDecision, hindrance: str | None) -> None:
         """Take down a partition that was looked at."""
@@ -122,7 +136,8 @@ class EvaluationRecorder:
             # Tables come one after the other; what is pending of the one before is written.
             for other in self._spools.values():
                 other.flush()
-            file = tempfile.TemporaryFile(prefix="airflow-acid-health-")  # noqa: SIM115 - closed by __exit__
+            # Closed by drop.
+            file = tempfile.SpooledTemporaryFile(IN_MEMORY_BYTES, prefix="airflow-acid-health-")  # noqa: SIM115
             spool = self._spools[name] = _Spool(file, pq.ParquetWriter(file, SCHEMA, compression="zstd"))
         return spool
 

@@ -127,6 +127,8 @@ class _Guarded:
             note()
         except Exception as error:  # whatever it is: an evaluation does not depend on it
             self.broken = True
+            # What it had open may be what the evaluation lacks.
+            self._recorder.drop()
             log.warning("the figures of partitions are not written for the page: %s", error)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import date, timedelta
 from shutil import copyfileobj
-from typing import BinaryIO
+from typing import IO, BinaryIO
 
 from airflow_provider_acid.exceptions import AcidError
 from airflow_provider_acid.filesystem import Storage, Storages
@@ -67,7 +67,7 @@ class HealthStore:
         """A reader of a file; the caller closes it."""
         return self._storage.open_input(file.path)
 
-    def replace_table(self, table: TableName, content: BinaryIO, known: Iterable[TableFile]) -> None:
+    def replace_table(self, table: TableName, content: IO[bytes], known: Iterable[TableFile]) -> None:
         """Publish a table's partitions, then remove the files that were known before they were evaluated."""
         self._storage.make_directory(table.folder)
         with self._storage.create(new_table_file(table)) as file:

@@ -151,7 +151,7 @@ class CompactionTransaction:
         if self._client.check_lock(self._exclusive_lock_id, self.txn_id).state is not LockState.ACQUIRED:
             return False
         # Hive 3.1 passes over every lock that is older than the transaction's own shared one.
-        return all(lock.state is not LockState.ACQUIRED for lock in self._others_locks())
+        return all(lock.state is not LockState.ACQUIRED or lock.only_keeps_a_database for lock in self._others_locks())
 
     def _others_locks(self) -> list[LockInfo]:
         """Locks that others hold or wait for, and that touch the entity."""

@@ -219,6 +219,14 @@ class LockInfo:
         holder = f"txn {self.txn_id}" if self.txn_id else "no txn"
         return f"lock {self.lock_id} ({self.type}, {self.state.value}, {holder}, {self.user}@{self.host})"
 
+    @property
+    def only_keeps_a_database(self) -> bool:
+        """Whether it keeps a database from being dropped, and nobody reads or writes by it.
+
+        A CREATE TABLE ... AS SELECT has it until it ends; Hive 4 grants EXCLUSIVE ones on tables beside it.
+        """
+        return self.entity is None and self.type == "SHARED_READ"
+
     def touches(self, entity: Entity) -> bool:
         """Whether the lock is on ``entity``, or on something that it is part of or that is part of it.
 

@@ -226,7 +226,10 @@ def _java_ratio(delta_bytes: int, base_bytes: int) -> float:
 
 
 def _float32(value: float) -> float:
-    rounded: float = struct.unpack("<f", struct.pack("<f", value))[0]
+    try:
+        rounded: float = struct.unpack("<f", struct.pack("<f", value))[0]
+    except OverflowError:
+        return math.copysign(math.inf, value)
     return rounded
 
 

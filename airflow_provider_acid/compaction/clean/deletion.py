@@ -80,7 +80,7 @@ class Deleter:
 
     def _delete_in_a_moment(self, wanted: Sequence[Deletion]) -> dict[Entity, AcidError | None]:
         """As far as one moment goes; at least one, where its locks are granted."""
-        locks = self._client.show_locks()
+        locks = [lock for lock in self._client.show_locks() if not lock.only_keeps_a_database]
         alone = [one for one in wanted if not any(lock.touches(one.entity) for lock in locks)]
         done: dict[Entity, AcidError | None] = {}
         if not alone:

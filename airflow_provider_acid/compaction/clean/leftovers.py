@@ -43,6 +43,7 @@ def forget_leftovers(
             table,
             names,
             partial(client.get_partition_names, table.database, table.table),
+            queue.hive.name_in_locks,
         )
         for table, names in _partitions(marked).items()
     ]

@@ -110,7 +110,7 @@ class Readers:
         return max(keep_seconds - self._age_seconds(row.commit_ms), 0.0)
 
     def _stays(self, lock: LockInfo) -> bool:
-        if self._queue_seconds is None or lock.acquired_ms is None:
+        if self._queue_seconds is None or lock.acquired_ms is None or lock.only_keeps_a_database:
             return False
         return self._age_seconds(lock.acquired_ms) > self._queue_seconds
 

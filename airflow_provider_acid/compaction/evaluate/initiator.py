@@ -67,7 +67,7 @@ class Evaluated:
     """One partition's figures and what follows from them.
 
     :param read_cost_bytes: what its deltas cost readers; see :mod:`~..evaluate.read_cost`.
-    :param input_bytes: what its compaction reads; 0 where none is due, or possible.
+    :param input_bytes: what its compaction reads; 0 where none is due, or possible, or where it is only to be cleaned.
     """
 
     entity: Entity
@@ -185,31 +185,44 @@ class Initiator:
     def _tables(self, selection: TableSelection, findings: _Findings) -> Iterator[TableInfo]:
         names: set[str] = set()
         written = None if self._writes is None else self._writes.tables()
-        for database in matching_databases(self._client, selection):
-            info = self._client.get_database(database)
-            for name in self._client.tables(database):
-                full_name = f"{database}.{name}".lower()
-                names.add(full_name)
-                if not selection.matches(full_name):
-                    continue
-                is_candidate = written is None or full_name in written
-                if not is_candidate and not selection.names_exactly(full_name):
-                    continue
-                try:
-                    with Supervised(full_name):
-                        table = self._client.get_table(database, name)
-                        reason = self._reason_to_skip(table, info, selection, findings)
-                except UnexpectedError as error:
-                    findings.refuse(_unless_named(error, full_name, selection))
-                    continue
-                if reason is not None:
-                    findings.skipped.append(reason)
-                elif is_candidate:
-                    yield table
+        for database, name in self._listed(selection, findings):
+            full_name = f"{database.name}.{name}".lower()
+            names.add(full_name)
+            if not selection.matches(full_name):
+                continue
+            is_candidate = written is None or full_name in written
+            if not is_candidate and not selection.names_exactly(full_name):
+                continue
+            try:
+                with Supervised(full_name):
+                    table = self._client.get_table(database.name, name)
+                    reason = self._reason_to_skip(table, database, selection, findings)
+            except UnexpectedError as error:
+                findings.refuse(_unless_named(error, full_name, selection))
+                continue
+            except ObjectNotFoundError as error:
+                # Of many tables some are dropped between the list of their names and the look at each.
+                findings.skipped.append(_unless_named(error, full_name, selection))
+                continue
+            if reason is not None:
+                findings.skipped.append(reason)
+            elif is_candidate:
+                yield table
         findings.unmatched = selection.unmatched(names)
         missing = [name for name in selection.exact_names if name not in names and selection.matches(name)]
         if missing:
             raise no_such_table(self._client, missing[0], names)
+
+    def _listed(self, selection: TableSelection, findings: _Findings) -> Iterator[tuple[DatabaseInfo, str]]:
+        """The names of all tables of the databases that may hold some of a selection."""
+        for database in matching_databases(self._client, selection):
+            try:
+                found, names = self._client.get_database(database), self._client.tables(database)
+            except ObjectNotFoundError as error:
+                # Dropped since it was listed; whoever names a table of it is told so.
+                findings.skipped.append(str(error))
+                continue
+            yield from ((found, name) for name in names)
 
     def _reason_to_skip(
         self, table: TableInfo, database: DatabaseInfo, selection: TableSelection, findings: _Findings
@@ -318,7 +331,7 @@ class Initiator:
         elif judged.hindrance is not None:
             findings.skipped.append(f"{entity}: {judged.hindrance}")
         cost_bytes = read_cost_bytes(directory)
-        input_bytes = 0 if choice is None else _input_bytes(choice, directory)
+        input_bytes = 0 if choice is None or choice.nothing is not None else _input_bytes(choice, directory)
         findings.evaluated.append(Evaluated(entity, decision, cost_bytes, input_bytes))
         if decision.type is not None and choice is not None:
             queue = job_queue_of(seen.place.view.table.parameters)

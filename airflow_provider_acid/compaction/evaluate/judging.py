@@ -6,6 +6,7 @@ from collections.abc import Set
 from dataclasses import dataclass
 
 from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.compaction.eligibility import check_partition
 from airflow_provider_acid.compaction.evaluate.aborts import AbortAges, aborted_write_ids
 from airflow_provider_acid.compaction.evaluate.demand import Demand
 from airflow_provider_acid.compaction.evaluate.looking import Seen
@@ -65,6 +66,8 @@ class Judge:
             return Judgement(decision)
         directory = seen.directory
         try:
+            # What a worker would refuse after its claim, in every run anew.
+            check_partition(seen.place.entity, seen.place.view.table, seen.place.partition)
             self._neighbours.check(seen.place.view.table, seen.place.partition)
             choice = choose(seen.place.entity, directory, seen.files, decision.type, self._policy)
         except RefusedError as error:

@@ -11,6 +11,7 @@ from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.candidates import written_partitions
 from airflow_provider_acid.compaction.evaluate.looking import in_advance
 from airflow_provider_acid.compaction.evaluate.selection import TableSelection
+from airflow_provider_acid.compaction.facts import partitions_that_are_there
 from airflow_provider_acid.exceptions import ObjectNotFoundError
 from airflow_provider_acid.metastore.thrift.catalog import PARTITIONS_PER_CALL
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
@@ -107,10 +108,10 @@ def locations(
         names = written_partitions(names, recorded)
     expect(len(names))
     if len(names) <= PARTITIONS_PER_CALL:
-        yield from _placed(table, client.get_partitions(table.database, table.name, names))
+        yield from _placed(table, partitions_that_are_there(client, table.database, table.name, names))
         return
     with client.for_another_thread() as fetching:
-        fetches = (fetching.get_partitions(table.database, table.name, batch) for batch in _batches(names))
+        fetches = (partitions_that_are_there(fetching, table.database, table.name, batch) for batch in _batches(names))
         with closing(in_advance(fetches)) as fetched:
             try:
                 for partitions in fetched:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import datetime, time, timedelta, timezone
+from datetime import date, datetime, time, timedelta, timezone
 from zoneinfo import ZoneInfo
 
 from airflow_provider_acid.exceptions import ConfigurationError
@@ -52,21 +52,27 @@ class TimeWindow:
 
         :param now_seconds: since 1970.
         """
-        start = self._next(self.start, now_seconds)
-        if self._next(self.end, now_seconds) < start:
+        start, _ = self._next(now_seconds)
+        if start.timestamp() <= now_seconds:
             return None
         return f"the time window {self} is closed until {start.astimezone(self.zone):%Y-%m-%d %H:%M}"
 
     def seconds_of_end(self, now_seconds: float) -> float:
         """When it ends next, in seconds since 1970, as ``now_seconds`` is."""
-        return self._next(self.end, now_seconds).timestamp()
+        return self._next(now_seconds)[1].timestamp()
 
-    def _next(self, of_day: time, now_seconds: float) -> datetime:
-        now = datetime.fromtimestamp(now_seconds, timezone.utc)
-        today = now.astimezone(self.zone).date()
+    def _next(self, now_seconds: float) -> tuple[datetime, datetime]:
+        """Begin and end, in UTC, of the day's window that is open, or else of the next."""
+        today = datetime.fromtimestamp(now_seconds, self.zone).date()
+        of_days = (self._of_day(today + timedelta(days=days)) for days in range(-1, 4))
+        # Where the clock is put forward, a short one may begin in the hour that is left out: that day has none.
+        return next((start, end) for start, end in of_days if start < end and end.timestamp() > now_seconds)
+
+    def _of_day(self, day: date) -> tuple[datetime, datetime]:
+        last = day if self.start < self.end else day + timedelta(days=1)
+        start, end = datetime.combine(day, self.start, self.zone), datetime.combine(last, self.end, self.zone)
         # Compared in UTC, for local times are compared by the clock alone, which is put forward and back.
-        ahead = (datetime.combine(today + timedelta(days=days), of_day, self.zone) for days in range(3))
-        return next(utc for utc in (local.astimezone(timezone.utc) for local in ahead) if utc > now)
+        return start.astimezone(timezone.utc), end.astimezone(timezone.utc)
 
     def __str__(self) -> str:
         return f"{self.start:%H:%M}-{self.end:%H:%M} {self.zone.key}"

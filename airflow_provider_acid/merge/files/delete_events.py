@@ -81,7 +81,7 @@ def _check_taken(name: str, writers: Iterable[int], takers: Collection[int], buc
     if bucketed:
         reason = f"holds deletes of rows of bucket {lost[0]}, where only those of {sorted(takers)} can be"
         raise CorruptFileError(name, reason, DAMAGED)
-    # Two transactions may delete one row (Hive: no conflict), and a major of the first take a bucket's last row away.
+    # Two transactions may delete one row (no conflict on Hive 3.1), and a major of the first take a bucket's last row.
     # Not dropped: readers of an older snapshot may read a base before that, and need the second's event.
     raise UnsupportedTableError(
         name,

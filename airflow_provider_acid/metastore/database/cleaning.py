@@ -99,4 +99,4 @@ def has_twin(client: CatalogCalls, entity: Entity) -> bool:
         names = client.get_partition_names(entity.database, entity.table)
     except ObjectNotFoundError:
         return False
-    return any(name != entity.partition and name.lower() == entity.partition.lower() for name in names)
+    return any(name != entity.partition and name.casefold() == entity.partition.casefold() for name in names)

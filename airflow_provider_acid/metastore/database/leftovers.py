@@ -31,23 +31,23 @@ def forget_other_spellings(
     table: Entity,
     cleaned: Mapping[str, int],
     partition_names: Callable[[], Collection[str]],
+    name_in_locks: Callable[[str], str],
 ) -> int:
-    """Forget what is recorded for cleaned partitions under other spellings of their names.
+    """Forget what is recorded for cleaned partitions under the spelling that ``lock`` gave their names.
 
-    Nothing is forgotten where another partition of the table could be meant as well.
+    Nothing is forgotten where another partition of the table could be meant as well. That one need not be known to the
+    metastore: an INSERT that failed may have left a directory and a record of a partition that was not yet added, and
+    whose name differs by case.
 
     :param table: whose partitions they are.
     :param cleaned: write ids by partition, up to which no file holds rows of an aborted one any more.
     :param partition_names: asks for all partitions of the table; called where there is another spelling.
+    :param name_in_locks: see :meth:`~airflow_provider_acid.acid.hive.Hive.name_in_locks`.
     :return: how many records were removed.
     """
-    by_spelling = {whatever_spelling(name): name for name in cleaned}
     recorded = WriteRecords(database).partitions(table.database, table.table)
-    others = {
-        name: by_spelling[spelling]
-        for name in recorded
-        if name is not None and name not in cleaned and (spelling := whatever_spelling(name)) in by_spelling
-    }
+    spelled = {name_in_locks(name): name for name in cleaned}
+    others = {name: own for name, own in spelled.items() if name in recorded and name not in cleaned}
     if not others:
         return 0
     meant = Counter(map(whatever_spelling, partition_names()))

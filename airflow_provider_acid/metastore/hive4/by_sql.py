@@ -26,7 +26,7 @@ def queue_to_withhold_from(database: MetastoreDatabase) -> HiveTable:
     return database.table("COMPACTION_QUEUE", ("CQ_ID", "CQ_TXN_ID", "CQ_RETRY_RETENTION", "CQ_COMMIT_TIME"))
 
 
-def withhold(database: MetastoreDatabase, id: int, txn_id: int) -> None:
+def withhold(database: MetastoreDatabase, id: int, txn_id: int) -> bool:
     """Keep a compaction's row from Hive's own Cleaner, as if it had failed there and were to wait for its next try.
 
     With ``metastore.txn.use.minhistorywriteid``, Hive 4.2's default, that Cleaner waits only for readers that
@@ -36,11 +36,12 @@ def withhold(database: MetastoreDatabase, id: int, txn_id: int) -> None:
     which overwrites the 0. It would even stumble: it reads the retention as an int, and cleans nothing for anybody.
 
     :param txn_id: of the compaction, recorded in the row.
+    :returns: whether there is such a row.
     """
     queue = queue_to_withhold_from(database)
     values = {queue["CQ_RETRY_RETENTION"].name: WITHHELD_MS, queue["CQ_COMMIT_TIME"].name: 0}
     statement = update(queue.table).where(queue["CQ_ID"] == id, queue["CQ_TXN_ID"] == txn_id).values(values)
-    database.write(f"compaction {id}", lambda connection: connection.execute(statement))
+    return database.write(f"compaction {id}", lambda connection: connection.execute(statement).rowcount) == 1
 
 
 def is_withheld(database: MetastoreDatabase, id: int) -> bool:

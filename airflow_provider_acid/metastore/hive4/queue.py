@@ -9,6 +9,7 @@ from dataclasses import replace
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.hive import Hive
 from airflow_provider_acid.exceptions import (
+    ConfigurationError,
     MetastoreError,
     MetastoreUnavailableError,
     OwnershipLostError,
@@ -201,10 +202,17 @@ class ThriftCompactionQueue:
         """See :meth:`~.queue.CompactionQueue.complete`.
 
         Hive's own Cleaner is kept from the row where the database is at hand, before it can see it.
+
+        :raises ConfigurationError: that database does not hold the row, so that it is another metastore's.
         """
         txn_id = recorded_txn_id(claim)
-        if self.database is not None:
-            by_sql.withhold(self.database, claim.id, txn_id)
+        if self.database is not None and not by_sql.withhold(self.database, claim.id, txn_id):
+            self._check(claim)
+            raise ConfigurationError(
+                self.database.subject,
+                f"does not hold compaction {claim.id} with transaction {txn_id}, which the metastore has recorded",
+                "name the metastore's own database by metastore_db_conn_id",
+            )
         self._change(
             claim,
             lambda: self._client.mark_compacted(claim.info),

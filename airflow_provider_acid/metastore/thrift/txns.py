@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import time
 from collections.abc import Sequence
@@ -31,19 +32,18 @@ _READ_ONLY = 2
 _COMPACTION = 3
 """TxnType numbers of Hive 4."""
 
-_DURATION_SECONDS = {
-    "ms": 0.001,
-    "msec": 0.001,
-    "s": 1.0,
-    "sec": 1.0,
-    "": 1.0,
-    "m": 60.0,
-    "min": 60.0,
-    "h": 3600.0,
-    "hour": 3600.0,
-    "d": 86400.0,
-    "day": 86400.0,
-}
+_DURATION = re.compile(r"([0-9]+)\s*([a-z]*)")
+_UNITS = (
+    ("s", "sec", 1.0),
+    ("ms", "msec", 0.001),
+    ("m", "min", 60.0),
+    ("us", "usec", 1e-6),
+    ("ns", "nsec", 1e-9),
+    ("h", "hour", 3600.0),
+    ("d", "day", 86400.0),
+)
+"""By name, or by the begin of a longer one, as Hive takes them (``MetastoreConf``), and in seconds."""
+
 DEFAULT_TXN_TIMEOUT_SECONDS = 300.0
 """Hive's default of ``metastore.txn.timeout``."""
 
@@ -58,6 +58,10 @@ _TXN_STATES = {1: TxnState.COMMITTED_OR_UNKNOWN, 2: TxnState.ABORTED, 3: TxnStat
 _LOCK_STATES = {1: LockState.ACQUIRED, 2: LockState.WAITING, 3: LockState.ABORT, 4: LockState.NOT_ACQUIRED}
 """By Hive's LockState."""
 _LOCK_TYPES = {1: "SHARED_READ", 2: "SHARED_WRITE", 3: "EXCLUSIVE", 4: "EXCL_WRITE"}
+
+
+WRITE_IDS_PER_CALL = 100
+"""Tables whose write ids are asked for at once; a server looks at one after the other, and a call has a time-out."""
 
 
 class TransactionCalls(MetastoreConnection):
@@ -129,11 +133,14 @@ class TransactionCalls(MetastoreConnection):
                 "valid write ids", "asked for without a transaction list", "take it from open_transactions()"
             )
         names = [name.lower() for name in full_table_names]
-        if not names:
-            return []
-        request = structs.GetValidWriteIdsRequest(full_table_names=names, valid_txn_list=valid_txn_list)
-        answer = self._invoke(f"write ids of {', '.join(names)}", methods.GET_VALID_WRITE_IDS, request, repeatable=True)
-        by_name = {table.full_table_name.lower(): _write_ids(table) for table in answer.tables}
+        by_name: dict[str, TableWriteIds] = {}
+        # By the same list of transactions all calls see the same, whatever ends between them.
+        for start in range(0, len(names), WRITE_IDS_PER_CALL):
+            some = names[start : start + WRITE_IDS_PER_CALL]
+            request = structs.GetValidWriteIdsRequest(full_table_names=some, valid_txn_list=valid_txn_list)
+            subject = f"write ids of {', '.join(some)}"
+            answer = self._invoke(subject, methods.GET_VALID_WRITE_IDS, request, repeatable=True)
+            by_name |= {table.full_table_name.lower(): _write_ids(table) for table in answer.tables}
         missing = [name for name in names if name not in by_name]
         if missing:
             raise MetastoreError(f"table {missing[0]}", "the metastore gave no write ids for it", "report this")
@@ -307,13 +314,13 @@ def split_by_bits(ids: Sequence[int], aborted_bits: bytes) -> tuple[tuple[int, .
 
 
 def duration_seconds(text: str) -> float:
-    """A Hive time setting such as ``300s`` or ``5 min`` in seconds; a bare number is in seconds."""
-    number = text.strip().rstrip("abcdefghijklmnopqrstuvwxyz ")
-    unit = text.strip()[len(number) :].strip()
-    factor = _DURATION_SECONDS.get(unit, _DURATION_SECONDS.get(unit.rstrip("s")))
-    if factor is None or not number.isdigit():
-        raise MetastoreError("setting metastore.txn.timeout", f"has the unknown form {text!r}", "write it like 300s")
-    return int(number) * factor
+    """A Hive time setting such as ``300s`` or ``5 minutes`` in seconds; a bare number is in seconds."""
+    match = _DURATION.fullmatch(text.strip().lower())
+    if match is not None:
+        for unit, begin, seconds in _UNITS:
+            if (match[2] or "s") == unit or match[2].startswith(begin):
+                return int(match[1]) * seconds
+    raise MetastoreError("setting metastore.txn.timeout", f"has the unknown form {text!r}", "write it like 300s")
 
 
 def _write_ids(table: Struct) -> TableWriteIds:

@@ -6,7 +6,7 @@ import pytest
 
 from airflow_provider_acid.compaction.candidates import written_partitions
 
-NAMES = ["p=a", "p=A", "p=b%2Fc", "p=Ü", "p=__HIVE_DEFAULT_PARTITION__"]
+NAMES = ["p=a", "p=A", "p=b%2Fc", "p=Ü", "p=ΟΔΟΣ_Α", "p=__HIVE_DEFAULT_PARTITION__"]
 
 
 @pytest.mark.parametrize(
@@ -19,6 +19,7 @@ NAMES = ["p=a", "p=A", "p=b%2Fc", "p=Ü", "p=__HIVE_DEFAULT_PARTITION__"]
         pytest.param(["p=b/c"], ["p=b%2Fc"], id="not escaped"),
         pytest.param(["p=ü"], ["p=Ü"], id="letters in lower case, as Hive 3 records them"),
         pytest.param(["p=__hive_default_partition__"], ["p=__HIVE_DEFAULT_PARTITION__"], id="default partition"),
+        pytest.param(["p=οδοσ_α"], ["p=ΟΔΟΣ_Α"], id="as Java lowers a sigma, other than Python"),
         pytest.param(["p=a"], ["p=a", "p=A"], id="either may be meant"),
         pytest.param(["p=A"], ["p=a", "p=A"], id="either may be meant, whatever the spelling"),
         pytest.param(["p=gone"], [], id="dropped since"),

@@ -169,6 +169,14 @@ def test_a_reason_shows_as_many_digits_as_it_takes_to_see_the_difference(
     assert shown in decide(directory, Thresholds(delta_pct_threshold=ratio), HIVE_4).reason
 
 
+def test_a_ratio_that_is_too_large_for_java_is_never_exceeded() -> None:
+    thresholds = Thresholds().for_table({"compactorthreshold.hive.compactor.delta.pct.threshold": "1e39"})
+    decision = decide(
+        directory_of({"base_0000001/bucket_00000": 1, "delta_0000002_0000002/bucket_00000": 9**9}), thresholds, HIVE_4
+    )
+    assert (decision.type, decision.reason.rpartition(" ")[2]) == (None, "inf")
+
+
 @pytest.mark.parametrize("type", CompactionType)
 def test_what_is_asked_for_is_done_whatever_the_thresholds_say_and_they_are_still_told(type: CompactionType) -> None:
     decision = decide(AcidDirectory(), Thresholds(), HIVE_4)

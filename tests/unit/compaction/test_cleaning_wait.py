@@ -105,13 +105,26 @@ def test_without_open_transactions_the_next_one_is_the_lowest_that_may_begin() -
     ("found", "queue_seconds", "waits_for"),
     [
         (lock(101), 6, "waits for lock 101 of eve@there, held for 7 s, beside which nothing is deleted"),
-        (lock(101, None), 6, "waits for lock 101 of eve@there, held for 7 s, beside which nothing is deleted"),
+        (
+            lock(101, None, type="EXCLUSIVE"),
+            6,
+            "waits for lock 101 of eve@there, held for 7 s, beside which nothing is deleted",
+        ),
+        (lock(101, None), 6, None),
         (lock(101), 7, None),
         (lock(101), None, None),
         (lock(101, Entity("d", "t", "p=other")), 6, None),
         (lock(101, state=LockState.WAITING, acquired_ms=None), 6, None),
     ],
-    ids=["one that stays", "on the database", "one that may end", "no lock wanted", "elsewhere", "waits itself"],
+    ids=[
+        "one that stays",
+        "on the database",
+        "that only keeps the database",
+        "one that may end",
+        "no lock wanted",
+        "elsewhere",
+        "waits itself",
+    ],
 )
 def test_beside_a_newer_lock_that_is_held_for_longer_than_others_may_be_made_to_wait_nothing_is_deleted(
     found: LockInfo, queue_seconds: float | None, waits_for: str | None, locks_count: bool

@@ -176,3 +176,13 @@ def test_a_table_is_aligned_and_says_how_many_rows_it_leaves_out() -> None:
     assert text_table("t", ("name", "n"), []) == ["t: nothing"]
     many = text_table("t", ("n", "m"), [("1", "1")] * (LINES + 7))
     assert (len(many), many[-1]) == (LINES + 3, "... and 7 more")
+
+
+def test_what_is_only_to_be_cleaned_counts_no_bytes() -> None:
+    """As after INSERT OVERWRITE, every night: nothing is merged, and the old base goes to the cleaner."""
+    names = ("base_0000001", "base_0000002")
+    listing = Listing(tuple(FileEntry(f"{name}/bucket_00000", 9 * MIB) for name in names), names)
+    found = EvaluatedTables({"t": 5}, FakeStorages(listing=lambda location: listing)).evaluate()
+    assert {due.reason for due in found.due} == {"major: an obsolete base waits to be cleaned"}
+    assert {each.input_bytes for each in found.evaluated} == {0}
+    assert len(RunShare.within(RunBudget(9, MIB), found).taken) == 5

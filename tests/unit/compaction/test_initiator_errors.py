@@ -81,6 +81,55 @@ def test_a_table_dropped_meanwhile_is_skipped_unless_it_is_named() -> None:
     assert looking_threads() == []
 
 
+def test_a_table_dropped_since_it_was_listed_keeps_no_other_from_being_evaluated() -> None:
+    site = EvaluatedTables({"a": 2, "temporary": None, "z": 2}, FakeStorages())
+
+    def drop(name: str) -> None:
+        if name == "get_table" and site.client.calls.count(name) == 2:
+            raise dropped("table d.temporary")
+
+    site.client.on_call = drop
+    found = site.evaluate()
+    assert len(found.evaluated) == 4
+    assert (found.skipped, found.refused) == ((str(dropped("table d.temporary")),), ())
+    site.client.calls.clear()
+    with pytest.raises(ObjectNotFoundError, match=r"table d\.temporary"):
+        site.evaluate("d.*", "d.temporary")
+
+
+@pytest.mark.parametrize("call", ["get_database", "tables"])
+def test_a_database_dropped_since_it_was_listed_is_skipped_unless_a_table_of_it_is_named(call: str) -> None:
+    site = EvaluatedTables({"t": 2}, FakeStorages())
+
+    def drop(name: str) -> None:
+        if name == call:
+            raise dropped("database d")
+
+    site.client.on_call = drop
+    assert site.evaluate("*.*").skipped == (str(dropped("database d")),)
+    with pytest.raises(ObjectNotFoundError, match=r"table d\.t"):
+        site.evaluate("d.t")
+
+
+@pytest.mark.parametrize("partitions", [5, PARTITIONS_PER_CALL + 5])
+def test_partitions_dropped_while_others_are_fetched_are_left_out_also_of_a_named_table(partitions: int) -> None:
+    site = EvaluatedTables({"t": partitions}, FakeStorages())
+    fetches: list[int] = []
+
+    def drop_two(name: str) -> None:
+        if name == "get_partitions":
+            fetches.append(len(site.client.calls))
+            if len(fetches) == -(-partitions // PARTITIONS_PER_CALL):
+                for client in (site.client, *site.client.others):
+                    client.partitions = {"t": partitions - 2}
+                raise dropped(f"partition p={partitions - 1:05d} of table d.t")
+
+    site.client.on_call = drop_two
+    found = site.evaluate("d.t")
+    assert [item.entity for item in found.evaluated] == [entity("t", number) for number in range(partitions - 2)]
+    assert (found.skipped, found.refused) == ((), ())
+
+
 def with_an_aborted_write(error: BaseException) -> EvaluatedTables:
     """Its age is asked for when the first partition's result is handled, and that fails."""
     site = EvaluatedTables({"t": 200}, FakeStorages())
@@ -122,6 +171,15 @@ def test_a_table_with_a_threshold_that_is_no_number_is_skipped_unless_it_is_name
     assert len(found.skipped) == 1
     with pytest.raises(ConfigurationError, match="is not a whole number"):
         site.evaluate("d.t")
+
+
+def test_what_a_worker_would_refuse_after_its_claim_is_not_asked_for_in_every_run_anew() -> None:
+    site = EvaluatedTables({"t": 2, "u": 2, "v": None}, FakeStorages(), parameters={"u": {"no_cleanup": "true"}})
+    site.client.parameters = {**site.client.parameters, "v": {"NO_CLEANUP": "TRUE"}}
+    found = site.evaluate("d.*")
+    assert [due.entity for due in found.due] == [entity("t", 0), entity("t", 1)]
+    assert len(found.evaluated) == 5
+    assert ["has no_cleanup=true" in reason for reason in found.refused] == [True] * 3
 
 
 @pytest.mark.parametrize("error", [ZeroDivisionError("no"), KeyError("type 5"), RecursionError("deep"), MemoryError()])

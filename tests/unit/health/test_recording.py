@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import logging
+import os
+import tempfile
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -211,6 +215,35 @@ def test_an_error_while_it_takes_things_down_is_one_warning_and_ends_it(
     assert len(evaluation.evaluated) == 5
     assert len(caplog.records) == 1
     assert not (tmp_path / "health").exists()
+
+
+def test_many_small_tables_take_none_of_the_files_that_a_process_may_have_open(tmp_path: Path) -> None:
+    site = EvaluatedTables({f"t{number}": 3 for number in range(50)}, FakeStorages())
+    opened: set[int] = set()
+    site.client.on_call = lambda name: opened.add(len(os.listdir("/dev/fd")))
+    assert len(evaluate(site, tmp_path).evaluated) == 150
+    assert max(opened) - min(opened) < 10
+    assert len(rows(tmp_path)) == 150
+
+
+class FullDisk(io.BytesIO):
+    """Takes a file's first bytes, and no more."""
+
+    def write(self, data: Any) -> int:
+        if self.tell():
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return super().write(data)
+
+
+def test_a_full_disk_is_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(tempfile, "SpooledTemporaryFile", lambda *args, **options: FullDisk())
+    with recording_evaluation(str(tmp_path / "health"), METASTORE, Storages(), looks_at_all=True) as observer:
+        assert observer is not None
+        for table in ("t", "u", "v"):
+            observer.passed_over(entity(table), "odd")
+    assert ["No space left" in record.getMessage() for record in caplog.records] == [True]
 
 
 def test_a_silent_store_is_waited_for_no_longer_than_said(

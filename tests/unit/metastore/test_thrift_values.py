@@ -45,6 +45,10 @@ def test_bit_i_of_the_bitset_says_whether_id_i_is_aborted(
         ("500ms", 0.5),
         ("3 hours", 10800),
         ("2days", 172800),
+        ("5minutes", 300),
+        ("300 seconds", 300),
+        ("300S", 300),
+        ("1000000us", 1),
     ],
 )
 def test_hives_time_settings(text: str, seconds: float) -> None:

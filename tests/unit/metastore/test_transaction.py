@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -90,8 +91,18 @@ def test_the_shared_lock_is_lost_unless_the_metastore_says_that_it_is_held(state
         (HELD, (lock(2, None),), False),
         (HELD, (lock(9, 11),), False),
         (HELD, (lock(9, 11, WAITING),), True),
+        (HELD, (replace(lock(2, 5), entity=None),), True),
+        (HELD, (replace(lock(2, 5), entity=None, type="EXCLUSIVE"),), False),
     ],
-    ids=["granted", "waiting", "beside an older reader", "beside a newer reader", "before one who waits"],
+    ids=[
+        "granted",
+        "waiting",
+        "beside an older reader",
+        "beside a newer reader",
+        "before one who waits",
+        "beside who makes a table in the database",
+        "beside who drops the database",
+    ],
 )
 def test_an_exclusive_lock_is_held_where_it_is_granted_and_nobody_else_has_one(
     state: LockState, others: tuple[LockInfo, ...], is_held: bool
