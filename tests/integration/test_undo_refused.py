@@ -41,6 +41,7 @@ def is_a_pair(site: Site, table: AcidTable) -> None:
 
 
 def is_a_delete_delta(site: Site, table: AcidTable) -> None:
+    site.settings = replace(site.settings, minor_pairs_on_hive_3=True)
     site.compact(table.entity())
     cleaned_now(site, table)
     for row in ((2, 0), (4, 0)):
