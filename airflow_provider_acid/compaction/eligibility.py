@@ -180,11 +180,12 @@ def check_entity(facts: EntityFacts) -> None:
     refusal = table_refusal(facts.table, facts.database)
     if refusal is not None:
         raise refusal
+    file_format(facts.table, facts.partition)
     check_partition(facts.entity, facts.table, facts.partition)
 
 
 def check_partition(entity: Entity, table: TableInfo, partition: PartitionInfo | None) -> None:
-    """Refuse a partition, or an unpartitioned table, for what :func:`table_refusal` does not look at.
+    """Refuse a partition, or an unpartitioned table, for what neither its table nor :func:`file_format` is refused for.
 
     :raises UnsupportedTableError: as for :func:`check_entity`.
     """
@@ -198,13 +199,14 @@ def check_partition(entity: Entity, table: TableInfo, partition: PartitionInfo |
         )
     if partition is None:
         return
-    file_format(table, partition)
     if table.is_insert_only and partition.stored_as_directories:
         raise UnsupportedTableError(str(entity), *_LIST_BUCKETING)
     if partition.sort_columns:
         raise UnsupportedTableError(
             str(entity), "the partition is sorted (SORTED BY)", "leave it, or rewrite it without SORTED BY"
         )
+    if partition.location.startswith(f"{table.location}/") and ".." not in partition.location:
+        return
     root, place = urlsplit(table.location), urlsplit(partition.location)
     if (root.scheme, root.netloc) != (place.scheme, place.netloc) or ".." in place.path.split("/"):
         raise UnsupportedTableError(
