@@ -55,17 +55,17 @@ class AcidDirectory:
     @property
     def current(self) -> tuple[BaseDirectory | DeltaDirectory, ...]:
         """The base, if any, and the current deltas."""
-        return (*([self.base] if self.base else []), *self.deltas)
+        return (self.base, *self.deltas) if self.base else self.deltas
 
     @property
     def insert_deltas(self) -> tuple[DeltaDirectory, ...]:
         """The current deltas that hold rows."""
-        return tuple(delta for delta in self.deltas if not delta.name.is_delete)
+        return tuple([delta for delta in self.deltas if not delta.name.is_delete])
 
     @property
     def delete_deltas(self) -> tuple[DeltaDirectory, ...]:
         """The current deltas that hold delete events."""
-        return tuple(delta for delta in self.deltas if delta.name.is_delete)
+        return tuple([delta for delta in self.deltas if delta.name.is_delete])
 
     @property
     def base_bytes(self) -> int:
@@ -75,7 +75,7 @@ class AcidDirectory:
     @property
     def delta_bytes(self) -> int:
         """Bytes of all current deltas, of both kinds."""
-        return sum(delta.size_bytes for delta in self.deltas)
+        return sum([delta.size_bytes for delta in self.deltas])
 
     @property
     def raw_files(self) -> tuple[str, ...]:
@@ -91,16 +91,16 @@ class AcidDirectory:
     def unknown_files(self) -> tuple[str, ...]:
         """Files inside current directories whose names no rule explains."""
         return self._current_files(
-            lambda name: not (is_flush_length(name) or parse_data_file_name(name) or parse_original_file_name(name))
+            lambda name: not (parse_data_file_name(name) or parse_original_file_name(name) or is_flush_length(name))
         )
 
     @property
     def nested_directories(self) -> tuple[str, ...]:
         """Directories inside current directories (UNION ALL and list bucketing of insert-only tables make such)."""
-        return tuple(name for directory in self.current for name in directory.subdirectories)
+        return tuple([name for directory in self.current for name in directory.subdirectories])
 
     def _current_files(self, chosen: Callable[[str], bool]) -> tuple[str, ...]:
-        return tuple(file.path for directory in self.current for file in directory.files if chosen(file.name))
+        return tuple([file.path for directory in self.current for file in directory.files if chosen(file.name)])
 
 
 def acid_directory(
@@ -145,7 +145,7 @@ def acid_directory(
         aborted_write_ids=frozenset(state.aborted_write_ids),
         partly_aborted=tuple(sorted(state.partly_aborted)),
         invisible=tuple(sorted(state.invisible)),
-        directories=tuple(sorted((*layout.bases, *layout.deltas), key=lambda directory: directory.path)),
+        directories=(*layout.bases, *layout.deltas),
     )
 
 
@@ -155,7 +155,8 @@ class _State:
     def __init__(self, write_ids: ValidWriteIdList, txns: ValidTxnList | None, insert_only: bool) -> None:
         self.write_ids = write_ids
         self.txns = txns
-        self.insert_only = insert_only
+        # Hive 3's compactor takes aborted deltas as inputs and drops their rows one by one, where rows have ids.
+        self.reports_aborts = insert_only or txns is not None or write_ids.view is not WriteIdView.COMPACTOR
         self.base: BaseDirectory | None = None
         self.oldest_base: BaseDirectory | None = None
         self.working: list[DeltaDirectory] = []
@@ -171,7 +172,7 @@ class _State:
             return
         if self.oldest_base is None:
             self.oldest_base = base
-        if self._reports_aborts and not base.compacted and self.write_ids.is_write_id_aborted(base.write_id):
+        if self.reports_aborts and not base.compacted and self.write_ids.is_write_id_aborted(base.write_id):
             self.aborted.append(base.path)
             self.aborted_write_ids.add(base.write_id)
         elif self._is_valid_base(base) and self._replaces(base):
@@ -185,7 +186,7 @@ class _State:
             return
         span = delta.name.min_write_id, delta.name.max_write_id
         aborted = self.write_ids.is_range_aborted(*span)
-        if self._reports_aborts and aborted is RangeResponse.ALL:
+        if self.reports_aborts and aborted is RangeResponse.ALL:
             self.aborted.append(delta.path)
             self.aborted_write_ids.update(range(span[0], span[1] + 1))
             return
@@ -211,21 +212,16 @@ class _State:
                 self.obsolete.append(delta.path)
         return tuple(current)
 
-    @property
-    def _reports_aborts(self) -> bool:
-        # Hive 3's compactor takes aborted deltas as inputs and drops their rows one by one, where rows have ids.
-        return self.insert_only or self.txns is not None or self.write_ids.view is not WriteIdView.COMPACTOR
-
     def _is_visible(self, directory: BaseDirectory | DeltaDirectory) -> bool:
         txn_id = directory.name.visibility_txn_id
-        if self.txns is None:
-            if txn_id:
-                raise UnknownNameError(
-                    f"directory {directory.path}",
-                    "carries a visibility transaction, which no reader of Hive 3 understands",
-                    "connect to it as a Hive 4 metastore, or find out what wrote it and move it out of the table",
-                )
+        if not txn_id:
             return True
+        if self.txns is None:
+            raise UnknownNameError(
+                f"directory {directory.path}",
+                "carries a visibility transaction, which no reader of Hive 3 understands",
+                "connect to it as a Hive 4 metastore, or find out what wrote it and move it out of the table",
+            )
         if self.txns.is_txn_valid(txn_id):
             return True
         (self.aborted if self.txns.is_txn_aborted(txn_id) else self.invisible).append(directory.path)

@@ -31,6 +31,7 @@ class BaseDirectory:
     :param path: the directory's name as it is on storage (it may be padded differently from ``str(name)``).
     :param files: its files that are not hidden, at any depth, relative to the partition.
     :param subdirectories: directories below it that are not hidden, relative to the partition.
+    :param size_bytes: of the files directly in it.
     :param compacted: whether a compaction wrote it; else INSERT OVERWRITE, TRUNCATE or DROP PARTITION did.
     """
 
@@ -38,17 +39,13 @@ class BaseDirectory:
     path: str
     files: tuple[FileEntry, ...]
     subdirectories: tuple[str, ...]
+    size_bytes: int
     compacted: bool
 
     @property
     def write_id(self) -> int:
         """The write id up to which it holds the partition's state."""
         return self.name.write_id
-
-    @property
-    def size_bytes(self) -> int:
-        """Bytes of the files directly in it."""
-        return _bytes_directly_in(self)
 
 
 @dataclass(frozen=True)
@@ -59,17 +56,15 @@ class DeltaDirectory:
     path: str
     files: tuple[FileEntry, ...]
     subdirectories: tuple[str, ...]
-
-    @property
-    def size_bytes(self) -> int:
-        """Bytes of the files directly in it."""
-        return _bytes_directly_in(self)
+    size_bytes: int
 
 
 @dataclass(frozen=True)
 class PartitionLayout:
     """The visible content of a partition's directory.
 
+    :param bases: by path, as the deltas are; so both together are as well.
+    :param deltas: of both kinds.
     :param original_files: files that are in no ACID directory, in Hive's order of their paths.
     :param original_directories: directories right below the partition that are no ACID directories.
     """
@@ -89,12 +84,14 @@ def base_format_files(listing: Listing) -> tuple[str, ...]:
     :raises UnknownNameError: the base's name is none.
     """
     return tuple(
-        file.path
-        for file in listing.files
-        if file.path.startswith("base_")
-        and file.path.endswith("/" + METADATA_FILE)
-        and file.path.count("/") == 1
-        and not _is_named_after_a_compaction(file.path.partition("/")[0])
+        [
+            file.path
+            for file in listing.files
+            if file.path.startswith("base_")
+            and file.path.endswith("/" + METADATA_FILE)
+            and file.path.count("/") == 1
+            and not _is_named_after_a_compaction(file.path.partition("/")[0])
+        ]
     )
 
 
@@ -113,9 +110,9 @@ def partition_layout(listing: Listing, base_formats: Mapping[str, str]) -> Parti
         name = parse_directory_name(path)
         if isinstance(name, BaseName):
             compacted = name.visibility_txn_id > 0 or _data_format(path, base_formats) == COMPACTED
-            bases.append(BaseDirectory(name, path, *content, compacted))
+            bases.append(BaseDirectory(name, path, *content, _bytes_directly_in(*content), compacted))
         elif isinstance(name, DeltaName):
-            deltas.append(DeltaDirectory(name, path, *content))
+            deltas.append(DeltaDirectory(name, path, *content, _bytes_directly_in(*content)))
         else:
             others.append(path)
     _refuse_nested_tables(others, listing)
@@ -140,7 +137,7 @@ def _children(listing: Listing) -> dict[str, tuple[tuple[FileEntry, ...], tuple[
                 if "/" in rest:
                     directories.update(_parents(file.path))
     return {
-        top: (tuple(sorted(files, key=_by_path)), tuple(sorted(directories)))
+        top: (tuple(files if len(files) == 1 else sorted(files, key=_by_path)), tuple(sorted(directories)))
         for top, (files, directories) in children.items()
     }
 
@@ -195,9 +192,6 @@ def _originals(listing: Listing, others: Iterable[str]) -> tuple[FileEntry, ...]
     return tuple(sorted(found, key=lambda file: hive_path_order(file.path)))
 
 
-def _bytes_directly_in(directory: BaseDirectory | DeltaDirectory) -> int:
-    files = directory.files
+def _bytes_directly_in(files: Iterable[FileEntry], subdirectories: tuple[str, ...]) -> int:
     # Every visible directory above a file is among them: without any, all files are right here.
-    if directory.subdirectories:
-        files = tuple(file for file in files if file.path.count("/") == 1)
-    return sum([file.size_bytes for file in files])
+    return sum([file.size_bytes for file in files if not subdirectories or file.path.count("/") == 1])

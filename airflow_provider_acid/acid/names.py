@@ -52,6 +52,7 @@ _NUMBER = "([0-9]{1,100})"
 _BASE = re.compile(rf"base_(-9223372036854775808|[0-9]{{1,100}})(?:_v{_NUMBER})?")
 _DELTA = re.compile(rf"(delete_)?delta_{_NUMBER}_{_NUMBER}(?:_{_NUMBER})?(?:_v{_NUMBER})?")
 _ACID_PREFIXES = ("base_", "delta_", "delete_delta_")
+_HIDDEN_PREFIXES = ("_", ".")
 _DATA_FILE = re.compile(rf"bucket_{_NUMBER}(?:_{_NUMBER})?")
 _FLUSH_LENGTH = re.compile(r"bucket_[0-9]+_flush_length")
 _ORIGINAL_FILE = re.compile(rf"{_NUMBER}_[0-9]+(?:_copy_{_NUMBER})?")
@@ -177,12 +178,12 @@ def is_acid_prefixed(name: str) -> bool:
 
 def is_hidden(name: str) -> bool:
     """Whether every reader ignores a file or directory of this name."""
-    return name.startswith(("_", "."))
+    return name.startswith(_HIDDEN_PREFIXES)
 
 
 def has_hidden_part(path: str) -> bool:
     """Whether a file or any directory above it, up to the listed one, is hidden."""
-    return is_hidden(path) or "/_" in path or "/." in path
+    return path.startswith(_HIDDEN_PREFIXES) or "/_" in path or "/." in path
 
 
 def bucket_file_name(bucket: int) -> str:

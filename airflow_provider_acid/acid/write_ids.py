@@ -105,7 +105,7 @@ class ValidWriteIdList:
 
     def is_range_aborted(self, minimum: int, maximum: int) -> RangeResponse:
         """How many of the write ids from ``minimum`` to ``maximum`` are aborted."""
-        if minimum > self.high_water_mark:
+        if not self.aborted or minimum > self.high_water_mark:
             return RangeResponse.NONE
         return _response(_count(self.aborted, minimum, maximum), minimum, maximum)
 

@@ -79,7 +79,11 @@ def storage_format(table: TableInfo, partition: PartitionInfo | None) -> Storage
 
 def find_property(parameters: Mapping[str, str], name: str) -> str | None:
     """The value of a property whose name is compared without case."""
-    return next((value for key, value in parameters.items() if key.lower() == name.lower()), None)
+    wanted = name.lower()
+    for key, value in parameters.items():
+        if key.lower() == wanted:
+            return value
+    return None
 
 
 class FactsOfMany:

@@ -92,6 +92,9 @@ class AbortedFigures:
     oldest_age_seconds: float | None = None
 
 
+NO_ABORTS = AbortedFigures()
+
+
 @dataclass(frozen=True)
 class CompactionDecision:
     """What the Initiator would do, with the figures it was decided by.
@@ -127,7 +130,7 @@ def decide(
     hive: Hive,
     *,
     kind: TableKind = TableKind.FULL_ACID,
-    aborted: AbortedFigures = AbortedFigures(),  # noqa: B008 - immutable
+    aborted: AbortedFigures = NO_ABORTS,
 ) -> CompactionDecision:
     """Whether a compaction is due.
 
@@ -150,7 +153,7 @@ def decide(
         obsolete_directories=len(directory.obsolete),
         aborted_transactions=aborted.count,
         oldest_abort_seconds=aborted.oldest_age_seconds,
-        obsolete_deltas=sum(path.startswith(("delta_", "delete_delta_")) for path in directory.obsolete),
+        obsolete_deltas=sum([path.startswith(("delta_", "delete_delta_")) for path in directory.obsolete]),
         small_deltas=_small_deltas(directory, base_bytes),
     )
 

@@ -12,7 +12,7 @@ from airflow_provider_acid.acid.directory import AcidDirectory
 from airflow_provider_acid.acid.write_ids import ValidTxnList, ValidWriteIdList
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.values import TxnInfo, TxnState
-from airflow_provider_acid.plan.thresholds import AbortedFigures
+from airflow_provider_acid.plan.thresholds import NO_ABORTS, AbortedFigures
 
 
 def aborted_write_ids(directory: AcidDirectory, write_ids: ValidWriteIdList) -> frozenset[int]:
@@ -50,7 +50,7 @@ class AbortAges:
         :param write_ids: from :func:`aborted_write_ids`.
         """
         if not write_ids:
-            return AbortedFigures()
+            return NO_ABORTS
         key = full_table_name, min(write_ids)
         if key not in self._known:
             self._known[key] = self._age_seconds(*key)

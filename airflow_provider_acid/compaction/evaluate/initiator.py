@@ -370,7 +370,7 @@ class Initiator:
 
 def _input_bytes(choice: Choice, directory: AcidDirectory) -> int:
     originals = directory.originals if choice.type is CompactionType.MAJOR else ()
-    return sum(part.size_bytes for part in (*choice.inputs, *originals))
+    return sum([part.size_bytes for part in (*choice.inputs, *originals)])
 
 
 def _needed(writes: WriteRecords | None) -> WriteRecords:

@@ -16,7 +16,7 @@ from airflow_provider_acid.exceptions import RefusedError
 from airflow_provider_acid.metastore.queue import CompactionQueue
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.plan.planning import Choice, choose
-from airflow_provider_acid.plan.thresholds import AbortedFigures, CompactionDecision, decide, demanded
+from airflow_provider_acid.plan.thresholds import NO_ABORTS, CompactionDecision, decide, demanded
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Judge:
 
     def _decide(self, seen: Seen) -> CompactionDecision:
         view = seen.place.view
-        aborted = AbortedFigures()
+        aborted = NO_ABORTS
         if seen.place.entity not in self._kept:
             aborted = self._ages.figures(view.table.full_table_name, aborted_write_ids(seen.directory, view.write_ids))
         decision = decide(seen.directory, view.thresholds, self._policy.hive, kind=view.kind, aborted=aborted)

@@ -27,11 +27,12 @@ def read_cost_bytes(directory: AcidDirectory) -> int:
     :param directory: the partition as a compactor sees it.
     """
     base_files = len(directory.base.files) if directory.base else len(directory.originals)
-    row_directories = bool(base_files) + len(directory.insert_deltas)
-    deletes_bytes = sum(delta.size_bytes for delta in directory.delete_deltas)
-    openings = _files(directory.insert_deltas) + row_directories * _files(directory.delete_deltas)
+    insert_deltas, delete_deltas = directory.insert_deltas, directory.delete_deltas
+    row_directories = bool(base_files) + len(insert_deltas)
+    deletes_bytes = sum([delta.size_bytes for delta in delete_deltas])
+    openings = _files(insert_deltas) + row_directories * _files(delete_deltas)
     return OPENING_BYTES * openings + row_directories * deletes_bytes
 
 
 def _files(deltas: Iterable[DeltaDirectory]) -> int:
-    return sum(not is_flush_length(file.name) for delta in deltas for file in delta.files)
+    return sum([not is_flush_length(file.name) for delta in deltas for file in delta.files])
