@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from itertools import takewhile
 
 from airflow_provider_acid.compaction.evaluate.looking import NotSeen
 from airflow_provider_acid.compaction.evaluate.selection import TableSelection
@@ -24,6 +25,9 @@ log = logging.getLogger(__name__)
 FAILED_COMPACTIONS_THRESHOLD = 2
 """So many failures in a row are too many (``hive.compactor.initiator.failed.compacts.threshold``)."""
 
+FAILED_RETRY_SECONDS = 7 * 24 * 3600.0
+"""So long after the last of them there is another try (Hive 4: ``hive.compactor.initiator.failed.retry.time``)."""
+
 OF_ONE_TABLE = (ConfigurationError, MetastoreError, UnexpectedError)
 """Errors that may say nothing about other tables; :class:`TableErrors` knows which do."""
 
@@ -43,13 +47,34 @@ def failures_in_a_row(rows: Iterable[CompactionRow], *, count_deaths: bool) -> i
     :param rows: of one partition.
     :param count_deaths: whether attempts that died count; they are not the partition's fault.
     """
-    failures = 0
+    return len(_last_failures(rows, count_deaths))
+
+
+def failed_too_often(rows: Iterable[CompactionRow], now_ms: Callable[[], int]) -> str | None:
+    """Why a partition is not asked for; None where its last compactions did not fail, or so long ago that another may.
+
+    Deaths do not count. Hive 4 counts the time from the newest request; rows of Hive 3 say only when they ended.
+
+    :param rows: of one partition.
+    :param now_ms: the clock of the metastore's database, by which ends are recorded; read only where many failed.
+    """
+    failed = _last_failures(rows, count_deaths=False)
+    if len(failed) < FAILED_COMPACTIONS_THRESHOLD:
+        return None
+    ended_ms = failed[0].end_ms
+    if ended_ms is not None and now_ms() - ended_ms > FAILED_RETRY_SECONDS * 1000:
+        return None
+    return (
+        f"the last {len(failed)} compactions failed; a week after the last it is tried again. Remedy: remove the "
+        "cause, then compact it by the DAG acid_compact_table with type major or minor."
+    )
+
+
+def _last_failures(rows: Iterable[CompactionRow], count_deaths: bool) -> list[CompactionRow]:
+    """Newest first."""
     worked = [row for row in rows if _has_worked(row) and (count_deaths or not _died(row))]
-    for row in sorted(worked, key=lambda row: -row.id):
-        if row.state is not CompactionState.FAILED:
-            break
-        failures += 1
-    return failures
+    newest_first = sorted(worked, key=lambda row: -row.id)
+    return list(takewhile(lambda row: row.state is CompactionState.FAILED, newest_first))
 
 
 def _has_worked(row: CompactionRow) -> bool:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Generator, Iterator, Sequence, Set
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence, Set
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Protocol
 
 from airflow_provider_acid.acid.directory import AcidDirectory
@@ -16,10 +17,9 @@ from airflow_provider_acid.compaction.candidates import Candidates
 from airflow_provider_acid.compaction.eligibility import table_refusal
 from airflow_provider_acid.compaction.evaluate.demand import Demand
 from airflow_provider_acid.compaction.evaluate.failures import (
-    FAILED_COMPACTIONS_THRESHOLD,
     OF_ONE_TABLE,
     TableErrors,
-    failures_in_a_row,
+    failed_too_often,
 )
 from airflow_provider_acid.compaction.evaluate.judging import Judge
 from airflow_provider_acid.compaction.evaluate.looking import NotSeen, Place, Seen, TableView, in_order, look
@@ -170,12 +170,19 @@ class Initiator:
         """
         findings, errors = _Findings(), TableErrors(selection)
         every_row = self._queue.rows()
+        # Ages of rows are counted from one moment after they were read.
+        now_ms = cache(self._client.server_now_ms)
         rows = rows_by_entity(every_row, selection)
         others = self._meet_requests(every_row, selection)
         findings.due += [(math.inf, due) for due in others.due]
         tables = list(self._tables(selection, findings, errors))
         if tables:
-            places = self._places(tables, errors, rows, others.entities)
+            left_alone = {
+                entity: reason
+                for entity, of_entity in rows.items()
+                if (reason := self._reason_to_leave_alone(entity, of_entity, now_ms)) is not None
+            }
+            places = self._places(tables, errors, left_alone, others.entities)
             self._look_at(places, errors, findings, self._kept(rows))
         worst_first = sorted(findings.due, key=lambda item: (-item[0], item[1].request_id or 0, item[1].entity))
         return Evaluation(
@@ -184,7 +191,7 @@ class Initiator:
             tuple(findings.skipped),
             others.left,
             tuple(findings.refused),
-            queue_figures(rows, self._client.server_now_ms, self._settings.keep_replaced_seconds),
+            queue_figures(rows, now_ms, self._settings.keep_replaced_seconds),
             findings.unmatched,
             tuple(findings.not_automatic),
         )
@@ -253,7 +260,7 @@ class Initiator:
         self,
         tables: Sequence[TableInfo],
         errors: TableErrors,
-        rows: RowsByEntity,
+        left_alone: Mapping[Entity, str],
         requested: Set[Entity],
     ) -> Places:
         txns = current_txns(self._client)
@@ -273,8 +280,7 @@ class Initiator:
                         if entity in requested:
                             self._pass_over(entity, "its request waits in the metastore's queue")
                             continue
-                        of_entity = rows.get(entity)
-                        reason = self._reason_to_leave_alone(entity, of_entity) if of_entity else None
+                        reason = left_alone.get(entity)
                         if reason:
                             self._pass_over(entity, reason)
                         yield NotSeen(reason) if reason else Place(view, entity, location, partition)
@@ -346,13 +352,12 @@ class Initiator:
         if self._observer is not None:
             self._observer.passed_over(entity, reason)
 
-    def _reason_to_leave_alone(self, entity: Entity, rows: list[CompactionRow]) -> str | None:
-        failures = failures_in_a_row(rows, count_deaths=False)
-        if failures >= FAILED_COMPACTIONS_THRESHOLD and self._demand.type is None:
-            return (
-                f"{entity}: the last {failures} compactions failed. Remedy: remove the cause, then compact it by "
-                "the DAG acid_compact_table with type major or minor."
-            )
+    def _reason_to_leave_alone(
+        self, entity: Entity, rows: list[CompactionRow], now_ms: Callable[[], int]
+    ) -> str | None:
+        failed = failed_too_often(rows, now_ms) if self._demand.type is None else None
+        if failed is not None:
+            return f"{entity}: {failed}"
         waiting = [row for row in rows if row.state is CompactionState.READY_FOR_CLEANING]
         # What is only kept for an undo is cleaned by whoever compacts it anew.
         if waiting and self._queue.hive.is_claimed_until_cleaned and not self._settings.keep_replaced_seconds:
