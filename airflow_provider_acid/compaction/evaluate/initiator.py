@@ -343,7 +343,7 @@ class Initiator:
         findings.evaluated.append(Evaluated(entity, decision, cost_bytes, input_bytes))
         if decision.type is not None and choice is not None:
             queue = job_queue_of(seen.place.view.table.parameters)
-            due = DuePartition(entity, decision.type, decision.reason, job_queue=queue)
+            due = DuePartition(entity, decision.type, decision.reason, job_queue=queue, was_seen=True)
             findings.due.append((cost_bytes, due))
         if self._observer is not None:
             self._observer.saw(seen, decision, judged.hindrance)
