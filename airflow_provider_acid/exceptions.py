@@ -109,6 +109,10 @@ class ObjectNotFoundError(MetastoreError):
     is_permanent = True
 
 
+class MisnamedError(ObjectNotFoundError):
+    """A partition of a table that has none, or a partitioned table without one: the table is there, in another form."""
+
+
 class OwnershipLostError(AcidError):
     """Claim, transaction or lock no longer belong to this attempt; it must stop and publish nothing."""
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.exceptions import ObjectNotFoundError
+from airflow_provider_acid.exceptions import MisnamedError, ObjectNotFoundError
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.values import DatabaseInfo, PartitionInfo, TableInfo
 from airflow_provider_acid.plan.plan import Column
@@ -107,13 +107,13 @@ class FactsOfMany:
     def of(self, entity: Entity) -> EntityFacts:
         """What is known of one of them.
 
-        :raises ObjectNotFoundError: the database, the table or the partition does not exist, the table is
-            partitioned and the entity names no partition, or the other way round.
+        :raises ObjectNotFoundError: the database, the table or the partition does not exist; as :class:`MisnamedError`
+            where the table is partitioned and the entity names no partition, or the other way round.
         """
         table = self._table(_table_of(entity))
         database = self._database(entity.database)
         if bool(table.partition_keys) != bool(entity.partition):
-            raise ObjectNotFoundError(
+            raise MisnamedError(
                 f"table {entity.full_table_name}",
                 "is partitioned, but no partition is named" if table.partition_keys else "has no partitions",
                 "name one partition of a partitioned table, and none of an unpartitioned one",

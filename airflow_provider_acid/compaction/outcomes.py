@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import Enum
 
 from airflow_provider_acid.acid import json_fields as fields
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.json_fields import JsonObject
-from airflow_provider_acid.exceptions import ConfigurationError
+from airflow_provider_acid.exceptions import AcidError, ConfigurationError, MisnamedError, ObjectNotFoundError
 from airflow_provider_acid.plan.plan import CompactionType
 
 QUEUE_PROPERTIES = tuple(
@@ -31,6 +31,8 @@ class DuePartition:
     :param reason: one sentence with the figures that decided.
     :param request_id: id of somebody else's waiting request in the compaction queue; None for one of our own.
     :param job_queue: queue of the cluster that the table asks for; None for the configured one.
+    :param was_seen: whether it was looked at, and may have been dropped since; else somebody names it, who is told
+        where there is no such partition.
     """
 
     entity: Entity
@@ -38,10 +40,11 @@ class DuePartition:
     reason: str
     request_id: int | None = None
     job_queue: str | None = None
+    was_seen: bool = False
 
     def to_json(self) -> dict[str, object]:
         """The value as a small JSON object."""
-        given = {"request_id": self.request_id, "job_queue": self.job_queue}
+        given = {"request_id": self.request_id, "job_queue": self.job_queue, "was_seen": self.was_seen or None}
         return {
             **asdict(self.entity),
             **{"type": self.type.value, "reason": self.reason},
@@ -50,7 +53,7 @@ class DuePartition:
 
     @classmethod
     def from_json(cls, data: JsonObject) -> DuePartition:
-        """Read the value; ``type`` (default major), ``reason``, ``request_id`` and ``job_queue`` may be missing.
+        """Read the value; all but database and table may be missing, and the type is major then.
 
         :raises ConfigurationError: the object is no due partition.
         """
@@ -60,7 +63,7 @@ class DuePartition:
                 f"type {kind!r} of a partition", "is no type of compaction", "write major or minor"
             )
         reason = fields.optional_text(data, "reason") or "asked for"
-        given = {**data, "entity": data, "type": kind, "reason": reason}
+        given = {**data, "entity": data, "type": kind, "reason": reason, "was_seen": data.get("was_seen", False)}
         return fields.read_as(cls, given)
 
 
@@ -101,6 +104,14 @@ class Outcome:
     bytes_after: int = 0
     rows: int = 0
     seconds: float | None = None
+
+    @classmethod
+    def unless_gone(cls, due: DuePartition, error: AcidError, outcome: Outcome) -> Outcome:
+        """The outcome of an error, or one that fails no task where a partition that was seen was dropped since."""
+        if not due.was_seen or not isinstance(error, ObjectNotFoundError) or isinstance(error, MisnamedError):
+            return outcome
+        message = f"it was dropped since it was found due ({error.subject}: {error.reason})"
+        return replace(outcome, state=OutcomeState.SKIPPED, message=message)
 
     def to_json(self) -> dict[str, object]:
         """The value as a small JSON object."""

@@ -98,7 +98,7 @@ BY_STATE: Mapping[CompactionState, Metric] = {
 OUTCOMES: Mapping[OutcomeState, Metric] = {
     OutcomeState.COMPACTED: _counter("outcome_compacted", "partitions that were compacted"),
     OutcomeState.NOTHING_TO_MERGE: _counter("outcome_nothing_to_merge", "partitions with nothing to merge"),
-    OutcomeState.SKIPPED: _counter("outcome_skipped", "partitions that somebody else was at, or had done"),
+    OutcomeState.SKIPPED: _counter("outcome_skipped", "partitions that somebody else was at, or had done or dropped"),
     OutcomeState.REFUSED: _counter("outcome_refused", "partitions that were refused"),
     OutcomeState.FAILED: _counter("outcome_failed", "partitions whose compaction failed"),
 }

@@ -9,13 +9,14 @@ import pytest
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.clean.cleaning import CleaningState
+from airflow_provider_acid.compaction.evaluate import failures
 from airflow_provider_acid.compaction.evaluate.initiator import Evaluation
 from airflow_provider_acid.compaction.outcomes import QUEUE_PROPERTIES, OutcomeState
 from airflow_provider_acid.exceptions import ConfigurationError, ObjectNotFoundError, UnsupportedTableError
 from airflow_provider_acid.plan.plan import CompactionType
 from airflow_provider_acid.plan.result import CompactionResult
 from airflow_provider_acid.plan.thresholds import ENROLLED, Thresholds
-from tests.integration.compaction_site import AcidTable, Site
+from tests.integration.compaction_site import ON_BOTH_METASTORES, AcidTable, Site
 
 COUNT = "compactorthreshold.hive.compactor.delta.num.threshold"
 RATIO = "compactorthreshold.hive.compactor.delta.pct.threshold"
@@ -119,7 +120,10 @@ def test_the_override_holds_for_tables_named_without_wildcards(
     assert names(site.evaluate(f"{site.database}.{'t' if by_name else '*'}")) == due
 
 
-def test_after_two_failures_in_a_row_a_partition_is_left_until_somebody_compacts_it(site: Site) -> None:
+@ON_BOTH_METASTORES
+def test_after_two_failures_in_a_row_a_partition_is_left_until_somebody_compacts_it_or_a_week_has_passed(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
     table = inserts(site)
 
     def fail(plan: object) -> CompactionResult:
@@ -131,9 +135,15 @@ def test_after_two_failures_in_a_row_a_partition_is_left_until_somebody_compacts
     found = site.evaluate()
     assert found.due == ()
     assert found.skipped == (
-        f"{table.entity()}: the last 2 compactions failed. Remedy: remove the cause, then compact it by the DAG "
-        "acid_compact_table with type major or minor.",
+        f"{table.entity()}: the last 2 compactions failed; a week after the last it is tried again. Remedy: remove the "
+        "cause, then compact it by the DAG acid_compact_table with type major or minor.",
     )
+    *_, last = site.rows(table.entity())
+    assert last.end_ms is not None
+    assert 0 <= site.client.server_now_ms() - last.end_ms < 60_000, "both are of one clock"
+    with monkeypatch.context() as passed:
+        passed.setattr(failures, "FAILED_RETRY_SECONDS", -1.0)
+        assert names(site.evaluate()) == ["t"]
     assert site.compact(table.entity()).state is OutcomeState.COMPACTED
     site.clean(table.entity())
     table.insert(8)

@@ -1,14 +1,40 @@
-"""How often a partition's compactions failed, by the history that the metastore keeps."""
+"""What fails: a partition's compactions, by the history that the metastore keeps, and the look at a table."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import logging
+from collections.abc import Callable, Iterable
+from itertools import takewhile
 
+from airflow_provider_acid.compaction.evaluate.looking import NotSeen
+from airflow_provider_acid.compaction.evaluate.selection import TableSelection
 from airflow_provider_acid.compaction.recover.recovered_partition import DIED
+from airflow_provider_acid.exceptions import (
+    AcidError,
+    ConfigurationError,
+    MetastoreError,
+    MetastoreUnavailableError,
+    MetastoreVersionError,
+    ObjectNotFoundError,
+    UnexpectedError,
+)
 from airflow_provider_acid.metastore.values import CompactionRow, CompactionState
+
+log = logging.getLogger(__name__)
 
 FAILED_COMPACTIONS_THRESHOLD = 2
 """So many failures in a row are too many (``hive.compactor.initiator.failed.compacts.threshold``)."""
+
+FAILED_RETRY_SECONDS = 7 * 24 * 3600.0
+"""So long after the last of them there is another try (Hive 4: ``hive.compactor.initiator.failed.retry.time``)."""
+
+OF_ONE_TABLE = (ConfigurationError, MetastoreError, UnexpectedError)
+"""Errors that may say nothing about other tables; :class:`TableErrors` knows which do."""
+
+MOST_FAILED_TABLES = 3
+"""On so many tables the metastore may fail in one evaluation; where it fails on more, it is not the tables."""
+
+_OF_ALL_TABLES = (MetastoreUnavailableError, MetastoreVersionError)
 
 _HISTORY_OF_WORK = (CompactionState.SUCCEEDED, CompactionState.FAILED)
 
@@ -21,13 +47,34 @@ def failures_in_a_row(rows: Iterable[CompactionRow], *, count_deaths: bool) -> i
     :param rows: of one partition.
     :param count_deaths: whether attempts that died count; they are not the partition's fault.
     """
-    failures = 0
+    return len(_last_failures(rows, count_deaths))
+
+
+def failed_too_often(rows: Iterable[CompactionRow], now_ms: Callable[[], int]) -> str | None:
+    """Why a partition is not asked for; None where its last compactions did not fail, or so long ago that another may.
+
+    Deaths do not count. Hive 4 counts the time from the newest request; rows of Hive 3 say only when they ended.
+
+    :param rows: of one partition.
+    :param now_ms: the clock of the metastore's database, by which ends are recorded; read only where many failed.
+    """
+    failed = _last_failures(rows, count_deaths=False)
+    if len(failed) < FAILED_COMPACTIONS_THRESHOLD:
+        return None
+    ended_ms = failed[0].end_ms
+    if ended_ms is not None and now_ms() - ended_ms > FAILED_RETRY_SECONDS * 1000:
+        return None
+    return (
+        f"the last {len(failed)} compactions failed; a week after the last it is tried again. Remedy: remove the "
+        "cause, then compact it by the DAG acid_compact_table with type major or minor."
+    )
+
+
+def _last_failures(rows: Iterable[CompactionRow], count_deaths: bool) -> list[CompactionRow]:
+    """Newest first."""
     worked = [row for row in rows if _has_worked(row) and (count_deaths or not _died(row))]
-    for row in sorted(worked, key=lambda row: -row.id):
-        if row.state is not CompactionState.FAILED:
-            break
-        failures += 1
-    return failures
+    newest_first = sorted(worked, key=lambda row: -row.id)
+    return list(takewhile(lambda row: row.state is CompactionState.FAILED, newest_first))
 
 
 def _has_worked(row: CompactionRow) -> bool:
@@ -36,3 +83,31 @@ def _has_worked(row: CompactionRow) -> bool:
 
 def _died(row: CompactionRow) -> bool:
     return (row.error_message or "").startswith(DIED)
+
+
+class TableErrors:
+    """Which errors of tables one evaluation goes on after."""
+
+    def __init__(self, selection: TableSelection) -> None:
+        self._selection = selection
+        self._failed: set[str] = set()
+
+    def left_out(self, error: AcidError, full_table_name: str) -> NotSeen:
+        """A table that a pattern matched, and why it is left out.
+
+        :param error: of :data:`OF_ONE_TABLE`.
+        :raises AcidError: the error, where the table is named without wildcards, or where it concerns every table:
+            the metastore does not answer, or failed on more than :data:`MOST_FAILED_TABLES`.
+        """
+        if isinstance(error, _OF_ALL_TABLES) or self._selection.names_exactly(full_table_name):
+            raise error
+        if isinstance(error, (ConfigurationError, ObjectNotFoundError)):
+            return NotSeen(str(error))
+        if isinstance(error, MetastoreError):
+            self._failed.add(full_table_name)
+            if len(self._failed) > MOST_FAILED_TABLES:
+                raise error
+        told = str(error)
+        reason = told if full_table_name in told else f"table {full_table_name}: {told}"
+        log.warning("not evaluated: %s", reason)
+        return NotSeen(reason, is_refused=True)

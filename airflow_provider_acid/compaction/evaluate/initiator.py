@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Generator, Iterator, Sequence, Set
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence, Set
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Protocol
 
 from airflow_provider_acid.acid.directory import AcidDirectory
@@ -15,7 +16,11 @@ from airflow_provider_acid.acid.write_ids import compactor_list
 from airflow_provider_acid.compaction.candidates import Candidates
 from airflow_provider_acid.compaction.eligibility import table_refusal
 from airflow_provider_acid.compaction.evaluate.demand import Demand
-from airflow_provider_acid.compaction.evaluate.failures import FAILED_COMPACTIONS_THRESHOLD, failures_in_a_row
+from airflow_provider_acid.compaction.evaluate.failures import (
+    OF_ONE_TABLE,
+    TableErrors,
+    failed_too_often,
+)
 from airflow_provider_acid.compaction.evaluate.judging import Judge
 from airflow_provider_acid.compaction.evaluate.looking import NotSeen, Place, Seen, TableView, in_order, look
 from airflow_provider_acid.compaction.evaluate.progress import EvaluationProgress
@@ -36,7 +41,7 @@ from airflow_provider_acid.compaction.requests_of_others import LeftRequest, Met
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.snapshot import current_txns
 from airflow_provider_acid.compaction.supervision import Supervised
-from airflow_provider_acid.exceptions import AcidError, ConfigurationError, ObjectNotFoundError, UnexpectedError
+from airflow_provider_acid.exceptions import ConfigurationError, ObjectNotFoundError, UnexpectedError
 from airflow_provider_acid.metastore.database.written import WriteRecords
 from airflow_provider_acid.metastore.queue import CompactionQueue
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
@@ -55,9 +60,6 @@ from airflow_provider_acid.plan.thresholds import (
 )
 
 log = logging.getLogger(__name__)
-
-_OF_ONE_TABLE = (ConfigurationError, ObjectNotFoundError, UnexpectedError)
-"""Errors that say nothing about other tables."""
 
 Places = Generator[Place | NotSeen, None, None]
 
@@ -124,8 +126,12 @@ class _Findings:
     not_automatic: list[str] = field(default_factory=list)
 
     def refuse(self, reason: str) -> None:
-        self.skipped.append(reason)
-        self.refused.append(reason)
+        self.leave_out(NotSeen(reason, is_refused=True))
+
+    def leave_out(self, found: NotSeen) -> None:
+        self.skipped.append(found.reason)
+        if found.is_refused:
+            self.refused.append(found.reason)
 
 
 class Initiator:
@@ -158,18 +164,26 @@ class Initiator:
         """Look at all tables of a selection once.
 
         :raises AcidError: a table that is named without wildcards, or a partition that is demanded, does not exist;
-            such a table cannot be compacted; the metastore does not answer. What a pattern matches is skipped with its
-            reason instead, and so is every partition that cannot be looked at, also where its storage does not answer.
+            such a table cannot be compacted; the metastore does not answer, or fails on many tables. What a pattern
+            matches is skipped with its reason instead, and so is every partition that cannot be looked at, also where
+            its storage does not answer.
         """
-        findings = _Findings()
+        findings, errors = _Findings(), TableErrors(selection)
         every_row = self._queue.rows()
+        # Ages of rows are counted from one moment after they were read.
+        now_ms = cache(self._client.server_now_ms)
         rows = rows_by_entity(every_row, selection)
         others = self._meet_requests(every_row, selection)
         findings.due += [(math.inf, due) for due in others.due]
-        tables = list(self._tables(selection, findings))
+        tables = list(self._tables(selection, findings, errors))
         if tables:
-            places = self._places(tables, selection, rows, others.entities)
-            self._look_at(places, selection, findings, self._kept(rows))
+            left_alone = {
+                entity: reason
+                for entity, of_entity in rows.items()
+                if (reason := self._reason_to_leave_alone(entity, of_entity, now_ms)) is not None
+            }
+            places = self._places(tables, errors, left_alone, others.entities)
+            self._look_at(places, errors, findings, self._kept(rows))
         worst_first = sorted(findings.due, key=lambda item: (-item[0], item[1].request_id or 0, item[1].entity))
         return Evaluation(
             tuple(due for _, due in worst_first),
@@ -177,12 +191,12 @@ class Initiator:
             tuple(findings.skipped),
             others.left,
             tuple(findings.refused),
-            queue_figures(rows, self._client.server_now_ms, self._settings.keep_replaced_seconds),
+            queue_figures(rows, now_ms, self._settings.keep_replaced_seconds),
             findings.unmatched,
             tuple(findings.not_automatic),
         )
 
-    def _tables(self, selection: TableSelection, findings: _Findings) -> Iterator[TableInfo]:
+    def _tables(self, selection: TableSelection, findings: _Findings, errors: TableErrors) -> Iterator[TableInfo]:
         names: set[str] = set()
         written = None if self._writes is None else self._writes.tables()
         for database, name in self._listed(selection, findings):
@@ -197,12 +211,9 @@ class Initiator:
                 with Supervised(full_name):
                     table = self._client.get_table(database.name, name)
                     reason = self._reason_to_skip(table, database, selection, findings)
-            except UnexpectedError as error:
-                findings.refuse(_unless_named(error, full_name, selection))
-                continue
-            except ObjectNotFoundError as error:
+            except OF_ONE_TABLE as error:
                 # Of many tables some are dropped between the list of their names and the look at each.
-                findings.skipped.append(_unless_named(error, full_name, selection))
+                findings.leave_out(errors.left_out(error, full_name))
                 continue
             if reason is not None:
                 findings.skipped.append(reason)
@@ -248,8 +259,8 @@ class Initiator:
     def _places(
         self,
         tables: Sequence[TableInfo],
-        selection: TableSelection,
-        rows: RowsByEntity,
+        errors: TableErrors,
+        left_alone: Mapping[Entity, str],
         requested: Set[Entity],
     ) -> Places:
         txns = current_txns(self._client)
@@ -269,13 +280,12 @@ class Initiator:
                         if entity in requested:
                             self._pass_over(entity, "its request waits in the metastore's queue")
                             continue
-                        of_entity = rows.get(entity)
-                        reason = self._reason_to_leave_alone(entity, of_entity) if of_entity else None
+                        reason = left_alone.get(entity)
                         if reason:
                             self._pass_over(entity, reason)
                         yield NotSeen(reason) if reason else Place(view, entity, location, partition)
-            except _OF_ONE_TABLE as error:
-                yield NotSeen(_unless_named(error, table.full_table_name, selection))
+            except OF_ONE_TABLE as error:
+                yield errors.left_out(error, table.full_table_name)
 
     def _locations(self, table: TableInfo) -> Locations:
         if self._demand.partitions:
@@ -298,16 +308,14 @@ class Initiator:
             return frozenset()
         return {row.entity for of_entity in rows.values() for row in of_entity if row.waits_to_be_cleaned}
 
-    def _look_at(self, places: Places, selection: TableSelection, findings: _Findings, kept: Set[Entity]) -> None:
+    def _look_at(self, places: Places, errors: TableErrors, findings: _Findings, kept: Set[Entity]) -> None:
         judge = Judge(self._client, self._queue, self._settings, self._demand, kept)
         with closing(places), closing(in_order(self._look, places, self._settings.listing_threads)) as looks:
             for found in looks:
                 self._progress.looked_at()
                 if isinstance(found, NotSeen):
-                    if found.failed is None:
-                        findings.skipped.append(found.reason)
-                    else:
-                        findings.refuse(found.reason)
+                    findings.leave_out(found)
+                    if found.failed is not None:
                         self._pass_over(found.failed, found.reason)
                         log.warning("%s: not evaluated: %s", found.failed, found.reason)
                     continue
@@ -316,8 +324,8 @@ class Initiator:
                         self._judge(found, judge, findings)
                 except UnexpectedError as error:
                     findings.refuse(str(error))
-                except _OF_ONE_TABLE as error:
-                    findings.skipped.append(_unless_named(error, found.place.entity.full_table_name, selection))
+                except OF_ONE_TABLE as error:
+                    findings.leave_out(errors.left_out(error, found.place.entity.full_table_name))
 
     def _look(self, place: Place | NotSeen) -> Seen | NotSeen:
         return place if isinstance(place, NotSeen) else look(place, self._settings.storages)
@@ -335,7 +343,7 @@ class Initiator:
         findings.evaluated.append(Evaluated(entity, decision, cost_bytes, input_bytes))
         if decision.type is not None and choice is not None:
             queue = job_queue_of(seen.place.view.table.parameters)
-            due = DuePartition(entity, decision.type, decision.reason, job_queue=queue)
+            due = DuePartition(entity, decision.type, decision.reason, job_queue=queue, was_seen=True)
             findings.due.append((cost_bytes, due))
         if self._observer is not None:
             self._observer.saw(seen, decision, judged.hindrance)
@@ -344,13 +352,12 @@ class Initiator:
         if self._observer is not None:
             self._observer.passed_over(entity, reason)
 
-    def _reason_to_leave_alone(self, entity: Entity, rows: list[CompactionRow]) -> str | None:
-        failures = failures_in_a_row(rows, count_deaths=False)
-        if failures >= FAILED_COMPACTIONS_THRESHOLD and self._demand.type is None:
-            return (
-                f"{entity}: the last {failures} compactions failed. Remedy: remove the cause, then compact it by "
-                "the DAG acid_compact_table with type major or minor."
-            )
+    def _reason_to_leave_alone(
+        self, entity: Entity, rows: list[CompactionRow], now_ms: Callable[[], int]
+    ) -> str | None:
+        failed = failed_too_often(rows, now_ms) if self._demand.type is None else None
+        if failed is not None:
+            return f"{entity}: {failed}"
         waiting = [row for row in rows if row.state is CompactionState.READY_FOR_CLEANING]
         # What is only kept for an undo is cleaned by whoever compacts it anew.
         if waiting and self._queue.hive.is_claimed_until_cleaned and not self._settings.keep_replaced_seconds:
@@ -381,13 +388,3 @@ def _needed(writes: WriteRecords | None) -> WriteRecords:
             "name one as metastore_db_conn_id in the extra of the hive_acid connection, or set candidates to all",
         )
     return writes
-
-
-def _unless_named(error: AcidError, full_table_name: str, selection: TableSelection) -> str:
-    """Why a table that a pattern matched is skipped.
-
-    :raises AcidError: the error, where the table is named without wildcards.
-    """
-    if selection.names_exactly(full_table_name):
-        raise error
-    return str(error)

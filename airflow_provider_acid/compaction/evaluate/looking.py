@@ -89,11 +89,13 @@ class Seen:
 class NotSeen:
     """Something that was not looked at, or could not be.
 
-    :param failed: what could not be looked at; None where it was not to be.
+    :param failed: the partition that could not be looked at; None where it was not to be, or a table could not.
+    :param is_refused: whether somebody has to look at the reason.
     """
 
     reason: str
     failed: Entity | None = None
+    is_refused: bool = False
 
 
 def look(place: Place, storages: Storages) -> Seen | NotSeen:
@@ -112,7 +114,7 @@ def look(place: Place, storages: Storages) -> Seen | NotSeen:
         told = str(error)
         # Whoever refuses a file or directory by its name alone does not know whose it is.
         is_named = place.location in told or place.entity.full_table_name in told
-        return NotSeen(told if is_named else f"{place.entity}: {told}", place.entity)
+        return NotSeen(told if is_named else f"{place.entity}: {told}", place.entity, is_refused=True)
     return Seen(place, files, directory, listing.hidden_directories)
 
 

@@ -269,7 +269,7 @@ class Finisher:
         major_helps = active.plan.type is CompactionType.MINOR and not shows_parts
         if major_helps and self._settings.minor_lock_timeout_action is LockTimeoutAction.MAJOR:
             message = f"{active.plan.reason}; done as a major, because {reason}"
-            again: Finished = DuePartition(active.entity, CompactionType.MAJOR, message)
+            again: Finished = DuePartition(active.entity, CompactionType.MAJOR, message, was_seen=True)
         else:
             longer = "wait longer, by minor_lock_wait_seconds"
             other = "set minor_lock_timeout_action to major" if major_helps else longer

@@ -65,7 +65,7 @@ class Preparer:
                 return self._plan(claimed, known, view)
         except AcidError as error:
             claimed.transaction.close()
-            return self._finisher.end_unplanned(claimed.claim, error)
+            return Outcome.unless_gone(claimed.due, error, self._finisher.end_unplanned(claimed.claim, error))
 
     def _plan(self, claimed: Claimed, known: FactsOfMany, view: TransactionView) -> ActiveCompaction | Outcome:
         due, claim, transaction = claimed.due, claimed.claim, claimed.transaction

@@ -157,7 +157,7 @@ class Worker:
                 return self._claimer.claim(due, pool, known)
         except AcidError as error:
             state = OutcomeState.REFUSED if error.is_permanent else OutcomeState.FAILED
-            return Outcome(due.entity, state, str(error), due.request_id)
+            return Outcome.unless_gone(due, error, Outcome(due.entity, state, str(error), due.request_id))
 
     def finish(self, active: ActiveCompaction, result: CompactionResult) -> Finished:
         """Verify, fence and publish what the job made; see :meth:`~.finishing.Finisher.finish`."""

@@ -64,6 +64,7 @@ class FakeClient(AcidMetastoreClient):
         self.parameters = parameters
         self.aborted: Mapping[str, frozenset[int]] = {}
         self.partition_format = ""
+        self.now_ms = 0
         self.on_call: Callable[[str], object] = lambda name: None
         self.calls: list[str] = []
         self.threads: set[threading.Thread] = set()
@@ -129,7 +130,7 @@ class FakeClient(AcidMetastoreClient):
 
     def server_now_ms(self) -> int:
         self._note("server_now_ms")
-        return 0
+        return self.now_ms
 
     def _note(self, name: str) -> None:
         self.calls.append(name)

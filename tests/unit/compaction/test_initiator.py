@@ -11,6 +11,7 @@ import pytest
 from airflow_provider_acid.acid.hive import HIVE_3
 from airflow_provider_acid.acid.listing import FileEntry, Listing
 from airflow_provider_acid.compaction.evaluate.looking import ITEMS_PER_THREAD
+from airflow_provider_acid.compaction.recover.recovered_partition import DIED
 from airflow_provider_acid.exceptions import (
     StorageError,
 )
@@ -224,6 +225,39 @@ def test_what_was_asked_for_or_failed_twice_or_waits_is_not_looked_at(caplog: py
     assert caplog.records == []
     states = (CompactionState.FAILED, CompactionState.INITIATED, CompactionState.READY_FOR_CLEANING)
     assert found.queue.partitions_by_state == dict.fromkeys(states, 1)
+
+
+WEEK_MS = 7 * 24 * 3600 * 1000
+
+
+@pytest.mark.parametrize(
+    ("ends_ms", "is_due"),
+    [((1, 1), True), ((1, 2), False), ((2, 1), True), ((2, 2, 1), True), ((1, 1, 2), False), ((1, None), False)],
+)
+def test_a_partition_that_failed_twice_is_due_again_more_than_a_week_after_its_last_failure(
+    ends_ms: tuple[int | None, ...], is_due: bool
+) -> None:
+    failed = CompactionState.FAILED
+    rows = [CompactionRow(id, entity("t"), "major", failed, end_ms=end_ms) for id, end_ms in enumerate(ends_ms)]
+    death = CompactionRow(9, entity("t"), "major", failed, end_ms=WEEK_MS, error_message=f"{DIED} in its sleep")
+    site = EvaluatedTables({"t": None}, FakeStorages(), rows=[*rows, death])
+    site.client.now_ms = WEEK_MS + 2
+    found = site.evaluate()
+    assert [due.entity for due in found.due] == [entity("t")] * is_due
+    assert found.skipped == () if is_due else "; a week after the last it is tried again. Remedy: " in found.skipped[0]
+
+
+def test_the_clock_is_read_once_where_many_failed_and_not_at_all_elsewhere() -> None:
+    rows = [
+        CompactionRow(id, entity("t", id % 5), "major", CompactionState.FAILED, start_ms=1, end_ms=1)
+        for id in range(10)
+    ]
+    site = EvaluatedTables({"t": 5}, FakeStorages(), rows=rows)
+    assert site.evaluate().due == ()
+    assert site.client.calls.count("server_now_ms") == 1
+    once = EvaluatedTables({"t": 5}, FakeStorages(), rows=rows[:5])
+    assert len(once.evaluate().due) == 5
+    assert "server_now_ms" not in once.client.calls
 
 
 def test_what_an_open_compaction_wrote_is_not_part_of_the_table() -> None:

@@ -7,10 +7,13 @@ import threading
 import pytest
 
 from airflow_provider_acid.acid.listing import Listing
+from airflow_provider_acid.compaction.evaluate.failures import MOST_FAILED_TABLES
 from airflow_provider_acid.compaction.evaluate.initiator import Evaluation
 from airflow_provider_acid.exceptions import (
     ConfigurationError,
+    MetastoreError,
     MetastoreUnavailableError,
+    MetastoreVersionError,
     ObjectNotFoundError,
     StorageError,
 )
@@ -211,6 +214,57 @@ def test_what_nobody_foresaw_of_one_table_keeps_no_other_from_being_evaluated(ca
     found = site.evaluate()
     assert [item.entity for item in found.evaluated] == [entity("t", number) for number in range(5)]
     assert [reason for reason in found.skipped if "KeyError" in reason]
+
+
+BROKEN = MetastoreError("table d.odd", "MetaException: no such storage handler", "look at the metastore's log")
+
+
+def with_a_metastore_that_fails(call: str, times: int, error: Exception = BROKEN) -> EvaluatedTables:
+    """Tables of which the first are odd; of each that call fails."""
+    site = EvaluatedTables({**{f"odd_{number}": 5 for number in range(times)}, "t": 5}, FakeStorages())
+    errors = iter([error] * times)
+
+    def fail(name: str) -> None:
+        if name == call and (error := next(errors, None)) is not None:
+            raise error
+
+    site.client.on_call = fail
+    return site
+
+
+@pytest.mark.parametrize("call", ["get_table", "get_partition_names", "get_partitions"])
+@pytest.mark.parametrize("times", [1, MOST_FAILED_TABLES])
+def test_a_few_tables_on_which_the_metastore_fails_are_told_and_keep_no_other_from_being_evaluated(
+    call: str, times: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    found = with_a_metastore_that_fails(call, times).evaluate()
+    assert [due.entity for due in found.due] == [entity("t", number) for number in range(5)]
+    told = tuple(f"table d.odd_{number}: {BROKEN}" for number in range(times))
+    assert (found.skipped, found.refused) == (told, told)
+    assert [record.getMessage() for record in caplog.records] == [f"not evaluated: {reason}" for reason in told]
+
+
+@pytest.mark.parametrize("call", ["get_table", "get_partition_names", "get_partitions"])
+def test_a_metastore_that_fails_on_many_tables_or_on_one_that_is_named_ends_the_evaluation(call: str) -> None:
+    with pytest.raises(MetastoreError, match="storage handler"):
+        with_a_metastore_that_fails(call, MOST_FAILED_TABLES + 1).evaluate()
+    with pytest.raises(MetastoreError, match="storage handler"):
+        with_a_metastore_that_fails(call, 1).evaluate("d.odd_0", "d.t")
+    assert looking_threads() == []
+
+
+@pytest.mark.parametrize("kind", [MetastoreUnavailableError, MetastoreVersionError])
+@pytest.mark.parametrize("call", ["get_table", "get_partitions"])
+def test_what_concerns_every_table_ends_the_evaluation_at_the_first(call: str, kind: type[MetastoreError]) -> None:
+    with pytest.raises(kind):
+        with_a_metastore_that_fails(call, 1, kind("metastore", "is another", "correct it")).evaluate()
+
+
+def test_a_table_whose_aborted_writes_the_metastore_does_not_date_is_one_however_many_partitions_it_has() -> None:
+    site = with_an_aborted_write(MetastoreError("transactions", "the metastore failed inside the call", "look"))
+    found = site.evaluate()
+    assert set(found.refused) == {"table d.t: transactions: the metastore failed inside the call. Remedy: look."}
+    assert len(found.refused) == 200
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from airflow_provider_acid.plan.plan import CompactionType
     [
         DuePartition(Entity("db", "t"), CompactionType.MAJOR, "because"),
         DuePartition(Entity("db", "t", "p=a%2Fb/q=1"), CompactionType.MINOR, "asked", 17),
+        DuePartition(Entity("db", "t"), CompactionType.MINOR, "12 deltas", None, "nightly", was_seen=True),
     ],
 )
 def test_a_due_partition_survives_its_xcom(due: DuePartition) -> None:

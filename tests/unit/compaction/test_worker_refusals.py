@@ -22,6 +22,7 @@ from airflow_provider_acid.exceptions import (
     AcidError,
     ConfigurationError,
     MetastoreUnavailableError,
+    MisnamedError,
     ObjectNotFoundError,
     StorageError,
     UnsupportedTableError,
@@ -34,6 +35,7 @@ from airflow_provider_acid.plan.plan import CompactionType
 ENTITY = Entity("d", "t", "p=1")
 CASES = [
     (ObjectNotFoundError, OutcomeState.REFUSED),
+    (MisnamedError, OutcomeState.REFUSED),
     (ConfigurationError, OutcomeState.REFUSED),
     (UnsupportedTableError, OutcomeState.REFUSED),
     (StorageError, OutcomeState.FAILED),
@@ -63,7 +65,12 @@ class Queue:
 
 
 def begin(
-    monkeypatch: pytest.MonkeyPatch, kind: type[AcidError], queue: Queue, *, request_id: int | None = None
+    monkeypatch: pytest.MonkeyPatch,
+    kind: type[AcidError],
+    queue: Queue,
+    *,
+    request_id: int | None = None,
+    was_seen: bool = False,
 ) -> Outcome:
     """The mistake comes to light at the first look at the partition, or, with a request, at the one after its claim."""
 
@@ -81,7 +88,7 @@ def begin(
     worker = Worker(
         nothing, cast(Any, queue), lambda *_: transaction, CompactionSettings(), identity="test", host="here"
     )
-    begun = worker.begin(DuePartition(ENTITY, CompactionType.MAJOR, "12 deltas", request_id))
+    begun = worker.begin(DuePartition(ENTITY, CompactionType.MAJOR, "12 deltas", request_id, was_seen=was_seen))
     assert isinstance(begun, Outcome)
     return begun
 
@@ -101,6 +108,18 @@ def test_with_a_claim(monkeypatch: pytest.MonkeyPatch, kind: type[AcidError], st
     assert begin(monkeypatch, kind, queue, request_id=7).state is state
     assert failures_in_a_row(queue.rows, count_deaths=True) == (1 if state is OutcomeState.FAILED else 0)
     assert len(queue.rows) == 1
+
+
+@pytest.mark.parametrize("request_id", [None, 7])
+@pytest.mark.parametrize(("kind", "state"), [(ObjectNotFoundError, OutcomeState.SKIPPED), *CASES[1:]])
+def test_only_what_was_seen_and_is_gone_fails_no_task(
+    monkeypatch: pytest.MonkeyPatch, kind: type[AcidError], state: OutcomeState, request_id: int | None
+) -> None:
+    queue = Queue()
+    outcome = begin(monkeypatch, kind, queue, request_id=request_id, was_seen=True)
+    assert outcome.state is state
+    assert outcome.message.startswith("it was dropped since") is (state is OutcomeState.SKIPPED)
+    assert len(queue.rows) == (0 if request_id is None else 1)
 
 
 @pytest.mark.parametrize("state", [CompactionState.FAILED, CompactionState.REFUSED])

@@ -56,6 +56,7 @@ PERMANENT = {
     "MetastoreAccessError",
     "MetastoreVersionError",
     "ObjectNotFoundError",
+    "MisnamedError",
     "ConfigurationError",
     "UnsupportedStorageError",
     "ForbiddenError",
