@@ -205,7 +205,7 @@ class CompactionBatch:
         while self._pending and not self._stopped.is_set():
             room = self._room()
             # The first plan starts the application, which takes seconds.
-            if self._run is None:
+            if not self._planned.is_set():
                 room = 0 if self._beginning else min(room, 1)
             needed = [each.hand for each in self._in_work.values() if each.keeps_readers_out]
             hand = hands.idle(needed) if room else None
