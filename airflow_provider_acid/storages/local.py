@@ -19,6 +19,7 @@ from airflow_provider_acid.acid.listing import FileEntry, Listing
 from airflow_provider_acid.exceptions import ForbiddenError, NameTakenError, StorageError
 from airflow_provider_acid.storages.flushed_file import FlushedFile
 from airflow_provider_acid.storages.links import untrusted_link
+from airflow_provider_acid.storages.local_input import LocalInput
 from airflow_provider_acid.storages.paths import relative_parts, split_location
 from airflow_provider_acid.storages.private_directory import PRIVATE_MODE, check_is_private, no_home
 from airflow_provider_acid.storages.rules import StoreRules
@@ -67,16 +68,13 @@ class LocalStorage:
     def read(self, path: str, most_bytes: int = SIDE_FILE_BYTES) -> bytes:
         """The bytes of a small file; see :meth:`~..filesystem.Storage.read`."""
         with self.open_input(path) as file:
-            try:
-                return read_whole(file, f"{self.location}/{path}", most_bytes)
-            except OSError as error:
-                raise _storage_error(f"{self._path}/{path}", "cannot be read", error) from error
+            return read_whole(file, f"{self.location}/{path}", most_bytes)
 
     def open_input(self, path: str) -> BinaryIO:
         """A seekable reader of a file; the caller closes it."""
         place, _ = self._resolve(path, "read")
         try:
-            return open(place, "rb")
+            return LocalInput(place)
         except OSError as error:
             raise _storage_error(place, "cannot be read", error) from error
 
