@@ -271,8 +271,9 @@ def _walk(directory: str, prefix: str, files: list[FileEntry], directories: list
 def _walk_below(directory: str, name: str, files: list[FileEntry], directories: list[str]) -> None:
     try:
         _walk(directory, name + "/", files, directories)
-    except StorageError:
-        if os.path.exists(directory):
+    except StorageError as error:
+        # Python's own looks say of what a failing mount does not show, too, that it does not exist.
+        if not isinstance(error.__cause__, FileNotFoundError):
             raise
     else:
         directories.append(name)
@@ -303,7 +304,7 @@ def _rename_under_reservation(source: str, target: str) -> None:
     reservation = Path(folder, f"_{name}.reserved")
     reservation.touch(exist_ok=False)
     try:
-        if os.path.exists(target):
+        if _mode(target) is not None:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target)
         os.rename(source, target)
     finally:
