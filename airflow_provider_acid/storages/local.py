@@ -19,6 +19,7 @@ from airflow_provider_acid.acid.listing import FileEntry, Listing
 from airflow_provider_acid.exceptions import ForbiddenError, NameTakenError, StorageError
 from airflow_provider_acid.storages.flushed_file import FlushedFile
 from airflow_provider_acid.storages.links import untrusted_link
+from airflow_provider_acid.storages.local_input import LocalInput
 from airflow_provider_acid.storages.paths import relative_parts, split_location
 from airflow_provider_acid.storages.private_directory import PRIVATE_MODE, check_is_private, no_home
 from airflow_provider_acid.storages.rules import StoreRules
@@ -67,16 +68,13 @@ class LocalStorage:
     def read(self, path: str, most_bytes: int = SIDE_FILE_BYTES) -> bytes:
         """The bytes of a small file; see :meth:`~..filesystem.Storage.read`."""
         with self.open_input(path) as file:
-            try:
-                return read_whole(file, f"{self.location}/{path}", most_bytes)
-            except OSError as error:
-                raise _storage_error(f"{self._path}/{path}", "cannot be read", error) from error
+            return read_whole(file, f"{self.location}/{path}", most_bytes)
 
     def open_input(self, path: str) -> BinaryIO:
         """A seekable reader of a file; the caller closes it."""
         place, _ = self._resolve(path, "read")
         try:
-            return open(place, "rb")
+            return LocalInput(place)
         except OSError as error:
             raise _storage_error(place, "cannot be read", error) from error
 
@@ -273,8 +271,9 @@ def _walk(directory: str, prefix: str, files: list[FileEntry], directories: list
 def _walk_below(directory: str, name: str, files: list[FileEntry], directories: list[str]) -> None:
     try:
         _walk(directory, name + "/", files, directories)
-    except StorageError:
-        if os.path.exists(directory):
+    except StorageError as error:
+        # Python's own looks say of what a failing mount does not show, too, that it does not exist.
+        if not isinstance(error.__cause__, FileNotFoundError):
             raise
     else:
         directories.append(name)
@@ -305,7 +304,7 @@ def _rename_under_reservation(source: str, target: str) -> None:
     reservation = Path(folder, f"_{name}.reserved")
     reservation.touch(exist_ok=False)
     try:
-        if os.path.exists(target):
+        if _mode(target) is not None:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target)
         os.rename(source, target)
     finally:

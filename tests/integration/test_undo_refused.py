@@ -12,6 +12,8 @@ import pytest
 from airflow_provider_acid.compaction.clean.cleaning import CleaningState
 from airflow_provider_acid.compaction.housekeep.undo import Undo
 from airflow_provider_acid.exceptions import RefusedError, StorageError
+from airflow_provider_acid.metastore.queue import CompactionQueue
+from airflow_provider_acid.metastore.values import CompactionRow
 from airflow_provider_acid.plan.plan import CompactionType
 from airflow_provider_acid.storages.local import LocalStorage
 from tests.harness.withdrawal import withdraw
@@ -159,3 +161,27 @@ def test_a_newer_request_is_waited_for(keeping: Site) -> None:
         undo(keeping, table)
     withdraw(keeping.client, [request.id])
     assert undo(keeping, table).removed == result
+
+
+@WITH_DATABASE
+def test_a_request_that_comes_while_an_undo_has_the_lock_ends_it_before_it_takes_anything(
+    keeping: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some of Hive's are to be cleaned as soon as they are there, which waits for no lock."""
+    table = written(keeping)
+    rows, result = table.rows(), compacted(keeping, table)
+    refuse, asked = type(keeping.queue).refuse, list[int]()
+
+    def refuse_and_ask(queue: CompactionQueue, row: CompactionRow, message: str) -> None:
+        refuse(queue, row, message)
+        asked.append(keeping.client.compact(table.entity(), CompactionType.MAJOR, pool="nobody").id)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(keeping.queue), "refuse", refuse_and_ask)
+        with pytest.raises(RefusedError, match="is there, too, and Hive may clean for it"):
+            undo(keeping, table)
+    assert result in table.visible()
+    assert table.rows() == rows
+    withdraw(keeping.client, asked)
+    assert undo(keeping, table).removed == result
+    assert table.rows() == rows

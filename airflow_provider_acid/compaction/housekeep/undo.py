@@ -11,7 +11,8 @@ It is done under the EXCLUSIVE lock, in this order:
 
 1. The request ends. No cleaner begins with it any more: each looks at its request after it made its discard.
 2. Other discards are removed. Cleaners that looked at the request before have theirs, and delete nothing without them.
-3. All is looked at again. Of what was replaced nothing may be missing; and what readers would read must be that.
+3. All is looked at again. Of what was replaced nothing may be missing; and what readers would read must be that. Nor
+   may another request have come, for some are made by Hive to be cleaned at once.
 4. The result goes by way of a discard, which a cleaner removes before it deletes anything. So an undo that fell asleep
    here takes nothing away after that.
 5. The transaction gets a write id of the table, though it writes nothing. HiveServer2 (split strategy BI) and Impala
@@ -167,6 +168,8 @@ class Undo:
         remove_discards(storage, storage.list(), discard)
         self._check(facts, storage, found)
         if found.is_there:
+            # What only asks to be cleaned waits for no lock.
+            self._check_alone(found.row, self._queue.rows(entity=facts.entity))
             log.info("%s: taking back %s", facts.entity, found.result)
             discard.take([found.result], transaction.check)
             storage.flush()
@@ -195,13 +198,7 @@ class Undo:
     def _find(self, entity: Entity, storage: Storage) -> _Found | Undone:
         rows = self._queue.rows(entity=entity)
         row = _newest(entity, rows)
-        for other in rows:
-            if other.state.is_terminal or other.id == row.id:
-                continue
-            if not other.waits_to_be_cleaned or not self._queue.is_withheld(other):
-                raise _refused(
-                    entity, f"{other} is there, too, and Hive may clean for it", "try again when it has ended"
-                )
+        self._check_alone(row, rows)
         if row.waits_to_be_cleaned and not self._queue.is_withheld(row):
             raise _refused(
                 entity,
@@ -215,6 +212,18 @@ class Undo:
                 result = self._result(row, note)
                 return _Found(row, note, staging, result, result in listing.directories)
         return self._without_note(row, listing)
+
+    def _check_alone(self, row: CompactionRow, rows: list[CompactionRow]) -> None:
+        """Do nothing where no request but that one is there for which Hive may clean, or somebody compact.
+
+        :raises RefusedError: one is.
+        """
+        for other in rows:
+            if other.state.is_terminal or other.id == row.id:
+                continue
+            if not other.waits_to_be_cleaned or not self._queue.is_withheld(other):
+                reason = f"{other} is there, too, and Hive may clean for it"
+                raise _refused(row.entity, reason, "try again when it has ended")
 
     def _without_note(self, row: CompactionRow, listing: Listing) -> Undone:
         left = [name for name in listing.directories if _was_undone(row) and name in (row.error_message or "")]

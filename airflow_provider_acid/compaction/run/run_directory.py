@@ -13,7 +13,9 @@ import re
 import time
 
 from airflow_provider_acid.acid.json_fields import decoded, integer, text
+from airflow_provider_acid.acid.listing import FileEntry
 from airflow_provider_acid.acid.sealing import HEAD_BYTES, RunKey
+from airflow_provider_acid.compaction.run.patience import Patience
 from airflow_provider_acid.compaction.run.run_place import RunPlace
 from airflow_provider_acid.compaction.supervision import Supervised
 from airflow_provider_acid.exceptions import AcidError, NameTakenError, UnsupportedTableError
@@ -35,6 +37,9 @@ _APPLICATION_ID = re.compile(r"[A-Za-z0-9_.-]{1,200}")
 
 class RunDirectory:
     """The operator's side of one run.
+
+    A store that does not answer signs of life and looks is asked again at the next ones, for as long as the application
+    does without an answer, too.
 
     :param storages: opens the run's directory.
     :param place: where it is made, for nobody but this user.
@@ -66,6 +71,7 @@ class RunDirectory:
         self._files: dict[int, list[str]] = {}
         """Of each item that is not over, as far as they are known."""
         self._over: list[str] = []
+        self._patience = Patience(idle_timeout_seconds)
         self._beats = 0
         self._last_beat_monotonic = -math.inf
         self._is_over = False
@@ -106,12 +112,16 @@ class RunDirectory:
         self._is_over = True
 
     def beat_if_due(self, most_seconds: float) -> None:
-        """Leave a sign of life unless the last is younger than that; each is two calls to the storage."""
+        """Leave a sign of life unless the last is younger than that; each is two calls to the storage.
+
+        :raises StorageError: there was no answer for the application's idle time-out, or another try ends the same way.
+        """
         # Before it is written, so that it is never older than this says.
         now = time.monotonic()
         if now - self._last_beat_monotonic >= min(most_seconds, self.idle_timeout_seconds / BEATS_IN_IDLE_TIMEOUT):
-            self.beat()
-            self._last_beat_monotonic = now
+            with self._patience.about("a sign of life"):
+                self.beat()
+                self._last_beat_monotonic = now
 
     def beat(self) -> None:
         """Leave a sign of life and remove the one before the last."""
@@ -119,12 +129,19 @@ class RunDirectory:
         self._storage.write_new(exchange.alive_file(self._beats), b"")
         self._storage.delete_files([exchange.alive_file(self._beats - 2)])
 
-    def poll(self) -> tuple[dict[int, CompactionResult | AcidError], dict[int, int]]:
-        """Results that came since the last call, or why they cannot be read, and the bytes done per item."""
+    def poll(self, *, is_last: bool = False) -> tuple[dict[int, CompactionResult | AcidError], dict[int, int]]:
+        """Results that came since the last call, or why they cannot be read, and the bytes done per item.
+
+        :param is_last: whether there is no other call that may be answered where this one is not.
+        :raises StorageError: the directory cannot be looked at, and that is not to be tried again.
+        """
         results: dict[int, CompactionResult | AcidError] = {}
         bytes_done: dict[int, int] = {}
-        self._remove_over()
-        for file in self._storage.list().files:
+        files: tuple[FileEntry, ...] = ()
+        with self._patience.about("a look", is_over=is_last):
+            self._remove_over()
+            files = self._storage.list().files
+        for file in files:
             if file.path in self._seen:
                 continue
             if file.path == exchange.APPLICATION_FILE:
@@ -133,29 +150,32 @@ class RunDirectory:
             named = exchange.parse_item_file(file.path)
             if named is None:
                 continue
-            self._seen.add(file.path)
             index, kind = named
-            self._files.setdefault(index, []).append(file.path)
             if kind == exchange.RESULT:
-                results[index] = self._result(file.path)
+                try:
+                    with self._patience.about(file.path, is_over=is_last):
+                        results[index] = self._result(file.path)
+                except AcidError as error:
+                    results[index] = error
+                if index not in results:
+                    continue
             elif kind.startswith("progress."):
                 bytes_done[index] = max(self._bytes_done(file.path), bytes_done.get(index, 0))
+            self._seen.add(file.path)
+            self._files.setdefault(index, []).append(file.path)
         return results, bytes_done
 
     def _remove_over(self) -> None:
         if self._over:
-            over, self._over = self._over, []
-            self._storage.delete_files(over)
-            self._seen.difference_update(over)
+            self._storage.delete_files(self._over)
+            self._seen.difference_update(self._over)
+            self._over = []
 
-    def _result(self, path: str) -> CompactionResult | AcidError:
-        try:
-            uri = join(self.location, path)
-            with Supervised(uri):
-                document = self._storage.read(path, EXCHANGE_FILE_BYTES)
-                return CompactionResult.from_json(self.key.opened(uri, path, document))
-        except AcidError as error:
-            return error
+    def _result(self, path: str) -> CompactionResult:
+        uri = join(self.location, path)
+        with Supervised(uri):
+            document = self._storage.read(path, EXCHANGE_FILE_BYTES)
+            return CompactionResult.from_json(self.key.opened(uri, path, document))
 
     def _put(self, name: str, content: bytes) -> None:
         self._storage.write_new(name, self.key.sealed(name, content))

@@ -21,7 +21,7 @@ from airflow_provider_acid.compaction.active import ActiveCompaction
 from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
 from airflow_provider_acid.compaction.run.run_directory import BEATS_IN_IDLE_TIMEOUT, RunDirectory
 from airflow_provider_acid.compaction.work.hands import Hand, Hands, WorkerFactory
-from airflow_provider_acid.compaction.work.in_work import InWork, begin
+from airflow_provider_acid.compaction.work.in_work import BATCH_ENDED, InWork, begin
 from airflow_provider_acid.compaction.work.progress import Progress
 from airflow_provider_acid.compaction.work.window_end import WindowEnd
 from airflow_provider_acid.compaction.work.worker import Worker
@@ -163,7 +163,7 @@ class CompactionBatch:
                     hands.first.ask(self._check).result()
                     self._run_all(hands)
                 finally:
-                    self._give_back("the batch ended before this partition was finished")
+                    self._end_all(lambda each: each.give_back(BATCH_ENDED, OutcomeState.FAILED))
         except BaseException as error:  # noqa: BLE001 - handed to the thread that joins, which raises it
             self._crash = error
         finally:
@@ -181,7 +181,7 @@ class CompactionBatch:
                 self._begin_next(hands)
             if not self._in_transaction and not self._pending:
                 return
-            self._collect(at_once=ended)
+            self._collect(is_last=ended)
             self._go_on(watched=not ended)
             self._resume_waiting()
             self._let_application_go()
@@ -190,7 +190,7 @@ class CompactionBatch:
             self._news.wait(self._seconds_until_due())
         # Airflow gives a killed task only a few seconds; what is left of it must not wait for signs of life.
         self._tell_end()
-        self._give_back("the task was stopped")
+        self._end_all(lambda each: each.abandon("the task was stopped"))
         self._leave_pending("the task was stopped before this partition was begun")
 
     def _seconds_until_due(self) -> float:
@@ -205,7 +205,7 @@ class CompactionBatch:
         while self._pending and not self._stopped.is_set():
             room = self._room()
             # The first plan starts the application, which takes seconds.
-            if self._run is None:
+            if not self._planned.is_set():
                 room = 0 if self._beginning else min(room, 1)
             needed = [each.hand for each in self._in_work.values() if each.keeps_readers_out]
             hand = hands.idle(needed) if room else None
@@ -294,15 +294,16 @@ class CompactionBatch:
         if self._run is not None:
             self._run.forget(item)
 
-    def _collect(self, *, at_once: bool) -> None:
-        """Take what the application has said, if a look is due."""
-        if self._run is None:
+    def _collect(self, *, is_last: bool) -> None:
+        """Take what the application has said, if a look is due; of one that has ended, what is left to be had."""
+        if self._run is None or (is_last and all(each.waiting for each in self._in_work.values())):
             return
-        self._run.beat_if_due(self._poll_seconds)
         begun = time.monotonic()
-        if begun < self._look_due_monotonic and not at_once:
-            return
-        results, bytes_done = self._run.poll()
+        if not is_last:
+            self._run.beat_if_due(self._poll_seconds)
+            if begun < self._look_due_monotonic:
+                return
+        results, bytes_done = self._run.poll(is_last=is_last)
         look_seconds = time.monotonic() - begun
         for item, done in bytes_done.items():
             if item in self._in_work:
@@ -341,10 +342,10 @@ class CompactionBatch:
         if self._run is None or self._pending or self._beginning:
             return
         if not any(each.may_need_the_application for each in self._in_work.values()):
-            self._run.put_end()
+            self._tell_end()
 
     def _tell_end(self) -> None:
-        """Tell the application that it is over; where that fails all is given back nevertheless."""
+        """Tell the application that it is over; where that fails, the end of the run directory tells it."""
         try:
             if self._run is not None:
                 self._run.put_end()
@@ -367,11 +368,11 @@ class CompactionBatch:
         else:
             self._leave_pending("the Spark application ended before this partition was begun")
 
-    def _give_back(self, message: str) -> None:
-        """Abandon all, when what is being done for them is done."""
+    def _end_all(self, end: Callable[[InWork], None]) -> None:
+        """Give all up, when what is being done for them is done."""
         self._drain()
         for each in self._in_work.values():
-            each.abandon(message)
+            end(each)
         self._drain()
 
     def _drain(self) -> None:

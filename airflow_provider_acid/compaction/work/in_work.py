@@ -15,7 +15,7 @@ from airflow_provider_acid.compaction.supervision import Supervised
 from airflow_provider_acid.compaction.work.finishing import Finished
 from airflow_provider_acid.compaction.work.hands import Hand
 from airflow_provider_acid.compaction.work.worker import Worker
-from airflow_provider_acid.exceptions import AcidError, SparkJobError, UnexpectedError
+from airflow_provider_acid.exceptions import AcidError, SparkJobError, StorageError, UnexpectedError
 from airflow_provider_acid.plan.plan import CompactionType
 from airflow_provider_acid.plan.result import CompactionResult
 
@@ -23,6 +23,9 @@ T = TypeVar("T")
 
 Done = Finished | None
 """What came of something: None where the partition goes on as it did."""
+
+BATCH_ENDED = "the batch ended before this partition was finished"
+"""Why a partition is given back that is not at fault for what ended all."""
 
 
 class InWork:
@@ -87,6 +90,10 @@ class InWork:
 
         :param application_id: who merged; None where that is not known, or nobody did.
         """
+        if isinstance(result, StorageError):
+            # The run's place did not answer, and no reader of the partition.
+            self.give_back(str(result), _state_of(result))
+            return
         if isinstance(result, AcidError):
             self.abandon(str(result))
             return
@@ -154,7 +161,7 @@ def begin(
     except BaseException:
         for one in begun:
             if isinstance(one, ActiveCompaction):
-                _abandoned(one, "the batch ended before this partition was finished", worker)
+                _given_back(one, BATCH_ENDED, OutcomeState.FAILED, worker)
         raise
     return begun
 
@@ -164,10 +171,13 @@ def _handed_over(active: ActiveCompaction, hand_over: Callable[[], None], worker
         with Supervised(active.entity):
             hand_over()
     except AcidError as error:
-        message, state = str(error), OutcomeState.REFUSED if error.is_permanent else OutcomeState.FAILED
         # The run's place refused it, and no reader of the partition.
-        return _guarded(active.entity, lambda worker: worker.give_back(active, message, state), worker)
+        return _given_back(active, str(error), _state_of(error), worker)
     return active
+
+
+def _state_of(error: AcidError) -> OutcomeState:
+    return OutcomeState.REFUSED if error.is_permanent else OutcomeState.FAILED
 
 
 def _finish(active: ActiveCompaction, result: CompactionResult, name: str | None, worker: Worker) -> Done:
@@ -190,8 +200,8 @@ def _keep(active: ActiveCompaction, worker: Worker) -> Done:
     return None
 
 
-def _abandoned(active: ActiveCompaction, message: str, worker: Worker) -> Outcome:
-    return _guarded(active.entity, lambda worker: worker.abandon(active, message), worker)
+def _given_back(active: ActiveCompaction, message: str, state: OutcomeState, worker: Worker) -> Outcome:
+    return _guarded(active.entity, lambda worker: worker.give_back(active, message, state), worker)
 
 
 def _guarded(entity: Entity, work: Callable[[Worker], T], worker: Worker) -> T | Outcome:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from airflow_provider_acid.exceptions import AcidError, VerificationError
+from airflow_provider_acid.exceptions import AcidError, StorageError, VerificationError
 from airflow_provider_acid.filesystem import Storage, join
 from airflow_provider_acid.merge.files.sealed_output import acid_metadata
 from airflow_provider_acid.merge.files.source_files import SourceReader, open_source
@@ -46,6 +46,7 @@ def verify_output(storage: Storage, path: str, options: OrcOptions, expected: Ex
     :param check: of one stripe after the other.
     :returns: the file's size in bytes.
     :raises VerificationError: the file does not hold what it must.
+    :raises StorageError: it, or a source that it is compared with, could not be read now, which says nothing about it.
     """
     name = join(storage.location, path)
     with storage.open_input(path) as file:
@@ -57,7 +58,7 @@ def verify_output(storage: Storage, path: str, options: OrcOptions, expected: Ex
             _check_tail(name, reader.tail, options, expected)
             _check_values(name, reader.values_by_column(), expected.values)
             _read_back(reader, expected, check)
-    except VerificationError:
+    except (StorageError, VerificationError):
         raise
     except AcidError as error:
         raise VerificationError(name, f"cannot be read back ({error.reason})", REPORT) from error

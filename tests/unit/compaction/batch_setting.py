@@ -200,3 +200,7 @@ class Setting:
 
 def messages(batch: CompactionBatch) -> dict[str, str]:
     return {outcome.entity.table: outcome.message for outcome in batch.join()}
+
+
+def states(batch: CompactionBatch) -> dict[str, str]:
+    return {outcome.entity.table: outcome.state.value for outcome in batch.join()}

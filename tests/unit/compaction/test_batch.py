@@ -12,12 +12,11 @@ from airflow_provider_acid.compaction.active import ActiveCompaction
 from airflow_provider_acid.compaction.outcomes import Outcome, OutcomeState
 from airflow_provider_acid.compaction.run.run_directory import RunDirectory
 from airflow_provider_acid.compaction.work import batch as batch_module
-from airflow_provider_acid.compaction.work.batch import CompactionBatch
 from airflow_provider_acid.compaction.work.worker import Worker
 from airflow_provider_acid.exceptions import ConfigurationError, MetastoreUnavailableError, StorageError
 from airflow_provider_acid.merge.app import driver_run as job
 from airflow_provider_acid.storages.local import LocalStorage
-from tests.unit.compaction.batch_setting import PATIENCE_SECONDS, Setting, Transaction, messages, result_of
+from tests.unit.compaction.batch_setting import PATIENCE_SECONDS, Setting, Transaction, messages, result_of, states
 
 
 @pytest.fixture
@@ -27,10 +26,6 @@ def setting(tmp_path: Path) -> Setting:
 
 def begin_application(run: RunDirectory) -> None:
     job.DriverRun(LocalStorage(run.location), run.key.secret).write_application("application_17_0001", None)
-
-
-def states(batch: CompactionBatch) -> dict[str, str]:
-    return {outcome.entity.table: outcome.state.value for outcome in batch.join()}
 
 
 def test_one_failure_leaves_the_others_alone_and_no_more_than_allowed_are_open(setting: Setting) -> None:
@@ -270,7 +265,7 @@ def test_an_error_that_is_no_partitions_own_is_raised_after_everything_was_given
     batch.application_ended()
     with pytest.raises(MetastoreUnavailableError, match="does not answer"):
         batch.join()
-    assert setting.worker.ended == ["a"]
+    assert setting.worker.ended == setting.worker.given_back == ["a"], "it is no failure of that partition"
 
 
 @pytest.mark.parametrize("step", ["finish", "resume", "keep"])

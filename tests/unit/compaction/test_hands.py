@@ -10,10 +10,12 @@ from typing import Any, cast
 
 import pytest
 
+from airflow_provider_acid.compaction.run.run_directory import RunDirectory
 from airflow_provider_acid.compaction.work.batch import BEGUN_TOGETHER, HANDS
 from airflow_provider_acid.compaction.work.hands import Hand, Hands
 from airflow_provider_acid.compaction.work.worker import Worker
 from airflow_provider_acid.exceptions import MetastoreUnavailableError
+from airflow_provider_acid.plan.plan import CompactionPlan
 from tests.unit.compaction.batch_setting import PATIENCE_SECONDS, Setting, messages, result_of
 
 
@@ -156,6 +158,32 @@ def test_nobody_begins_another_partition_before_the_first_is_planned(
     setting.answer(run, result_of)
     batch.application_ended()
     assert messages(batch) == dict.fromkeys("abc", "merged (minor)")
+
+
+def test_nobody_begins_another_partition_before_the_first_plan_is_handed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The application would not start before that other one is begun, too."""
+    setting = Setting(tmp_path)
+    put_plan, begin, others = RunDirectory.put_plan, setting.worker.begin, threading.Event()
+
+    def put_slowly(run: RunDirectory, index: int, plan: CompactionPlan) -> None:
+        put_plan(run, index, plan)
+        assert index or not others.wait(0.5)
+
+    def noted_begin(due: Any) -> Any:
+        if due.entity.table != "a":
+            others.set()
+        return begin(due)
+
+    monkeypatch.setattr(RunDirectory, "put_plan", put_slowly)
+    monkeypatch.setattr(setting.worker, "begin", noted_begin)
+    batch = setting.batch("a", "b")
+    run = batch.wait_until_planned()
+    assert run is not None
+    setting.answer(run, result_of)
+    batch.application_ended()
+    assert messages(batch) == dict.fromkeys("ab", "merged (minor)")
 
 
 @pytest.mark.parametrize("ends", ["finish", "resume"])

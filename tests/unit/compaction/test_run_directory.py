@@ -13,7 +13,7 @@ from airflow_provider_acid.acid.sealing import RunKey
 from airflow_provider_acid.compaction.publish.staging import staging_tokens
 from airflow_provider_acid.compaction.run.run_directory import RunDirectory
 from airflow_provider_acid.compaction.run.run_place import RUNS_DIRECTORY, RunPlace
-from airflow_provider_acid.exceptions import ConfigurationError, NameTakenError
+from airflow_provider_acid.exceptions import ConfigurationError, ForbiddenError, NameTakenError, StorageError
 from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.merge.app import driver_run as job
 from airflow_provider_acid.plan.result import CompactionResult
@@ -190,3 +190,86 @@ def test_what_the_application_says_of_itself_is_read_once(run: RunDirectory, cap
         run.poll()
     assert run.application_id is None
     assert [line for line in caplog.messages if "application's id" in line] == caplog.messages[:1]
+
+
+def silenced(monkeypatch: pytest.MonkeyPatch, call: str, kind: type[StorageError] = StorageError) -> None:
+    """From now on a call of the store gets no answer, but for those about names of other files than results."""
+    answer = getattr(LocalStorage, call)
+
+    def fail(storage: LocalStorage, path: object = "", *others: object) -> object:
+        if call == "read" and "result" not in str(path):
+            return answer(storage, path, *others)
+        raise kind(storage.location, "does not answer", "try again")
+
+    monkeypatch.setattr(LocalStorage, call, fail)
+
+
+@pytest.mark.parametrize("call", ["list", "read", "delete"])
+def test_what_a_store_does_not_answer_comes_with_a_later_look(
+    run: RunDirectory, application: job.DriverRun, call: str
+) -> None:
+    run.put_plan(7, Partition(Path(run.location, "t")).plan())
+    run.forget(7)
+    application.write_result(0, RESULT)
+    application.write_result(1, RESULT)
+    with pytest.MonkeyPatch.context() as patch:
+        silenced(patch, call)
+        assert run.poll() == ({}, {})
+    assert run.poll() == ({0: RESULT, 1: RESULT}, {})
+    assert not Path(run.location, "0007.plan.json").exists()
+
+
+def test_a_result_that_cannot_be_read_keeps_no_other_from_coming(run: RunDirectory, application: job.DriverRun) -> None:
+    application.write_result(0, RESULT)
+    with pytest.MonkeyPatch.context() as patch:
+        silenced(patch, "read")
+        assert run.poll() == ({}, {})
+        application.write_progress(1, 1, {"bytes_done": 10})
+        assert run.poll() == ({}, {1: 10})
+    assert run.poll() == ({0: RESULT}, {})
+
+
+@pytest.mark.parametrize("is_last", [True, False], ids=["the last look", "a right is missing"])
+def test_what_is_not_answered_at_the_last_look_or_never_will_be_is_not_waited_for(
+    run: RunDirectory, application: job.DriverRun, is_last: bool
+) -> None:
+    kind = StorageError if is_last else ForbiddenError
+    application.write_result(0, RESULT)
+    with pytest.MonkeyPatch.context() as patch:
+        silenced(patch, "read", kind)
+        results, _ = run.poll(is_last=is_last)
+        assert isinstance(results[0], kind)
+        silenced(patch, "list", kind)
+        with pytest.raises(kind, match="does not answer"):
+            run.poll(is_last=is_last)
+
+
+@pytest.mark.parametrize("call", ["list", "write_new", "read"])
+def test_a_store_is_asked_again_for_as_long_as_the_application_asks_it(
+    run: RunDirectory, application: job.DriverRun, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    now = 1000.0
+    monkeypatch.setattr("time.monotonic", lambda: now)
+
+    def look() -> None:
+        run.beat_if_due(0.0)
+        results, _ = run.poll()
+        for result in results.values():
+            raise result if isinstance(result, StorageError) else AssertionError(result)
+
+    if call == "read":
+        application.write_result(0, RESULT)
+    else:
+        with pytest.MonkeyPatch.context() as patch:
+            silenced(patch, call)
+            look()
+        # An answer is the end of that; what comes then is another silence.
+        now += run.idle_timeout_seconds
+        look()
+    silenced(monkeypatch, call)
+    look()
+    now += run.idle_timeout_seconds - 1
+    look()
+    now += 1
+    with pytest.raises(StorageError, match="does not answer"):
+        look()

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 import pytest
 
-from airflow_provider_acid.exceptions import VerificationError
+from airflow_provider_acid.exceptions import StorageError, VerificationError
 from airflow_provider_acid.merge import merge_rows
 from airflow_provider_acid.merge.files import sealed_output, verify
 from airflow_provider_acid.merge.files.sealed_output import SealedOutput
@@ -22,7 +22,9 @@ from airflow_provider_acid.merge.rows.arrow_rows import ArrowRows
 from airflow_provider_acid.merge.rows.exact_rows import ExactRows
 from airflow_provider_acid.merge.stitch import bucket_rows as rows_output
 from airflow_provider_acid.plan.plan import CopiedStripes, OrcOptions
-from tests.unit.merge.acid_files import Partition, delete, insert
+from airflow_provider_acid.storages.local import LocalStorage
+from airflow_provider_acid.storages.ranged_reader import RangedReader
+from tests.unit.merge.acid_files import STAGING, Partition, delete, insert
 
 WAYS = {"arrow": ("bigint", 5), "exact": ("timestamp", (-5, 5))}
 
@@ -201,3 +203,35 @@ def test_an_output_of_another_compression_is_found(partition: Partition, monkeyp
     monkeypatch.setattr(rows_output, "verify_output", expect_zstd)
     with pytest.raises(VerificationError, match="compression should be zstd, not zlib"):
         partition.merge(stripe_copy=CopiedStripes.NEVER)
+
+
+class SilentStore(LocalStorage):
+    """One call a range, as over a network; of those for files that were just written, one gets no answer."""
+
+    silent_call = 0
+    calls = 0
+
+    def open_input(self, path: str) -> BinaryIO:
+        data = (Path(self.location) / path).read_bytes()
+
+        def fetch(offset: int, length: int) -> bytes:
+            if path.startswith(STAGING):
+                self.calls += 1
+                if self.calls == self.silent_call:
+                    raise StorageError(path, "cannot be read (503 Slow Down)", "try again")
+            return data[offset : offset + length]
+
+        return cast(BinaryIO, RangedReader(fetch, len(data)))
+
+
+@pytest.mark.usefixtures("whole_stripes")
+@pytest.mark.parametrize("copies", [CopiedStripes.NEVER, CopiedStripes.AUTO])
+def test_a_store_that_fails_while_an_output_is_read_back_is_not_called_a_wrong_output(
+    copies: CopiedStripes, partition: Partition
+) -> None:
+    partition.storage = store = SilentStore(str(partition.path))
+    partition.merge(stripe_copy=copies)
+    for silent_call in range(1, store.calls + 1):
+        store.calls, store.silent_call = 0, silent_call
+        with pytest.raises(StorageError, match="503 Slow Down"):
+            partition.merge(stripe_copy=copies)
