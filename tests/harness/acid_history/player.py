@@ -85,6 +85,7 @@ class _Player:
             steps.Compact: self._compact,
             steps.StartCompaction: self._start_compaction,
             steps.FinishCompaction: lambda step: self._compactor.finish(step.death),
+            steps.GroupBegins: lambda step: self._compactor.begin_group(has_ended=step.has_ended),
             steps.Clean: self._clean,
         }
 
@@ -137,7 +138,8 @@ class _Player:
     @property
     def _enders(self) -> list[int]:
         """Open transactions that a step may end."""
-        return [*self.partition.writers, *self._soft_deletes.open]
+        silent = self.partition.metastore.silent
+        return [*self.partition.writers, *self._soft_deletes.open, *self._compactor.groups, *silent]
 
     def _act(self, meanwhile: Meanwhile) -> bool:
         """Somebody acts in the middle of another step; whether there was anything to do."""
@@ -177,7 +179,7 @@ class _Player:
         return f"transaction {txn}, write id {write_id}"
 
     def _overwrite(self, step: steps.Overwrite) -> str | None:
-        if self.partition.writers or self._compactor.is_running:
+        if self.partition.writers or self._compactor.has_lock:
             return None
         txn = self._writers_txn()
         self.partition.lock(txn, LockKind.EXCLUSIVE)
@@ -217,6 +219,12 @@ class _Player:
         if txn in self._soft_deletes.open:
             self._soft_deletes.end(txn, _STATES[step.outcome])
             return f"transaction {txn}"
+        if txn in self._compactor.groups:
+            self._compactor.end_group(txn, _STATES[step.outcome])
+            return f"transaction {txn}"
+        if txn in self.partition.metastore.silent:
+            self.partition.metastore.end(txn, State.ABORTED)
+            return f"the dead transaction {txn}"
         if txn in self._begun:
             self._begun.remove(txn)
         self._end_as(txn, step.outcome)
@@ -233,6 +241,9 @@ class _Player:
         return f"{started}; {self._compactor.finish(step.death)}"
 
     def _start_compaction(self, step: steps.StartCompaction) -> str:
+        waits = self._compactor.recover()
+        if waits is not None:
+            return waits
         with self.partition.looks.disturbed_by(step.meanwhile, self._act):
             said = self._compactor.start(step.type)
         if said.startswith("refused"):
