@@ -10,7 +10,7 @@ import io
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -46,6 +46,7 @@ class Snapshot:
     :param check_visibility: False reads as Trino does, which ignores those endings.
     :param deletes_of_own_bucket_only: look for a row's deletes only in files of its own file's bucket number, as Hive 4
         and Trino do; Hive 3 looks into all delete files of an unbucketed table.
+    :param whole_ranges_only: leave out deltas that reach above the high-water mark, as worker and Cleaner do.
     :param deletes_of_later_statements_only: where a delete delta ends with the write id a delta begins with, let it
         delete rows of smaller statement ids only, as Hive 4 does (``isQualifiedDeleteDeltaForSplit``).
     """
@@ -58,6 +59,7 @@ class Snapshot:
     check_visibility: bool = True
     deletes_of_own_bucket_only: bool = False
     deletes_of_later_statements_only: bool = False
+    whole_ranges_only: bool = False
 
     def sees(self, write_id: int) -> bool:
         """Whether rows of a write id count."""
@@ -70,6 +72,10 @@ class Snapshot:
     def sees_any(self, first: int, last: int) -> bool:
         """Whether rows of any write id in a range count."""
         return any(self.sees(write_id) for write_id in range(first, last + 1))
+
+    def sees_delta(self, first: int, last: int) -> bool:
+        """Whether a delta of that range counts."""
+        return self.sees_any(first, last) and not (self.whole_ranges_only and last > self.high_water_mark)
 
     def sees_transaction(self, transaction: int) -> bool:
         """Whether a directory of a compaction in this transaction (0: none) is there."""
@@ -152,6 +158,93 @@ def live_files(folder: Path, snapshot: Snapshot) -> list[Path]:
     return sorted(files)
 
 
+@dataclass(frozen=True)
+class Contents:
+    """What a snapshot sees of a partition, for who compacts or cleans it.
+
+    :param directories: base, deltas and delete deltas that are read.
+    :param obsolete: what is not read any more, or belongs to what was aborted; also files from before the table was
+        transactional.
+    :param lowest_write_id: of the deltas; 0 where there is none.
+    :param highest_write_id: up to which a compaction of these directories may be named: nothing else of the range is
+        to be read.
+    """
+
+    directories: tuple[Path, ...]
+    deltas: tuple[Path, ...]
+    obsolete: tuple[Path, ...]
+    lowest_write_id: int
+    highest_write_id: int
+    has_originals: bool
+    has_raw_files: bool
+    found: tuple[tuple[RowId, tuple[object, ...], bool, bool], ...]
+    """Each row's id, its values, whether it lies in a delta, and whether it is deleted."""
+    deletes: frozenset[tuple[RowId, int]]
+    """Which row, by which write id."""
+
+    def rows(self, *, of_deltas: bool) -> list[tuple[RowId, tuple[object, ...]]]:
+        """Rows and their values, those of deltas as they were inserted, or those of all that are not deleted."""
+        return [
+            (row_id, values)
+            for row_id, values, is_in_delta, is_deleted in self.found
+            if (is_in_delta if of_deltas else not is_deleted)
+        ]
+
+
+def contents(folder: Path, snapshot: Snapshot) -> Contents:
+    """Look at a partition and read it."""
+    live = _live(folder, snapshot)
+    base = next((directory for directory in live if directory.kind == "base"), None)
+    deltas = [directory for directory in live if directory.kind != "base"]
+    delete_deltas = [directory for directory in deltas if directory.kind == "delete_delta"]
+    deletes = _Deletes(delete_deltas, replace(snapshot, deletes_of_later_statements_only=True))
+    files = [file for directory in delete_deltas for file in _data_files(directory.path)]
+    events = ((row_id, by) for file in files for row_id, by, _ in _acid_rows(file))
+    originals = _original_files(folder)
+    return Contents(
+        directories=tuple(directory.path for directory in live),
+        deltas=tuple(directory.path for directory in deltas),
+        obsolete=tuple(_obsolete(folder, live, snapshot)) + (tuple(originals) if base else ()),
+        lowest_write_id=min((directory.first for directory in deltas), default=0),
+        highest_write_id=_covered(folder, live, snapshot.high_water_mark),
+        has_originals=bool(originals) and base is None,
+        has_raw_files=any(_raw_files(directory.path) for directory in deltas),
+        found=tuple(
+            (found.row_id, found.fields, found.directory is not None and found.directory in deltas, deletes.hit(found))
+            for found in _inserted(folder, live, snapshot)
+        ),
+        deletes=frozenset(event for event in events if snapshot.sees(event[1])),
+    )
+
+
+def _covered(folder: Path, live: list[_Directory], high_water_mark: int) -> int:
+    """The high-water mark, where no open stream has a delta that begins below it."""
+    deltas = (directory for directory in _directories(folder) if directory.kind != "base")
+    if any(delta.first <= high_water_mark < delta.last for delta in deltas):
+        return max((directory.last for directory in live), default=0)
+    return high_water_mark
+
+
+def _obsolete(folder: Path, live: list[_Directory], snapshot: Snapshot) -> Iterator[Path]:
+    """Hive's rules: what an aborted compaction or nothing but aborted write ids wrote, and what others replaced."""
+    base = max((directory.last for directory in live if directory.kind == "base"), default=None)
+    for directory in _directories(folder):
+        if directory in live:
+            continue
+        is_own = directory.transaction <= (snapshot.transaction_high_water_mark or 0)
+        write_ids = range(directory.last if directory.kind == "base" else directory.first, directory.last + 1)
+        is_aborted = all(write_id in snapshot.aborted_write_ids for write_id in write_ids)
+        if not snapshot.sees_transaction(directory.transaction):
+            is_obsolete = is_own
+        elif directory.kind == "base":
+            usable = _usable_base(directory, snapshot)
+            is_obsolete = base is not None and directory.last <= base and (usable or is_aborted)
+        else:
+            is_obsolete = snapshot.sees_delta(directory.first, directory.last) or is_aborted
+        if is_obsolete:
+            yield directory.path
+
+
 def _read_partition(folder: Path, location: Path, columns: Mapping[str, str], snapshot: Snapshot) -> Iterator[Row]:
     live = _live(folder, snapshot)
     deletes = _Deletes((directory for directory in live if directory.kind == "delete_delta"), snapshot)
@@ -220,7 +313,7 @@ def _live(folder: Path, snapshot: Snapshot) -> list[_Directory]:
     deltas = [
         directory
         for directory in seen
-        if directory.kind != "base" and snapshot.sees_any(max(directory.first, floor + 1), directory.last)
+        if directory.kind != "base" and snapshot.sees_delta(max(directory.first, floor + 1), directory.last)
     ]
     return ([base] if base is not None else []) + [
         delta for delta in deltas if not any(_replaces(other, delta) for other in deltas)

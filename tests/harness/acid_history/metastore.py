@@ -8,13 +8,13 @@ from enum import Enum, IntEnum
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.write_ids import TableWriteIds, ValidTxnList
-from airflow_provider_acid.metastore.values import CompactionRow
+from airflow_provider_acid.metastore.values import CompactionRow, CompactionState
 from tests.harness.acid_reader import Snapshot
 
 ENTITY = Entity("db", "t")
 TABLE = ENTITY.full_table_name
 NOW_MS = 10_000_000
-"""The time of everything: nobody's silence ever lasts."""
+"""The time of everything; of the dead nothing was heard since 0."""
 
 
 class State(Enum):
@@ -62,6 +62,7 @@ class ModelMetastore:
         self._states: dict[int, State] = {}
         self._types: dict[int, TxnType] = {}
         self._hosts: dict[int, str] = {}
+        self._silent: set[int] = set()
         self._locks: dict[int, Lock] = {}
         self._last_lock_id = self._last_row_id = 0
         self.rows: dict[int, CompactionRow] = {}
@@ -90,15 +91,28 @@ class ModelMetastore:
         return write_id
 
     def end(self, txn: int, state: State) -> None:
-        """Commit or abort; its locks go, and its rows of the queue are committed, or go as well."""
+        """Commit or abort; its locks go, its rows of the queue are committed, or, of a soft delete, go as well."""
         assert self._states[txn] is State.OPEN
         self._states[txn] = state
+        self._silent.discard(txn)
         self._locks = {id: lock for id, lock in self._locks.items() if lock.txn != txn}
-        for row in [row for row in self.rows.values() if row.txn_id == txn and row.commit_ms is None]:
+        ready = [row for row in self.rows.values() if row.state is CompactionState.READY_FOR_CLEANING]
+        for row in [row for row in ready if row.txn_id == txn and row.commit_ms is None]:
             if state is State.COMMITTED:
                 self.rows[row.id] = replace(row, commit_ms=NOW_MS, next_txn_id=self.txn_high_water_mark)
-            else:
+            elif self._types[txn] is TxnType.SOFT_DELETE:
+                # Of a compaction it stays (HIVE-29572).
                 del self.rows[row.id]
+
+    def fall_silent(self, txn: int) -> None:
+        """Whoever opened a transaction is dead: it stays open until somebody ends it, but nothing is heard of it."""
+        assert self._states[txn] is State.OPEN
+        self._silent.add(txn)
+
+    @property
+    def silent(self) -> list[int]:
+        """Open transactions of the dead."""
+        return sorted(self._silent)
 
     def lock(self, txn: int, kind: LockKind) -> Lock:
         """Ask for a lock; it is granted at once, or waits."""
@@ -136,6 +150,15 @@ class ModelMetastore:
         self._last_row_id += 1
         self.rows[self._last_row_id] = replace(row, id=self._last_row_id)
         return self.rows[self._last_row_id]
+
+    def change_row(self, row: CompactionRow) -> CompactionRow:
+        """A row of the queue as it is from now on."""
+        self.rows[row.id] = row
+        return row
+
+    def move_row(self, id: int, state: CompactionState) -> None:
+        """A row of the queue gets into another state."""
+        self.change_row(replace(self.rows[id], state=state))
 
     def type(self, txn: int) -> TxnType:
         """A transaction's type."""

@@ -5,18 +5,24 @@ from __future__ import annotations
 import itertools
 from collections.abc import Collection
 from pathlib import Path
+from typing import cast
 
+from airflow_provider_acid.acid.hive import HIVE_4
+from airflow_provider_acid.compaction.settings import CleaningLockAction, CompactionSettings
+from airflow_provider_acid.metastore.hive4.queue import ThriftCompactionQueue
+from airflow_provider_acid.metastore.queue import CompactionQueue
 from tests.harness.acid_history.hive_files import bucket_property, raw_file
-from tests.harness.acid_history.looks import Looks
+from tests.harness.acid_history.looks import Looks, WatchedStorages
 from tests.harness.acid_history.metastore import LockKind, ModelMetastore, State
 from tests.harness.acid_history.script import in_words
-from tests.harness.acid_history.server import ModelClient, ModelServer, table_folder
+from tests.harness.acid_history.server import Hive3Queue, ModelClient, ModelServer, table_folder
 from tests.harness.acid_history.steps import ORIGINAL_FILES, TableKind
 from tests.harness.acid_history.truth import Truth, Values
 from tests.harness.acid_reader import RowId
 
 FIRST_WRITE_ID_AFTER_CONVERSION = 10_000_001
 UNBUCKETED_WRITERS = 3
+TXN_TIMEOUT_SECONDS = 300.0
 
 
 class Partition:
@@ -34,6 +40,17 @@ class Partition:
         self.looks = Looks()
         self.server = ModelServer(self.metastore, kind.hive_version, self._forget)
         self.client = ModelClient(self.server, self.looks, warehouse)
+        self.queue = self._open_queue()
+        self.settings = CompactionSettings(
+            storages=WatchedStorages(looks=self.looks),
+            cleaner_lock_timeout_action=(
+                CleaningLockAction.DELETE if kind.cleans_beside_readers else CleaningLockAction.BY_VERSION
+            ),
+            cleaner_lock_wait_seconds=0,
+            minor_lock_wait_seconds=0,
+            transaction_timeout_seconds=TXN_TIMEOUT_SECONDS,
+            readers_honour_visibility=False,
+        )
         self.forgotten = 0
         """How many aborted write ids the metastore forgot."""
         self.truth = Truth()
@@ -82,6 +99,11 @@ class Partition:
             self.overwriter = None
         if self.deleter == txn:
             self.deleter = None
+
+    def _open_queue(self) -> CompactionQueue:
+        if self.kind.hive_version == 4:
+            return ThriftCompactionQueue(self.client, HIVE_4)
+        return cast("CompactionQueue", Hive3Queue(self.metastore, self.server))
 
     def _forget(self, highest_write_id: int) -> None:
         """The metastore drops what it knows of aborted transactions up to a write id."""

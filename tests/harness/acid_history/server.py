@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +34,7 @@ _CHANGES = frozenset(
         methods.HEARTBEAT,
         methods.LOCK,
         methods.MARK_CLEANED,
+        methods.MARK_FAILED,
     )
 )
 
@@ -65,6 +65,7 @@ class ModelServer:
             ),
             methods.SHOW_COMPACT.name: self._compactions,
             methods.MARK_CLEANED.name: self._mark_cleaned,
+            methods.MARK_FAILED.name: lambda info: metastore.move_row(info.id, CompactionState.FAILED),
         }
 
     def answer(self, method: Method, *arguments: object) -> Any:
@@ -97,7 +98,7 @@ class ModelServer:
                 user="eve",
                 hostname=metastore.host(txn),
                 startedTime=NOW_MS,
-                lastHeartbeatTime=NOW_MS,
+                lastHeartbeatTime=0 if txn in metastore.silent else NOW_MS,
             )
             for state in _STATES
             for txn in metastore.txns(state)
@@ -143,7 +144,7 @@ class ModelServer:
 
     def end_row(self, id: int, highest_write_id: int | None) -> None:
         """A row becomes history, and aborted transactions up to a write id are forgotten (``markCleaned``)."""
-        self._metastore.rows[id] = replace(self._metastore.rows[id], state=CompactionState.SUCCEEDED)
+        self._metastore.move_row(id, CompactionState.SUCCEEDED)
         if highest_write_id is not None:
             self._forget(highest_write_id)
 

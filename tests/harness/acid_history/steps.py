@@ -47,6 +47,7 @@ class Death(Enum):
     BEFORE_PUBLISHING = "before publishing"
     BETWEEN_RENAMES = "between two renames"
     AFTER_PUBLISHING = "after publishing"
+    BEFORE_COMMIT = "before its commit"
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,7 @@ class Begin:
 
 @dataclass(frozen=True)
 class End:
-    """An open transaction of a writer, or of a soft delete, ends."""
+    """An open transaction ends, of a writer, of a soft delete, of a group's other partition, or by time-out."""
 
     which: int
     outcome: Outcome = Outcome.COMMIT
@@ -164,7 +165,7 @@ class Meanwhile:
     """
 
     look: int
-    step: Write | Begin | End | OpenReader | CloseReader
+    step: Write | Begin | End | OpenReader | CloseReader | HiveCompacts | HiveCleans
 
 
 @dataclass(frozen=True)
@@ -192,6 +193,49 @@ class FinishCompaction:
 
 
 @dataclass(frozen=True)
+class GroupBegins:
+    """Another partition is begun together with the next compaction, and opens its transaction now.
+
+    One look at the transactions is for all partitions of a group, as of the oldest transaction.
+
+    :param has_ended: that one has ended by the time of the look, so that no cleaning waits for it.
+    """
+
+    has_ended: bool = False
+
+
+@dataclass(frozen=True)
+class HiveCompacts:
+    """Hive 4's own worker compacts, from its beginning to its end."""
+
+    type: CompactionType
+
+
+@dataclass(frozen=True)
+class HiveStarts:
+    """Hive 4's own worker claims a request and takes its snapshot; other things happen before it ends."""
+
+    type: CompactionType
+
+
+@dataclass(frozen=True)
+class HiveFinishes:
+    """Hive's worker publishes and commits, or fails."""
+
+    outcome: Outcome = Outcome.COMMIT
+
+
+@dataclass(frozen=True)
+class HiveCleans:
+    """Hive's own Cleaner looks at the oldest compaction of its worker that is ready for cleaning.
+
+    :param waits_for_readers_only: as it may since 4.1 (``metastore.txn.use.minhistorywriteid``).
+    """
+
+    waits_for_readers_only: bool = False
+
+
+@dataclass(frozen=True)
 class Clean:
     """The cleaner looks at everything that is ready for cleaning."""
 
@@ -213,6 +257,11 @@ Step = (
     | Compact
     | StartCompaction
     | FinishCompaction
+    | GroupBegins
+    | HiveCompacts
+    | HiveStarts
+    | HiveFinishes
+    | HiveCleans
     | Clean
 )
 
