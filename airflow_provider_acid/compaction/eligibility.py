@@ -84,6 +84,8 @@ def _table_conditions(table: TableInfo, database: DatabaseInfo) -> Iterator[tupl
     )
     storage = storage_format(table, None)
     yield _known_format(table, storage) is None, *_format_refusal(table, storage)
+    # Whatever a partition's own properties say, Hive 3.1 goes by its table's (Utilities.getHeaderCount).
+    yield not table.is_insert_only and _skips_lines(storage), *_SKIPPED_ROWS
     yield (
         table.is_insert_only and table.stored_as_directories,
         *_LIST_BUCKETING,
@@ -96,6 +98,12 @@ def _table_conditions(table: TableInfo, database: DatabaseInfo) -> Iterator[tupl
         "recreate the table without SORTED BY to have it compacted",
     )
 
+
+_SKIPPED_ROWS = (
+    "has skip.header.line.count or skip.footer.line.count, by which Hive 3.1 leaves out the first or last rows of each "
+    "file, so that a merge of files would show other rows",
+    "remove the property: ORC files have no such lines, and all rows are read without it",
+)
 
 _LIST_BUCKETING = (
     "is skewed and stored as directories (list bucketing), which a merge would flatten",

@@ -16,6 +16,7 @@ WAYS = {
     "row mode, job": (False, JOB),
     "vectorised, job": (True, JOB),
 }
+FETCHES = tuple(way for way, (_, conversion) in WAYS.items() if conversion == FETCH)
 
 
 def read(hive: HiveEngine, table: str, columns: str, way: str = "row mode, fetch task") -> list[str]:
