@@ -74,6 +74,8 @@ def work(arguments: argparse.Namespace) -> int:
     """
     # Small partitions must not wait behind a big one; a site's own setting stands.
     conf = SparkConf().setIfMissing("spark.scheduler.mode", "FAIR")
+    # Spark Connect may also be meant by the machine's environment, or by an installed package.
+    os.environ["SPARK_API_MODE"] = "classic"
     spark = SparkSession.builder.config(conf=conf).getOrCreate()
     try:
         check_pyarrow()

@@ -6,6 +6,7 @@ Its driver prints one line: :data:`MARK` and a JSON list, with an object for eac
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator
 
 from pyspark.sql import SparkSession
@@ -33,6 +34,8 @@ def versions(_: Iterable[int]) -> Iterator[str]:
 
 def main() -> None:
     """Ask as many tasks as there are slots, and print what they said."""
+    # Spark Connect may be meant by the machine's environment, or by an installed package.
+    os.environ["SPARK_API_MODE"] = "classic"
     spark = SparkSession.builder.getOrCreate()
     try:
         context = spark.sparkContext

@@ -16,7 +16,11 @@ from airflow_provider_acid.doctor.finding import Severity
 from airflow_provider_acid.operators.executor_packages import NEEDED, ExecutorPackages
 
 
-def test_the_executors_of_a_real_spark_have_what_is_installed_here(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("api_mode", ["", "connect"])
+def test_the_executors_of_a_real_spark_have_what_is_installed_here(
+    monkeypatch: pytest.MonkeyPatch, api_mode: str
+) -> None:
+    monkeypatch.setenv("SPARK_API_MODE", api_mode)
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps({"conn_type": "spark", "host": "local[2]"}))
     (found,) = ExecutorPackages(SparkSubmitHook(conn_id="spark_default")).findings()

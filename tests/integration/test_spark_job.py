@@ -8,13 +8,14 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pyspark
 import pytest
 
-from airflow_provider_acid.merge.app.driver import EXIT_ABANDONED
+from airflow_provider_acid.compaction.run.application import DEFAULT_CONF
+from airflow_provider_acid.merge.app.driver import EXIT_ABANDONED, EXIT_DONE
 from airflow_provider_acid.plan.plan import CompactionPlan, OrcOptions
 from airflow_provider_acid.plan.result import CompactionResult
 from airflow_provider_acid.shipped_files import shipped_file
@@ -51,13 +52,14 @@ class Run:
             time.sleep(0.2)
         return self.result(item)
 
-    def submit(self, *faults: Fault) -> subprocess.Popen[str]:
+    def submit(self, *faults: Fault, environment: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
         command: Sequence[str] = (
             str(Path(pyspark.__file__).parent / "bin/spark-submit"),
             "--master",
             "local[2]",
             "--conf",
             "spark.ui.enabled=false",
+            *(part for name, value in DEFAULT_CONF.items() for part in ("--conf", f"{name}={value}")),
             str(shipped_file("spark_jobs/compact.py")),
             "--run-directory",
             self.directory.as_uri(),
@@ -68,6 +70,7 @@ class Run:
         path = os.pathsep.join([settings.pop("PYTHONPATH"), *(place for place in sys.path if place)])
         environment = {
             **os.environ,
+            **(environment or {}),
             **settings,
             "PYTHONPATH": path,
             "PYSPARK_PYTHON": sys.executable,
@@ -197,3 +200,20 @@ def test_it_ends_with_all_its_tasks_and_merges_when_its_run_directory_vanishes(t
     assert not in_driver.a_worker_lives()
     assert not run.directory.exists()
     assert [(partition.path / STAGING / "result.json").exists() for partition in partitions] == [False, False]
+
+
+@pytest.mark.parametrize("told_by", ["spark-defaults.conf", "SPARK_API_MODE"])
+def test_it_has_a_session_of_its_own_where_a_site_speaks_spark_connect(tmp_path: Path, told_by: str) -> None:
+    (tmp_path / "spark-defaults.conf").write_text("spark.api.mode connect" if told_by == "spark-defaults.conf" else "")
+    partition = partition_with(tmp_path / "p=0", 50)
+    run = Run(tmp_path / "run")
+    run.plan(0, partition.plan())
+    mode = {"SPARK_API_MODE": "connect"} if told_by == "SPARK_API_MODE" else {}
+    process = run.submit(environment={"SPARK_CONF_DIR": str(tmp_path), **mode})
+    try:
+        with run.files.ending_when_answered(0):
+            output, _ = process.communicate(timeout=TIMEOUT_SECONDS)
+    finally:
+        process.kill()
+    assert process.returncode == EXIT_DONE, output
+    assert run.result(0).error is None

@@ -27,11 +27,12 @@ ROOT_MODULES = ("__init__.py", "exceptions.py", "filesystem.py", "tickets.py")
 ROOMS = ("acid", "plan", "storages", "merge")
 ARCHIVE_NAME = "airflow_provider_acid_spark.zip"
 POLL_SECONDS = 2.0
-DEFAULT_CONF = {"spark.log.level": "WARN", "spark.yarn.maxAppAttempts": "1"}
+DEFAULT_CONF = {"spark.log.level": "WARN", "spark.yarn.maxAppAttempts": "1", "spark.api.mode": "classic"}
 """What Spark is told unless somebody says otherwise.
 
 YARN is not to start an application again: one that ended itself has no operator any more, and where its driver died
 with a node the next try of the task plans anew, while a node that is only cut off would work on beside a successor.
+The application needs Spark's own API; where a site's defaults name Spark Connect, Spark 4 starts a driver without it.
 """
 
 
