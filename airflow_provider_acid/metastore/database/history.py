@@ -23,7 +23,7 @@ def move_to_history(
     All columns that queue and history have in common are copied.
 
     :param state: its letter in the history.
-    :param end_ms: when it ended, by the database's clock.
+    :param end_ms: when it ended, by the metastore's clock.
     :param changes: other values of columns of the history, by Hive's names.
     """
     common = [name for name in queue.columns if "CC_" + name[3:] in history]

@@ -12,6 +12,7 @@ from airflow_provider_acid.acid.hive import Hive
 from airflow_provider_acid.exceptions import MetastoreUnavailableError, OwnershipLostError
 from airflow_provider_acid.metastore.database.cleaning import WriteIdBookkeeping, has_twin
 from airflow_provider_acid.metastore.database.database import MetastoreDatabase
+from airflow_provider_acid.metastore.hive3.clock import MetastoreClock
 from airflow_provider_acid.metastore.hive3.expected_row import as_expected, ownership_lost
 from airflow_provider_acid.metastore.hive3.mutex import InitiatorMutex
 from airflow_provider_acid.metastore.hive3.row_notes import Published, RowNotes
@@ -66,14 +67,15 @@ class SqlCompactionQueue:
         self._client = client
         self.hive = hive
         self.database = database
-        self._store = RowStore(database)
+        self._clock = MetastoreClock(client, database)
+        self._store = RowStore(database, self._clock)
         self._bookkeeping = WriteIdBookkeeping.of(database)
 
     def enqueue(
         self, entity: Entity, type: CompactionType, pool: str, properties: Mapping[str, str] | None = None
     ) -> Enqueued | NotEnqueued:
         """See :meth:`~.queue.CompactionQueue.enqueue`."""
-        now_ms = self.database.read("clock", self.database.now_ms)
+        now_ms = self.database.read("clock", self._clock.now_ms)
         marked = {**(properties or {}), POOL_PROPERTY: pool, ENQUEUED_PROPERTY: str(now_ms)}
         try:
             answer = self._client.compact(entity, type, properties=marked)
@@ -137,7 +139,7 @@ class SqlCompactionQueue:
         next_txn_id = self._client.open_transactions().high_water_mark
 
         def complete(connection: Connection, row: StoredRow) -> bool:
-            now_ms = self.database.now_ms(connection)
+            now_ms = self._clock.now_ms(connection)
             published = Published(next_txn_id, newest_lock_id, now_ms)
             # Somebody else's request has no pool; the Cleaner finds the attempt's staging directory by it.
             own = RequestPool.of_worker(claim.worker_id)
@@ -151,7 +153,7 @@ class SqlCompactionQueue:
         """See :meth:`~.queue.CompactionQueue.keep`."""
 
         def keep(connection: Connection, stored: StoredRow) -> bool:
-            return self._store.update(connection, stored, {"START": self.database.now_ms(connection)})
+            return self._store.update(connection, stored, {"START": self._clock.now_ms(connection)})
 
         self._change(row, keep)
 
@@ -251,7 +253,7 @@ class SqlCompactionQueue:
         """Claim one row; None where somebody else was faster."""
 
         def take(connection: Connection) -> bool:
-            changes = {"STATE": WORKING, "WORKER_ID": worker_id, "START": self.database.now_ms(connection)}
+            changes = {"STATE": WORKING, "WORKER_ID": worker_id, "START": self._clock.now_ms(connection)}
             if candidate.notes.published is None:
                 # Nothing that an earlier claim recorded holds for this one.
                 notes = RowNotes(pool=candidate.notes.pool)

@@ -24,7 +24,7 @@ class Published:
 
     :param next_txn_id: highest transaction id handed out by then; older ones may still read what was merged.
     :param newest_lock_id: highest id of a lock on the partition by then; 0 where there was none.
-    :param at_ms: when that was, in milliseconds of the metastore database's clock.
+    :param at_ms: when that was, in milliseconds of the metastore's clock.
     """
 
     next_txn_id: int

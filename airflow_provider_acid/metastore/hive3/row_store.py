@@ -11,6 +11,7 @@ from sqlalchemy.sql.elements import ColumnElement
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.metastore.database.database import HiveTable, MetastoreDatabase
 from airflow_provider_acid.metastore.database.history import move_to_history
+from airflow_provider_acid.metastore.hive3.clock import MetastoreClock
 from airflow_provider_acid.metastore.hive3.row_notes import RowNotes
 from airflow_provider_acid.metastore.hive3.stored_rows import FIELDS, INITIATED, StoredRow, stored_rows
 
@@ -22,8 +23,9 @@ class RowStore:
     :raises MetastoreVersionError: a table or column is not there.
     """
 
-    def __init__(self, database: MetastoreDatabase) -> None:
+    def __init__(self, database: MetastoreDatabase, clock: MetastoreClock) -> None:
         self._database = database
+        self._clock = clock
         self._queue = database.table("COMPACTION_QUEUE", ["CQ_" + name for name in FIELDS])
         self._history = database.table("COMPLETED_COMPACTIONS", ["CC_END", *("CC_" + name for name in FIELDS)])
 
@@ -47,7 +49,7 @@ class RowStore:
             self._history,
             *self._same(row),
             state=state,
-            end_ms=self._database.now_ms(connection),
+            end_ms=self._clock.now_ms(connection),
             changes={"CC_META_INFO": notes.stored()},
         )
 

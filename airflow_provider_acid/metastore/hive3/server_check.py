@@ -7,6 +7,7 @@ from sqlalchemy.engine import Connection
 
 from airflow_provider_acid.exceptions import ConfigurationError, MetastoreStateError
 from airflow_provider_acid.metastore.database.database import MetastoreDatabase
+from airflow_provider_acid.metastore.hive3.clock import MetastoreClock
 from airflow_provider_acid.metastore.hive3.stored_rows import WORKING
 from airflow_provider_acid.metastore.pools import RequestPool
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
@@ -45,7 +46,7 @@ def check_server(
         )
     timeout_ms = int(client.txn_timeout_seconds() * 1000)
     _refuse_foreign_workers(database)
-    _refuse_silent_transactions(database, timeout_ms)
+    _refuse_silent_transactions(client, database, timeout_ms)
 
 
 def setting(client: AcidMetastoreClient, name: str) -> str:
@@ -69,14 +70,15 @@ def _refuse_foreign_workers(database: MetastoreDatabase) -> None:
         )
 
 
-def _refuse_silent_transactions(database: MetastoreDatabase, timeout_ms: int) -> None:
+def _refuse_silent_transactions(client: AcidMetastoreClient, database: MetastoreDatabase, timeout_ms: int) -> None:
+    clock = MetastoreClock(client, database)
     txns = database.table("TXNS", ("TXN_ID", "TXN_STATE", "TXN_LAST_HEARTBEAT"))
     silent = select(func.min(txns["TXN_ID"])).where(txns["TXN_STATE"] == "o")
     if "TXN_TYPE" in txns:
         silent = silent.where(or_(txns["TXN_TYPE"].is_(None), txns["TXN_TYPE"] != _REPLICATION))
 
     def look(connection: Connection) -> int | None:
-        oldest_ms = database.now_ms(connection) - SILENT_TIMEOUTS * timeout_ms
+        oldest_ms = clock.now_ms(connection) - SILENT_TIMEOUTS * timeout_ms
         found = connection.execute(silent.where(txns["TXN_LAST_HEARTBEAT"] < oldest_ms)).scalar_one()
         return None if found is None else int(found)
 
