@@ -47,9 +47,11 @@ class Attempts:
     @classmethod
     def look(cls, client: AcidMetastoreClient, timeout_seconds: float | None) -> Attempts:
         """Ask the metastore; without a time-out also for its own."""
+        # The clock before the signs of life: whoever is held up between the two takes nobody for silent by that.
+        now_ms = client.server_now_ms()
         return cls(
             {txn.id: txn for txn in client.transactions()},
-            client.server_now_ms(),
+            now_ms,
             timeout_seconds or client.txn_timeout_seconds(),
         )
 

@@ -8,6 +8,8 @@ import pytest
 
 from airflow_provider_acid.compaction.recover.attempts import Attempts
 from airflow_provider_acid.metastore.pools import RequestPool
+from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
+from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress
 from airflow_provider_acid.metastore.values import TxnInfo, TxnState
 
 NOW_MS = 10_000_000
@@ -40,3 +42,23 @@ def test_an_attempts_transaction_is_the_one_after_those_in_which_it_put_things_i
     others = replace(TXN, id=TXN.id + 1, host="elsewhere")
     attempts = Attempts({txn.id: txn for txn in (removers, TXN, others)}, NOW_MS, 300.0)
     assert attempts.transaction_of(POOL.token) == TXN
+
+
+def test_who_is_held_up_while_he_asks_takes_nobody_for_silent_by_that() -> None:
+    class Slow(AcidMetastoreClient):
+        """Half an hour goes by after each answer; whoever is alive gives a sign of it all the time."""
+
+        now_ms = NOW_MS
+
+        def transactions(self) -> list[TxnInfo]:
+            beats = replace(TXN, last_heartbeat_ms=self.now_ms)
+            self.now_ms += 1_800_000
+            return [beats]
+
+        def server_now_ms(self) -> int:
+            self.now_ms += 1_800_000
+            return self.now_ms - 1_800_000
+
+    with Slow([MetastoreAddress("nowhere", 1)]) as client:
+        attempts = Attempts.look(client, 300.0)
+    assert attempts.any_alive
