@@ -46,6 +46,7 @@ class Snapshot:
     :param check_visibility: False reads as Trino does, which ignores those endings.
     :param deletes_of_own_bucket_only: look for a row's deletes only in files of its own file's bucket number, as Hive 4
         and Trino do; Hive 3 looks into all delete files of an unbucketed table.
+    :param whole_ranges_only: leave out deltas that reach above the high-water mark, as worker and Cleaner do.
     :param deletes_of_later_statements_only: where a delete delta ends with the write id a delta begins with, let it
         delete rows of smaller statement ids only, as Hive 4 does (``isQualifiedDeleteDeltaForSplit``).
     """
@@ -58,6 +59,7 @@ class Snapshot:
     check_visibility: bool = True
     deletes_of_own_bucket_only: bool = False
     deletes_of_later_statements_only: bool = False
+    whole_ranges_only: bool = False
 
     def sees(self, write_id: int) -> bool:
         """Whether rows of a write id count."""
@@ -70,6 +72,10 @@ class Snapshot:
     def sees_any(self, first: int, last: int) -> bool:
         """Whether rows of any write id in a range count."""
         return any(self.sees(write_id) for write_id in range(first, last + 1))
+
+    def sees_delta(self, first: int, last: int) -> bool:
+        """Whether a delta of that range counts."""
+        return self.sees_any(first, last) and not (self.whole_ranges_only and last > self.high_water_mark)
 
     def sees_transaction(self, transaction: int) -> bool:
         """Whether a directory of a compaction in this transaction (0: none) is there."""
@@ -93,7 +99,9 @@ class Row:
 
 
 @dataclass(frozen=True)
-class _Directory:
+class Directory:
+    """A base, delta or delete delta by its name; -1: no statement, 0: no compaction's transaction."""
+
     path: Path
     kind: str
     first: int
@@ -108,7 +116,7 @@ class _Found:
 
     row_id: RowId
     file: Path
-    directory: _Directory | None
+    directory: Directory | None
     fields: tuple[object, ...]
 
 
@@ -139,38 +147,38 @@ def as_hive_prints(row: Row) -> dict[str, object]:
 
 def live_directories(folder: Path, snapshot: Snapshot) -> list[Path]:
     """The base, deltas and delete deltas of a partition that a reader opens, by name."""
-    return sorted(directory.path for directory in _live(folder, snapshot))
+    return sorted(directory.path for directory in live_parts(folder, snapshot))
 
 
 def live_files(folder: Path, snapshot: Snapshot) -> list[Path]:
     """The data files of a partition that a reader opens, by path."""
-    live = _live(folder, snapshot)
+    live = live_parts(folder, snapshot)
     has_base = any(directory.kind == "base" for directory in live)
-    files = [] if has_base else _original_files(folder)
+    files = [] if has_base else original_files(folder)
     for directory in live:
-        files += _data_files(directory.path) + _raw_files(directory.path)
+        files += data_files(directory.path) + raw_files(directory.path)
     return sorted(files)
 
 
 def _read_partition(folder: Path, location: Path, columns: Mapping[str, str], snapshot: Snapshot) -> Iterator[Row]:
-    live = _live(folder, snapshot)
-    deletes = _Deletes((directory for directory in live if directory.kind == "delete_delta"), snapshot)
+    live = live_parts(folder, snapshot)
+    deletes = Deletes((directory for directory in live if directory.kind == "delete_delta"), snapshot)
     in_path = _partition_values(folder, location)
-    for found in _inserted(folder, live, snapshot):
+    for found in inserted(folder, live, snapshot):
         if not deletes.hit(found):
             values = dict(_values(found.fields, columns))
             yield Row(found.row_id, str(found.file.relative_to(location)), {**values, **in_path})
 
 
-class _Deletes:
+class Deletes:
     """The delete events a snapshot sees."""
 
-    def __init__(self, delete_deltas: Iterable[_Directory], snapshot: Snapshot) -> None:
+    def __init__(self, delete_deltas: Iterable[Directory], snapshot: Snapshot) -> None:
         self._snapshot = snapshot
-        self._events: dict[RowId, list[tuple[_Directory, int]]] = defaultdict(list)
+        self._events: dict[RowId, list[tuple[Directory, int]]] = defaultdict(list)
         for directory in delete_deltas:
-            for file in _data_files(directory.path):
-                for row_id, current_write_id, fields in _acid_rows(file):
+            for file in data_files(directory.path):
+                for row_id, current_write_id, fields in acid_rows(file):
                     assert fields is None, f"{file}: a row among the delete events"
                     if snapshot.sees(current_write_id):
                         self._events[row_id].append((directory, _bucket_of(file)))
@@ -179,7 +187,7 @@ class _Deletes:
         """Whether a row is deleted."""
         return any(self._counts(directory, bucket, found) for directory, bucket in self._events.get(found.row_id, ()))
 
-    def _counts(self, delete_delta: _Directory, bucket: int, found: _Found) -> bool:
+    def _counts(self, delete_delta: Directory, bucket: int, found: _Found) -> bool:
         if self._snapshot.deletes_of_own_bucket_only and bucket != _bucket_of(found.file):
             return False
         delta = found.directory
@@ -190,27 +198,28 @@ class _Deletes:
         return True
 
 
-def _inserted(folder: Path, live: list[_Directory], snapshot: Snapshot) -> Iterator[_Found]:
+def inserted(folder: Path, live: list[Directory], snapshot: Snapshot) -> Iterator[_Found]:
+    """All rows of the directories that a snapshot reads, deleted or not."""
     if not any(directory.kind == "base" for directory in live):
-        for file, row_id, fields in _original_rows(_original_files(folder), 0, 0):
+        for file, row_id, fields in _original_rows(original_files(folder), 0, 0):
             yield _Found(row_id, file, None, fields)
     for directory in live:
         if directory.kind == "delete_delta":
             continue
-        for file, row_id, fields in _original_rows(_raw_files(directory.path), directory.last, directory.statement):
+        for file, row_id, fields in _original_rows(raw_files(directory.path), directory.last, directory.statement):
             if snapshot.sees(row_id[0]):
                 yield _Found(row_id, file, directory, fields)
-        for file in _data_files(directory.path):
-            for row_id, _, row_fields in _acid_rows(file):
+        for file in data_files(directory.path):
+            for row_id, _, row_fields in acid_rows(file):
                 if directory.kind == "base" or snapshot.sees(row_id[0]):
                     assert row_fields is not None, f"{file}: a delete event among the rows"
                     yield _Found(row_id, file, directory, row_fields)
 
 
-def _live(folder: Path, snapshot: Snapshot) -> list[_Directory]:
+def live_parts(folder: Path, snapshot: Snapshot) -> list[Directory]:
     """The newest base a reader may use, and the deltas above it that no wider delta replaces."""
-    seen = [directory for directory in _directories(folder) if snapshot.sees_transaction(directory.transaction)]
-    bases = [directory for directory in seen if directory.kind == "base" and _usable_base(directory, snapshot)]
+    seen = [directory for directory in acid_directories(folder) if snapshot.sees_transaction(directory.transaction)]
+    bases = [directory for directory in seen if directory.kind == "base" and is_usable_base(directory, snapshot)]
     base = max(bases, key=lambda directory: (directory.last, directory.transaction), default=None)
     if base is None:
         oldest = min((one for one in seen if one.kind == "base"), key=lambda one: one.last, default=None)
@@ -220,31 +229,33 @@ def _live(folder: Path, snapshot: Snapshot) -> list[_Directory]:
     deltas = [
         directory
         for directory in seen
-        if directory.kind != "base" and snapshot.sees_any(max(directory.first, floor + 1), directory.last)
+        if directory.kind != "base" and snapshot.sees_delta(max(directory.first, floor + 1), directory.last)
     ]
     return ([base] if base is not None else []) + [
         delta for delta in deltas if not any(_replaces(other, delta) for other in deltas)
     ]
 
 
-def _replaces(wide: _Directory, narrow: _Directory) -> bool:
+def _replaces(wide: Directory, narrow: Directory) -> bool:
     """Of either kind: a compacted insert delta also stands for the delete deltas of its range."""
     if (wide.first, wide.last) == (narrow.first, narrow.last):
         return wide.statement < 0 <= narrow.statement
     return wide.first <= narrow.first and narrow.last <= wide.last
 
 
-def _usable_base(base: _Directory, snapshot: Snapshot) -> bool:
+def is_usable_base(base: Directory, snapshot: Snapshot) -> bool:
+    """Whether a reader may begin with a base."""
     if base.last == BASE_OF_ORIGINALS:
         return True
     return snapshot.everything_is_decided_up_to(base.last) if _is_compacted(base) else snapshot.sees(base.last)
 
 
-def _is_compacted(base: _Directory) -> bool:
+def _is_compacted(base: Directory) -> bool:
     return base.transaction > 0 or (base.path / "_metadata_acid").exists()
 
 
-def _directories(folder: Path) -> Iterator[_Directory]:
+def acid_directories(folder: Path) -> Iterator[Directory]:
+    """What lies right in a partition under ACID names."""
     pattern = re.compile(r"(base|delta|delete_delta)_(-?\d+)(?:_(\d+))?(?:_(\d+))?(?:_v(\d+))?")
     for child in sorted(folder.iterdir()):
         if not child.name.startswith(_ACID_PREFIXES):
@@ -252,7 +263,7 @@ def _directories(folder: Path) -> Iterator[_Directory]:
         parts = pattern.fullmatch(child.name)
         assert parts is not None, f"{child}: not a name Hive gives"
         kind, first, last, statement, transaction = parts.groups()
-        yield _Directory(
+        yield Directory(
             path=child,
             kind=kind,
             first=int(first) if kind != "base" else 0,
@@ -262,23 +273,24 @@ def _directories(folder: Path) -> Iterator[_Directory]:
         )
 
 
-def _data_files(directory: Path) -> list[Path]:
+def data_files(directory: Path) -> list[Path]:
+    """Files with ACID columns."""
     return sorted(child for child in directory.iterdir() if _BUCKET_FILE.fullmatch(child.name))
 
 
-def _raw_files(directory: Path) -> list[Path]:
+def raw_files(directory: Path) -> list[Path]:
     """Files of LOAD DATA in a delta or a base."""
     return [child for child in directory.iterdir() if _ORIGINAL_FILE.fullmatch(child.name)]
 
 
-def _original_files(folder: Path) -> list[Path]:
+def original_files(folder: Path) -> list[Path]:
     """Files from before the table became transactional: beside the ACID directories, also in other directories."""
     found: list[Path] = []
     for child in folder.iterdir():
         if child.name.startswith(("_", ".", *_ACID_PREFIXES)):
             continue
         if child.is_dir():
-            found += _original_files(child)
+            found += original_files(child)
         else:
             assert _ORIGINAL_FILE.fullmatch(child.name), f"{child}: not a name Hive gives"
             found.append(child)
@@ -291,7 +303,8 @@ def _bucket_of(file: Path) -> int:
     return int(name[1])
 
 
-def _acid_rows(file: Path) -> Iterator[tuple[RowId, int, tuple[object, ...] | None]]:
+def acid_rows(file: Path) -> Iterator[tuple[RowId, int, tuple[object, ...] | None]]:
+    """Each row's id, current write id and values; of a delete event None."""
     for _, write_id, bucket, number, current_write_id, fields in _orc_rows(file):
         yield (write_id, bucket, number), current_write_id, None if fields is None else tuple(fields.values())
 

@@ -13,6 +13,7 @@ from airflow_provider_acid.acid.listing import Listing
 from airflow_provider_acid.acid.write_ids import ValidTxnList
 from airflow_provider_acid.compaction import snapshot
 from airflow_provider_acid.compaction.clean import write_ids
+from airflow_provider_acid.compaction.recover import dead_results
 from airflow_provider_acid.metastore.hive4 import queue as thrift_queue
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.plan.partition import MinorPublication
@@ -24,9 +25,15 @@ from tests.harness.acid_history.steps import (
     Begin,
     Clean,
     Compact,
+    Death,
     End,
     FinishCompaction,
+    GroupBegins,
     History,
+    HiveCleans,
+    HiveCompacts,
+    HiveFinishes,
+    HiveStarts,
     Meanwhile,
     OpenReader,
     SoftDelete,
@@ -70,6 +77,18 @@ def list_first(monkeypatch: pytest.MonkeyPatch) -> None:
         return snapshot.take_snapshot(view, name, ListedBefore(storage), *arguments, **options)
 
     monkeypatch.setattr(compactor, "take_snapshot", listed_first)
+
+
+def look_as_of_the_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(snapshot.TransactionView, "misses_a_compaction", lambda *_: False)
+
+
+def commit_late_beside_anything(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dead_results, "_is_read_beside_another", lambda *_: False)
+
+
+def commit_late_while_hive_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dead_results.CommittedResults, "_rival_at_work", lambda *_: None)
 
 
 @dataclass(frozen=True)
@@ -128,6 +147,54 @@ KNOWN = {
         ),
         list_first,
         "are missing",
+    ),
+    "Hive compacts and cleans a partition of a group between the group's first transaction and its own": Known(
+        History(
+            HIVE_4,
+            (
+                insert(0),
+                insert(1),
+                Begin(has_write_id=True),
+                Begin(has_write_id=True),
+                GroupBegins(has_ended=True),
+                HiveCompacts(CompactionType.MAJOR),
+                HiveCleans(waits_for_readers_only=True),
+                insert(2, is_late=True),
+                insert(2, is_late=True),
+                Compact(CompactionType.MAJOR),
+            ),
+        ),
+        look_as_of_the_group,
+        "are missing",
+    ),
+    "Hive compacts the same rows after an attempt that died before its commit": Known(
+        History(
+            HIVE_4,
+            (
+                insert(0),
+                insert(1),
+                Compact(CompactionType.MINOR, Death.BEFORE_COMMIT),
+                HiveCompacts(CompactionType.MINOR),
+                Compact(CompactionType.MINOR),
+            ),
+        ),
+        commit_late_beside_anything,
+        "a row id occurs twice",
+    ),
+    "Hive's worker is at work while the commit of a dead attempt could be made up for": Known(
+        History(
+            HIVE_4,
+            (
+                insert(0),
+                insert(1),
+                Compact(CompactionType.MINOR, Death.BEFORE_COMMIT),
+                HiveStarts(CompactionType.MINOR),
+                Compact(CompactionType.MINOR),
+                HiveFinishes(),
+            ),
+        ),
+        commit_late_while_hive_works,
+        "a row id occurs twice",
     ),
 }
 

@@ -80,6 +80,11 @@ _two_in_a_row = st.builds(lambda first, second: (*first, *second), _compactions,
 """The second may merge nothing but what the first has made."""
 _some_compactions = _any_of(_compactions, _two_in_a_row, _after_write(_compactions), _after_write(_two_in_a_row))
 _cleans = st.builds(steps.Clean, _meanwhile(16))
+_groups = st.builds(steps.GroupBegins, st.booleans())
+_hive_compacts = st.builds(steps.HiveCompacts, _types)
+_hive_starts = st.builds(steps.HiveStarts, _types)
+_hive_finishes = st.builds(steps.HiveFinishes, st.sampled_from([Outcome.COMMIT, Outcome.COMMIT, Outcome.ABORT]))
+_hive_cleans = st.builds(steps.HiveCleans, st.booleans())
 _elsewhere = st.builds(steps.ElsewhereWrite, _outcomes)
 _cleaned_late = st.tuples(
     _readers,
@@ -102,7 +107,50 @@ _overtaken = st.tuples(
     st.just(steps.Begin(True)), _inserts, st.builds(steps.Compact, _types, st.just(Death.NOT), _late_commits)
 )
 """Who began before it commits between two of its looks."""
-_COMPACTIONS = (_some_compactions, _some_compactions, _cleaned_late, _overtaken)
+_grouped = st.builds(
+    lambda group, between, compaction: (group, *between, *compaction),
+    _groups,
+    st.lists(_any_of(_of_others, _late_inserts, _cleans), max_size=2),
+    _any_of(_compactions, _long_compactions),
+)
+"""One look for several partitions, as of a transaction that is older than the own one."""
+_COMPACTIONS = (_some_compactions, _some_compactions, _cleaned_late, _overtaken, _grouped)
+_compacted_in_between = st.tuples(
+    st.just(steps.Begin(True)),
+    _inserts,
+    _groups,
+    _hive_compacts,
+    _any_of(_late_inserts, _hive_cleans),
+    _any_of(_late_inserts, _hive_cleans),
+    st.builds(steps.Compact, _types, _deaths),
+)
+"""Hive's worker compacts a partition of a group between the group's first transaction and its own."""
+_dead_before_commit = st.builds(steps.Compact, _types, st.just(Death.BEFORE_COMMIT))
+_compacted_beside_the_dead = st.builds(
+    lambda before, dead, hive, between, *after: (*before, dead, hive, *between, *after),
+    st.lists(_inserts | _changes, max_size=2),
+    _dead_before_commit,
+    _any_of(_hive_compacts, _hive_starts),
+    st.lists(_any_of(_of_others, _hive_cleans), max_size=1),
+    _any_of(st.builds(steps.Compact, _types), _cleans),
+    _hive_finishes,
+)
+"""What a dead attempt left one step before its commit is in no request's way."""
+_between_looks = st.builds(Meanwhile, st.integers(0, 15), _any_of(_hive_compacts, _hive_cleans, _ends))
+_cleaned_beside_hive = st.tuples(
+    _inserts | _changes,
+    st.builds(steps.Compact, _types, _deaths),
+    _hive_compacts,
+    st.builds(steps.Clean, st.lists(_between_looks, min_size=1, max_size=2).map(tuple)),
+)
+_RIVALS: tuple[SearchStrategy[Sequence[Step]], ...] = (
+    _compacted_in_between,
+    _compacted_beside_the_dead,
+    _cleaned_beside_hive,
+    *(choice.map(_alone) for choice in (_hive_compacts, _hive_starts, _hive_finishes)),
+    st.tuples(_hive_compacts, _hive_cleans),
+)
+"""Hive's own worker and Cleaner beside ours."""
 _COMMON: tuple[SearchStrategy[Step], ...] = (
     st.just(steps.Pause()),
     _inserts,
@@ -145,7 +193,8 @@ _tables = st.builds(
 def _histories(draw: st.DrawFn) -> History:
     table = draw(_tables)
     rare = [steps_of_a_kind for steps_of_a_kind in _RARE if draw(st.booleans())]
-    some = _any_of(*_COMPACTIONS, *(choice.map(_alone) for choice in (*_COMMON, *rare, *rare)))
+    rivals = _RIVALS if table.hive_version == 4 and draw(st.booleans()) else ()
+    some = _any_of(*_COMPACTIONS, *rivals, *rivals, *(choice.map(_alone) for choice in (*_COMMON, *rare, *rare)))
     beginning = draw(st.lists(_writes([What.INSERT], 1), max_size=3))
     drawn = draw(st.lists(some, min_size=MIN_STEPS, max_size=MAX_STEPS))
     return History(table, (*beginning, *(step for group in drawn for step in group)))

@@ -113,7 +113,7 @@ class Begin:
 
 @dataclass(frozen=True)
 class End:
-    """An open transaction ends, of a writer, of a soft delete, of a group's other partition, or by time-out."""
+    """An open transaction ends, of a writer, of a soft delete, of a group's other partition, or of a dead attempt."""
 
     which: int
     outcome: Outcome = Outcome.COMMIT
@@ -165,7 +165,7 @@ class Meanwhile:
     """
 
     look: int
-    step: Write | Begin | End | OpenReader | CloseReader
+    step: Write | Begin | End | OpenReader | CloseReader | HiveCompacts | HiveCleans
 
 
 @dataclass(frozen=True)
@@ -205,6 +205,37 @@ class GroupBegins:
 
 
 @dataclass(frozen=True)
+class HiveCompacts:
+    """Hive 4's own worker compacts, from its beginning to its end."""
+
+    type: CompactionType
+
+
+@dataclass(frozen=True)
+class HiveStarts:
+    """Hive 4's own worker claims a request and takes its snapshot; other things happen before it ends."""
+
+    type: CompactionType
+
+
+@dataclass(frozen=True)
+class HiveFinishes:
+    """Hive's worker publishes and commits, or fails."""
+
+    outcome: Outcome = Outcome.COMMIT
+
+
+@dataclass(frozen=True)
+class HiveCleans:
+    """Hive's own Cleaner looks at the oldest compaction of its worker that is ready for cleaning.
+
+    :param waits_for_readers_only: as it may since 4.1 (``metastore.txn.use.minhistorywriteid``).
+    """
+
+    waits_for_readers_only: bool = False
+
+
+@dataclass(frozen=True)
 class Clean:
     """The cleaner looks at everything that is ready for cleaning."""
 
@@ -227,6 +258,10 @@ Step = (
     | StartCompaction
     | FinishCompaction
     | GroupBegins
+    | HiveCompacts
+    | HiveStarts
+    | HiveFinishes
+    | HiveCleans
     | Clean
 )
 
