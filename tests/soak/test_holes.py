@@ -17,7 +17,7 @@ HOLES = (
     "what DROP left for Hive's own Cleaner is ended as a compaction",
     "the directory is listed before the transactions are looked at",
     "a group's later partition is looked at as of its first one's transaction",
-    "a dead attempt's result is committed beside another's of the same rows",
+    "a dead attempt's result is committed beside a newer compaction that waits for its cleaning",
     "a dead attempt's result is committed while Hive's own worker compacts the same rows",
 )
 AT_ONCE = "test_whoever_reads_while_others_write_compact_clean_and_undo_reads_the_ledgers_rows"
