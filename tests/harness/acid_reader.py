@@ -10,7 +10,7 @@ import io
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -99,7 +99,9 @@ class Row:
 
 
 @dataclass(frozen=True)
-class _Directory:
+class Directory:
+    """A base, delta or delete delta by its name; -1: no statement, 0: no compaction's transaction."""
+
     path: Path
     kind: str
     first: int
@@ -114,7 +116,7 @@ class _Found:
 
     row_id: RowId
     file: Path
-    directory: _Directory | None
+    directory: Directory | None
     fields: tuple[object, ...]
 
 
@@ -145,125 +147,38 @@ def as_hive_prints(row: Row) -> dict[str, object]:
 
 def live_directories(folder: Path, snapshot: Snapshot) -> list[Path]:
     """The base, deltas and delete deltas of a partition that a reader opens, by name."""
-    return sorted(directory.path for directory in _live(folder, snapshot))
+    return sorted(directory.path for directory in live_parts(folder, snapshot))
 
 
 def live_files(folder: Path, snapshot: Snapshot) -> list[Path]:
     """The data files of a partition that a reader opens, by path."""
-    live = _live(folder, snapshot)
+    live = live_parts(folder, snapshot)
     has_base = any(directory.kind == "base" for directory in live)
-    files = [] if has_base else _original_files(folder)
+    files = [] if has_base else original_files(folder)
     for directory in live:
-        files += _data_files(directory.path) + _raw_files(directory.path)
+        files += data_files(directory.path) + raw_files(directory.path)
     return sorted(files)
 
 
-@dataclass(frozen=True)
-class Contents:
-    """What a snapshot sees of a partition, for who compacts or cleans it.
-
-    :param directories: base, deltas and delete deltas that are read.
-    :param obsolete: what is not read any more, or belongs to what was aborted; also files from before the table was
-        transactional.
-    :param lowest_write_id: of the deltas; 0 where there is none.
-    :param highest_write_id: up to which a compaction of these directories may be named: nothing else of the range is
-        to be read.
-    """
-
-    directories: tuple[Path, ...]
-    deltas: tuple[Path, ...]
-    obsolete: tuple[Path, ...]
-    lowest_write_id: int
-    highest_write_id: int
-    has_originals: bool
-    has_raw_files: bool
-    found: tuple[tuple[RowId, tuple[object, ...], bool, bool], ...]
-    """Each row's id, its values, whether it lies in a delta, and whether it is deleted."""
-    deletes: frozenset[tuple[RowId, int]]
-    """Which row, by which write id."""
-
-    def rows(self, *, of_deltas: bool) -> list[tuple[RowId, tuple[object, ...]]]:
-        """Rows and their values, those of deltas as they were inserted, or those of all that are not deleted."""
-        return [
-            (row_id, values)
-            for row_id, values, is_in_delta, is_deleted in self.found
-            if (is_in_delta if of_deltas else not is_deleted)
-        ]
-
-
-def contents(folder: Path, snapshot: Snapshot) -> Contents:
-    """Look at a partition and read it."""
-    live = _live(folder, snapshot)
-    base = next((directory for directory in live if directory.kind == "base"), None)
-    deltas = [directory for directory in live if directory.kind != "base"]
-    delete_deltas = [directory for directory in deltas if directory.kind == "delete_delta"]
-    deletes = _Deletes(delete_deltas, replace(snapshot, deletes_of_later_statements_only=True))
-    files = [file for directory in delete_deltas for file in _data_files(directory.path)]
-    events = ((row_id, by) for file in files for row_id, by, _ in _acid_rows(file))
-    originals = _original_files(folder)
-    return Contents(
-        directories=tuple(directory.path for directory in live),
-        deltas=tuple(directory.path for directory in deltas),
-        obsolete=tuple(_obsolete(folder, live, snapshot)) + (tuple(originals) if base else ()),
-        lowest_write_id=min((directory.first for directory in deltas), default=0),
-        highest_write_id=_covered(folder, live, snapshot.high_water_mark),
-        has_originals=bool(originals) and base is None,
-        has_raw_files=any(_raw_files(directory.path) for directory in deltas),
-        found=tuple(
-            (found.row_id, found.fields, found.directory is not None and found.directory in deltas, deletes.hit(found))
-            for found in _inserted(folder, live, snapshot)
-        ),
-        deletes=frozenset(event for event in events if snapshot.sees(event[1])),
-    )
-
-
-def _covered(folder: Path, live: list[_Directory], high_water_mark: int) -> int:
-    """The high-water mark, where no open stream has a delta that begins below it."""
-    deltas = (directory for directory in _directories(folder) if directory.kind != "base")
-    if any(delta.first <= high_water_mark < delta.last for delta in deltas):
-        return max((directory.last for directory in live), default=0)
-    return high_water_mark
-
-
-def _obsolete(folder: Path, live: list[_Directory], snapshot: Snapshot) -> Iterator[Path]:
-    """Hive's rules: what an aborted compaction or nothing but aborted write ids wrote, and what others replaced."""
-    base = max((directory.last for directory in live if directory.kind == "base"), default=None)
-    for directory in _directories(folder):
-        if directory in live:
-            continue
-        is_own = directory.transaction <= (snapshot.transaction_high_water_mark or 0)
-        write_ids = range(directory.last if directory.kind == "base" else directory.first, directory.last + 1)
-        is_aborted = all(write_id in snapshot.aborted_write_ids for write_id in write_ids)
-        if not snapshot.sees_transaction(directory.transaction):
-            is_obsolete = is_own
-        elif directory.kind == "base":
-            usable = _usable_base(directory, snapshot)
-            is_obsolete = base is not None and directory.last <= base and (usable or is_aborted)
-        else:
-            is_obsolete = snapshot.sees_delta(directory.first, directory.last) or is_aborted
-        if is_obsolete:
-            yield directory.path
-
-
 def _read_partition(folder: Path, location: Path, columns: Mapping[str, str], snapshot: Snapshot) -> Iterator[Row]:
-    live = _live(folder, snapshot)
-    deletes = _Deletes((directory for directory in live if directory.kind == "delete_delta"), snapshot)
+    live = live_parts(folder, snapshot)
+    deletes = Deletes((directory for directory in live if directory.kind == "delete_delta"), snapshot)
     in_path = _partition_values(folder, location)
-    for found in _inserted(folder, live, snapshot):
+    for found in inserted(folder, live, snapshot):
         if not deletes.hit(found):
             values = dict(_values(found.fields, columns))
             yield Row(found.row_id, str(found.file.relative_to(location)), {**values, **in_path})
 
 
-class _Deletes:
+class Deletes:
     """The delete events a snapshot sees."""
 
-    def __init__(self, delete_deltas: Iterable[_Directory], snapshot: Snapshot) -> None:
+    def __init__(self, delete_deltas: Iterable[Directory], snapshot: Snapshot) -> None:
         self._snapshot = snapshot
-        self._events: dict[RowId, list[tuple[_Directory, int]]] = defaultdict(list)
+        self._events: dict[RowId, list[tuple[Directory, int]]] = defaultdict(list)
         for directory in delete_deltas:
-            for file in _data_files(directory.path):
-                for row_id, current_write_id, fields in _acid_rows(file):
+            for file in data_files(directory.path):
+                for row_id, current_write_id, fields in acid_rows(file):
                     assert fields is None, f"{file}: a row among the delete events"
                     if snapshot.sees(current_write_id):
                         self._events[row_id].append((directory, _bucket_of(file)))
@@ -272,7 +187,7 @@ class _Deletes:
         """Whether a row is deleted."""
         return any(self._counts(directory, bucket, found) for directory, bucket in self._events.get(found.row_id, ()))
 
-    def _counts(self, delete_delta: _Directory, bucket: int, found: _Found) -> bool:
+    def _counts(self, delete_delta: Directory, bucket: int, found: _Found) -> bool:
         if self._snapshot.deletes_of_own_bucket_only and bucket != _bucket_of(found.file):
             return False
         delta = found.directory
@@ -283,27 +198,28 @@ class _Deletes:
         return True
 
 
-def _inserted(folder: Path, live: list[_Directory], snapshot: Snapshot) -> Iterator[_Found]:
+def inserted(folder: Path, live: list[Directory], snapshot: Snapshot) -> Iterator[_Found]:
+    """All rows of the directories that a snapshot reads, deleted or not."""
     if not any(directory.kind == "base" for directory in live):
-        for file, row_id, fields in _original_rows(_original_files(folder), 0, 0):
+        for file, row_id, fields in _original_rows(original_files(folder), 0, 0):
             yield _Found(row_id, file, None, fields)
     for directory in live:
         if directory.kind == "delete_delta":
             continue
-        for file, row_id, fields in _original_rows(_raw_files(directory.path), directory.last, directory.statement):
+        for file, row_id, fields in _original_rows(raw_files(directory.path), directory.last, directory.statement):
             if snapshot.sees(row_id[0]):
                 yield _Found(row_id, file, directory, fields)
-        for file in _data_files(directory.path):
-            for row_id, _, row_fields in _acid_rows(file):
+        for file in data_files(directory.path):
+            for row_id, _, row_fields in acid_rows(file):
                 if directory.kind == "base" or snapshot.sees(row_id[0]):
                     assert row_fields is not None, f"{file}: a delete event among the rows"
                     yield _Found(row_id, file, directory, row_fields)
 
 
-def _live(folder: Path, snapshot: Snapshot) -> list[_Directory]:
+def live_parts(folder: Path, snapshot: Snapshot) -> list[Directory]:
     """The newest base a reader may use, and the deltas above it that no wider delta replaces."""
-    seen = [directory for directory in _directories(folder) if snapshot.sees_transaction(directory.transaction)]
-    bases = [directory for directory in seen if directory.kind == "base" and _usable_base(directory, snapshot)]
+    seen = [directory for directory in acid_directories(folder) if snapshot.sees_transaction(directory.transaction)]
+    bases = [directory for directory in seen if directory.kind == "base" and is_usable_base(directory, snapshot)]
     base = max(bases, key=lambda directory: (directory.last, directory.transaction), default=None)
     if base is None:
         oldest = min((one for one in seen if one.kind == "base"), key=lambda one: one.last, default=None)
@@ -320,24 +236,26 @@ def _live(folder: Path, snapshot: Snapshot) -> list[_Directory]:
     ]
 
 
-def _replaces(wide: _Directory, narrow: _Directory) -> bool:
+def _replaces(wide: Directory, narrow: Directory) -> bool:
     """Of either kind: a compacted insert delta also stands for the delete deltas of its range."""
     if (wide.first, wide.last) == (narrow.first, narrow.last):
         return wide.statement < 0 <= narrow.statement
     return wide.first <= narrow.first and narrow.last <= wide.last
 
 
-def _usable_base(base: _Directory, snapshot: Snapshot) -> bool:
+def is_usable_base(base: Directory, snapshot: Snapshot) -> bool:
+    """Whether a reader may begin with a base."""
     if base.last == BASE_OF_ORIGINALS:
         return True
     return snapshot.everything_is_decided_up_to(base.last) if _is_compacted(base) else snapshot.sees(base.last)
 
 
-def _is_compacted(base: _Directory) -> bool:
+def _is_compacted(base: Directory) -> bool:
     return base.transaction > 0 or (base.path / "_metadata_acid").exists()
 
 
-def _directories(folder: Path) -> Iterator[_Directory]:
+def acid_directories(folder: Path) -> Iterator[Directory]:
+    """What lies right in a partition under ACID names."""
     pattern = re.compile(r"(base|delta|delete_delta)_(-?\d+)(?:_(\d+))?(?:_(\d+))?(?:_v(\d+))?")
     for child in sorted(folder.iterdir()):
         if not child.name.startswith(_ACID_PREFIXES):
@@ -345,7 +263,7 @@ def _directories(folder: Path) -> Iterator[_Directory]:
         parts = pattern.fullmatch(child.name)
         assert parts is not None, f"{child}: not a name Hive gives"
         kind, first, last, statement, transaction = parts.groups()
-        yield _Directory(
+        yield Directory(
             path=child,
             kind=kind,
             first=int(first) if kind != "base" else 0,
@@ -355,23 +273,24 @@ def _directories(folder: Path) -> Iterator[_Directory]:
         )
 
 
-def _data_files(directory: Path) -> list[Path]:
+def data_files(directory: Path) -> list[Path]:
+    """Files with ACID columns."""
     return sorted(child for child in directory.iterdir() if _BUCKET_FILE.fullmatch(child.name))
 
 
-def _raw_files(directory: Path) -> list[Path]:
+def raw_files(directory: Path) -> list[Path]:
     """Files of LOAD DATA in a delta or a base."""
     return [child for child in directory.iterdir() if _ORIGINAL_FILE.fullmatch(child.name)]
 
 
-def _original_files(folder: Path) -> list[Path]:
+def original_files(folder: Path) -> list[Path]:
     """Files from before the table became transactional: beside the ACID directories, also in other directories."""
     found: list[Path] = []
     for child in folder.iterdir():
         if child.name.startswith(("_", ".", *_ACID_PREFIXES)):
             continue
         if child.is_dir():
-            found += _original_files(child)
+            found += original_files(child)
         else:
             assert _ORIGINAL_FILE.fullmatch(child.name), f"{child}: not a name Hive gives"
             found.append(child)
@@ -384,7 +303,8 @@ def _bucket_of(file: Path) -> int:
     return int(name[1])
 
 
-def _acid_rows(file: Path) -> Iterator[tuple[RowId, int, tuple[object, ...] | None]]:
+def acid_rows(file: Path) -> Iterator[tuple[RowId, int, tuple[object, ...] | None]]:
+    """Each row's id, current write id and values; of a delete event None."""
     for _, write_id, bucket, number, current_write_id, fields in _orc_rows(file):
         yield (write_id, bucket, number), current_write_id, None if fields is None else tuple(fields.values())
 

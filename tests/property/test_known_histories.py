@@ -85,6 +85,11 @@ def look_as_of_the_group(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def commit_late_beside_anything(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dead_results, "_is_read_beside_another", lambda *_: False)
+    monkeypatch.setattr(dead_results.CommittedResults, "_is_overtaken", lambda *_: False)
+
+
+def commit_late_beside_what_is_to_be_cleaned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dead_results.CommittedResults, "_is_overtaken", lambda *_: False)
 
 
 def commit_late_while_hive_works(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,6 +185,22 @@ KNOWN = {
         ),
         commit_late_beside_anything,
         "a row id occurs twice",
+    ),
+    "a reader begins between Hive's compaction and the late commit of one that is older": Known(
+        History(
+            HIVE_4,
+            (
+                insert(0),
+                insert(1),
+                Compact(CompactionType.MAJOR, Death.BEFORE_COMMIT),
+                HiveCompacts(CompactionType.MINOR),
+                OpenReader(has_lock=False),
+                Compact(CompactionType.MAJOR),
+                Clean(),
+            ),
+        ),
+        commit_late_beside_what_is_to_be_cleaned,
+        "still reads",
     ),
     "Hive's worker is at work while the commit of a dead attempt could be made up for": Known(
         History(

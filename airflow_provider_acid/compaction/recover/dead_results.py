@@ -95,7 +95,7 @@ class CommittedResults:
         """A row whose transaction never committed: commit it if that can still be done, else fail the row.
 
         Never cleaned as it stands: with an aborted transaction its directory is no part of the table
-        (HIVE-29572). Nor committed where Hive's own worker compacted the same rows since then, as it may: a row that is
+        (HIVE-29572). Nor committed where Hive's own worker compacted the partition since then, as it may: a row that is
         ready for cleaning is in no request's way. One that is at work does not look again before it commits.
 
         :raises OwnershipLostError: the metastore contradicts itself.
@@ -108,7 +108,8 @@ class CommittedResults:
             rival = self._rival_at_work(row.entity)
             if rival is not None:
                 return busy(row, f"waits for request {rival.id}, which {rival.worker_id} works on: both might be read")
-            if not _is_read_beside_another(partition, txn.id) and self._commit(txn.id):
+            is_last = not self._is_overtaken(row.entity, txn.id)
+            if is_last and not _is_read_beside_another(partition, txn.id) and self._commit(txn.id):
                 message = f"committed transaction {txn.id}, which a dead attempt had left one step before its end"
                 return Outcome(row.entity, OutcomeState.COMPACTED, message, row.id)
         if txn is not None:
@@ -174,6 +175,15 @@ class CommittedResults:
         """A request that a worker of somebody else has claimed; those of ours look again before they publish."""
         rows = self._queue.rows(entity=entity, state=CompactionState.WORKING)
         return next((row for row in rows if RequestPool.of_worker(row.worker_id) is None), None)
+
+    def _is_overtaken(self, entity: Entity, txn_id: int) -> bool:
+        """Whether a compaction with a newer transaction waits for its cleaning, which counts all older ones.
+
+        It waits for nobody who began after its own commit: of these who began before a commit that is made now do not
+        see what that publishes, and read what the cleaning would take for obsolete.
+        """
+        rows = self._queue.rows(entity=entity, state=CompactionState.READY_FOR_CLEANING)
+        return any((row.txn_id or row.next_txn_id or 0) > txn_id for row in rows)
 
     def _commit(self, txn_id: int) -> bool:
         """Commit a dead attempt's transaction; False where the metastore has just aborted it for its silence."""

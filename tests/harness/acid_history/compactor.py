@@ -81,6 +81,7 @@ class Compactor:
         self._attempts = 0
         self._group: int | None = None
         self.done: list[CompactionPlan] = []
+        self.died_before_commit = 0
         self.groups: list[int] = []
         """Open transactions of other partitions that were begun together with this one."""
 
@@ -170,6 +171,7 @@ class Compactor:
             return f"published {', '.join(plan.targets)}, died before it said so"
         self._complete(running)
         if death is Death.BEFORE_COMMIT:
+            self.died_before_commit += 1
             metastore.fall_silent(running.txn)
             return f"published {', '.join(plan.targets)}, died before its commit"
         metastore.end(running.txn, State.COMMITTED)

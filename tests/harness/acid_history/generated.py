@@ -125,20 +125,30 @@ _compacted_in_between = st.tuples(
     st.builds(steps.Compact, _types, _deaths),
 )
 """Hive's worker compacts a partition of a group between the group's first transaction and its own."""
-_dead_before_commit = st.builds(steps.Compact, _types, st.just(Death.BEFORE_COMMIT))
+_committed = st.builds(lambda picks: steps.Write((steps.Statement(What.INSERT, picks),)), _picks)
+_mostly_minors = st.sampled_from([CompactionType.MINOR, *CompactionType])
+_dead_before_commit = st.builds(steps.Compact, _mostly_minors, st.just(Death.BEFORE_COMMIT))
 _compacted_beside_the_dead = st.builds(
     lambda before, dead, hive, between, *after: (*before, dead, hive, *between, *after),
-    st.lists(_inserts | _changes, max_size=2),
+    st.tuples(_committed, _committed),
     _dead_before_commit,
-    _any_of(_hive_compacts, _hive_starts),
+    _any_of(*(st.builds(begun, _mostly_minors) for begun in (steps.HiveCompacts, steps.HiveStarts))),
     st.lists(_any_of(_of_others, _hive_cleans), max_size=1),
     _any_of(st.builds(steps.Compact, _types), _cleans),
     _hive_finishes,
 )
 """What a dead attempt left one step before its commit is in no request's way."""
+_between_looks = st.builds(Meanwhile, st.integers(0, 15), _any_of(_hive_compacts, _hive_cleans, _ends))
+_cleaned_beside_hive = st.tuples(
+    _inserts | _changes,
+    st.builds(steps.Compact, _types, _deaths),
+    _hive_compacts,
+    st.builds(steps.Clean, st.lists(_between_looks, min_size=1, max_size=2).map(tuple)),
+)
 _RIVALS: tuple[SearchStrategy[Sequence[Step]], ...] = (
     _compacted_in_between,
     _compacted_beside_the_dead,
+    _cleaned_beside_hive,
     *(choice.map(_alone) for choice in (_hive_compacts, _hive_starts, _hive_finishes)),
     st.tuples(_hive_compacts, _hive_cleans),
 )

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from airflow_provider_acid.metastore.values import CompactionRow, CompactionState
 from airflow_provider_acid.plan.plan import CompactionType
+from tests.harness.acid_history.contents import Contents, contents
 from tests.harness.acid_history.hive_files import (
     Event,
     acid_file,
@@ -23,7 +24,7 @@ from tests.harness.acid_history.hive_files import (
 )
 from tests.harness.acid_history.metastore import ENTITY, NOW_MS, LockKind, State, TxnType
 from tests.harness.acid_history.partition import Partition
-from tests.harness.acid_reader import Contents, NotEnoughHistoryError, Snapshot, contents
+from tests.harness.acid_reader import NotEnoughHistoryError, Snapshot
 
 _WORKER = "hive-server-1"
 _METADATA = b'{"thisFileVersion":"0","dataFormat":"compacted"}'

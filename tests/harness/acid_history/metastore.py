@@ -96,13 +96,20 @@ class ModelMetastore:
         self._states[txn] = state
         self._silent.discard(txn)
         self._locks = {id: lock for id, lock in self._locks.items() if lock.txn != txn}
-        ready = [row for row in self.rows.values() if row.state is CompactionState.READY_FOR_CLEANING]
-        for row in [row for row in ready if row.txn_id == txn and row.commit_ms is None]:
+        for row in self._ready(txn):
             if state is State.COMMITTED:
                 self.rows[row.id] = replace(row, commit_ms=NOW_MS, next_txn_id=self.txn_high_water_mark)
             elif self._types[txn] is TxnType.SOFT_DELETE:
                 # Of a compaction it stays (HIVE-29572).
                 del self.rows[row.id]
+
+    def is_ready(self, txn: int) -> bool:
+        """Whether all that is left to do in a compaction's transaction is its commit."""
+        return bool(self._ready(txn))
+
+    def _ready(self, txn: int) -> list[CompactionRow]:
+        rows = [row for row in self.rows.values() if row.txn_id == txn and row.commit_ms is None]
+        return [row for row in rows if row.state is CompactionState.READY_FOR_CLEANING]
 
     def fall_silent(self, txn: int) -> None:
         """Whoever opened a transaction is dead: it stays open until somebody ends it, but nothing is heard of it."""

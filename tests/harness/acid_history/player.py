@@ -126,6 +126,7 @@ class _Player:
             self._counts["LOAD DATA files merged"] += any(file.synthetic and file.synthetic.write_id for file in files)
             self._counts["flush lengths kept"] += any(file.committed_bytes is not None for file in files)
             self._counts["aborted write ids dropped"] += bool(plan.aborted_write_ids)
+        self._counts["died before its commit"] += self._compactor.died_before_commit
         self._counts["directories deleted"] += self._cleaner.deleted
         self._counts["requests cleaned"] += self._cleaner.cleaned
         self._counts["aborted write ids forgotten"] += self.partition.forgotten
@@ -230,12 +231,21 @@ class _Player:
             self._compactor.end_group(txn, _STATES[step.outcome])
             return f"transaction {txn}"
         if txn in self.partition.metastore.silent:
-            self.partition.metastore.end(txn, State.ABORTED)
-            return f"the dead transaction {txn}"
+            return self._end_dead(txn, _STATES[step.outcome])
         if txn in self._begun:
             self._begun.remove(txn)
         self._end_as(txn, step.outcome)
         return f"transaction {txn}"
+
+    def _end_dead(self, txn: int, wanted: State) -> str:
+        """By time-out, or by whoever was only asleep before his commit.
+
+        Beside a result of Hive's that wakes up too late: no worker, ours or Hive's, looks again at that last step.
+        """
+        metastore = self.partition.metastore
+        may_commit = wanted is State.COMMITTED and metastore.is_ready(txn) and not self._hive.has_compacted
+        metastore.end(txn, State.COMMITTED if may_commit and not self._hive.is_running else State.ABORTED)
+        return f"the dead transaction {txn}: {metastore.state(txn).value}"
 
     def _write_elsewhere(self, step: steps.ElsewhereWrite) -> str | None:
         txn = self._writers_txn()
@@ -250,6 +260,7 @@ class _Player:
     def _start_compaction(self, step: steps.StartCompaction) -> str:
         waits = self._compactor.recover()
         if waits is not None:
+            self._counts["committed late"] += "committed transaction" in waits
             return waits
         with self.partition.looks.disturbed_by(step.meanwhile, self._act):
             said = self._compactor.start(step.type)

@@ -113,7 +113,7 @@ class Begin:
 
 @dataclass(frozen=True)
 class End:
-    """An open transaction ends, of a writer, of a soft delete, of a group's other partition, or by time-out."""
+    """An open transaction ends, of a writer, of a soft delete, of a group's other partition, or of a dead attempt."""
 
     which: int
     outcome: Outcome = Outcome.COMMIT

@@ -30,11 +30,11 @@ class Metastore:
     def __init__(self) -> None:
         self.state = TxnState.OPEN
         self.failed: list[str] = []
-        self.working: tuple[CompactionRow, ...] = ()
+        self.others: tuple[CompactionRow, ...] = ()
 
     def rows(self, entity: Entity, state: CompactionState) -> tuple[CompactionRow, ...]:
-        assert (entity, state) == (TABLE, CompactionState.WORKING)
-        return self.working
+        assert entity == TABLE
+        return tuple(row for row in (ROW, *self.others) if row.state is state)
 
     def transaction_state(self, txn_id: int) -> TxnState:
         assert txn_id == TXN
@@ -51,12 +51,12 @@ class Metastore:
 
 
 def settled(
-    place: Path, *directories: str, working: tuple[CompactionRow, ...] = ()
+    place: Path, *directories: str, others: tuple[CompactionRow, ...] = ()
 ) -> tuple[Metastore, OutcomeState | None]:
     for name in directories:
         (place / name).mkdir()
     metastore: Any = Metastore()
-    metastore.working = working
+    metastore.others = others
     settings = CompactionSettings(readers_honour_visibility=True)
     txn = TxnInfo(TXN, TxnState.OPEN, "airflow", str(DEAD), None, 0, 0)
     attempts = Attempts({TXN: txn}, NOW_MS, TIMEOUT_SECONDS)
@@ -112,6 +112,15 @@ def test_it_waits_while_a_worker_compacts_that_looks_no_more(
     tmp_path: Path, worker: str, end: tuple[TxnState, OutcomeState]
 ) -> None:
     row = CompactionRow(2, TABLE, "minor", CompactionState.WORKING, worker_id=worker)
-    metastore, state = settled(tmp_path, *SOURCES, f"delta_0000001_0000003_v{TXN:07d}", working=(row,))
+    metastore, state = settled(tmp_path, *SOURCES, f"delta_0000001_0000003_v{TXN:07d}", others=(row,))
     assert (metastore.state, state) == end
     assert metastore.failed == []
+
+
+def test_it_is_aborted_where_a_newer_compaction_waits_for_its_cleaning(tmp_path: Path) -> None:
+    """Its cleaning waits for nobody who began after it, and would count what is committed now."""
+    published, rivals = f"base_0000003_v{TXN:07d}", f"delta_0000001_0000003_v{RIVAL:07d}"
+    newer = CompactionRow(2, TABLE, "minor", CompactionState.READY_FOR_CLEANING, txn_id=RIVAL, commit_ms=NOW_MS)
+    metastore, state = settled(tmp_path, *SOURCES, published, rivals, others=(newer,))
+    assert (metastore.state, state, len(metastore.failed)) == (TxnState.ABORTED, None, 1)
+    assert not (tmp_path / published).exists()
