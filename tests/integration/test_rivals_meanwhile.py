@@ -11,6 +11,7 @@ from airflow_provider_acid.compaction.active import ActiveCompaction
 from airflow_provider_acid.compaction.outcomes import OutcomeState
 from airflow_provider_acid.compaction.recover.recovered_partition import DIED
 from airflow_provider_acid.compaction.steps import Step
+from airflow_provider_acid.compaction.work import finishing
 from airflow_provider_acid.metastore.values import CompactionInfo, CompactionState
 from airflow_provider_acid.plan.plan import CompactionType
 from tests.harness.compaction_chain import Chain, outcome_of, run_until_killed
@@ -136,3 +137,32 @@ def test_what_a_dead_attempt_left_ready_is_not_committed_beside_a_rivals_result(
     assert (ended.state, str(ended.error_message).startswith(DIED)) == (CompactionState.FAILED, True)
     assert dead not in table.visible("p=a")
     assert rivals in table.visible("p=a")
+
+
+@pytest.mark.parametrize("rival_is", ["done", "at work"])
+def test_who_is_held_up_before_the_commit_does_not_commit_beside_a_rivals_result(
+    site: Site, monkeypatch: pytest.MonkeyPatch, rival_is: str
+) -> None:
+    monkeypatch.setattr(finishing, "PROMPT_SECONDS", 0.0)
+    table = site.table(partitions=["p=a", "p=b"])
+    for value in (1, 2, 3):
+        table.insert(value, partition="p=a")
+    rivals: list[Rival] = []
+
+    def held_up(step: Step) -> None:
+        if step is Step.MARKED_COMPACTED:
+            # Without another write to the table the server takes no further request.
+            table.insert(4, partition="p=b")
+            rivals.append(Rival.begin(table, MINOR, "p=a", 3))
+            if rival_is == "done":
+                rivals[0].finish(1, 2, 3)
+
+    worker = site.worker(on_step=StepRecorder(held_up))
+    (active,) = worker.begin_together([due(table.entity("p=a"))])
+    assert isinstance(active, ActiveCompaction), active
+    outcome = outcome_of(worker.finish(active, run_plainly(active.plan)))
+    if rival_is == "at work":
+        rivals[0].finish(1, 2, 3)
+    assert outcome.state is OutcomeState.FAILED
+    assert "was held up before its commit" in outcome.message
+    assert table.values() == [1, 2, 3, 4]

@@ -85,15 +85,15 @@ def look_as_of_the_group(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def commit_late_beside_anything(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dead_results, "_is_read_beside_another", lambda *_: False)
-    monkeypatch.setattr(dead_results.CommittedResults, "_is_overtaken", lambda *_: False)
+    monkeypatch.setattr(dead_results, "is_overtaken", lambda *_: False)
 
 
 def commit_late_beside_what_is_to_be_cleaned(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dead_results.CommittedResults, "_is_overtaken", lambda *_: False)
+    monkeypatch.setattr(dead_results, "is_overtaken", lambda *_: False)
 
 
 def commit_late_while_hive_works(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dead_results.CommittedResults, "_rival_at_work", lambda *_: None)
+    monkeypatch.setattr(dead_results, "rival_at_work", lambda *_: None)
 
 
 @dataclass(frozen=True)

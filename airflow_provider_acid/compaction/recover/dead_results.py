@@ -10,7 +10,6 @@ import logging
 from collections.abc import Collection
 from typing import Protocol
 
-from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.listing import Listing, names_only
 from airflow_provider_acid.acid.names import DeltaName, parse_directory_name
 from airflow_provider_acid.compaction.outcomes import Outcome, OutcomeState
@@ -19,6 +18,7 @@ from airflow_provider_acid.compaction.publish.journal import read_journal
 from airflow_provider_acid.compaction.publish.publisher import publisher_on
 from airflow_provider_acid.compaction.publish.staging import staging_tokens
 from airflow_provider_acid.compaction.recover.attempts import Attempts, pool_of_txn
+from airflow_provider_acid.compaction.recover.late_commit import is_overtaken, rival_at_work
 from airflow_provider_acid.compaction.recover.recovered_partition import DIED, RecoveredPartition, busy, end_row
 from airflow_provider_acid.compaction.recover.withdrawal import Withdrawal, compacted_by
 from airflow_provider_acid.compaction.settings import CompactionSettings
@@ -105,10 +105,10 @@ class CommittedResults:
             if pool_of_txn(txn) is None or attempts.is_alive(txn, owner):
                 return busy(row, f"waits for the commit of transaction {txn.id}")
             # Before the look at the directories: what is ready by then has published.
-            rival = self._rival_at_work(row.entity)
+            rival = rival_at_work(self._queue, row.entity)
             if rival is not None:
                 return busy(row, f"waits for request {rival.id}, which {rival.worker_id} works on: both might be read")
-            is_last = not self._is_overtaken(row.entity, txn.id)
+            is_last = not is_overtaken(self._queue, row.entity, txn.id)
             if is_last and not _is_read_beside_another(partition, txn.id) and self._commit(txn.id):
                 message = f"committed transaction {txn.id}, which a dead attempt had left one step before its end"
                 return Outcome(row.entity, OutcomeState.COMPACTED, message, row.id)
@@ -170,20 +170,6 @@ class CommittedResults:
             txn = attempts.transaction_of(token)
             if txn is not None and txn.id in aborted:
                 publisher_on(partition.storage).take_over(token)
-
-    def _rival_at_work(self, entity: Entity) -> CompactionRow | None:
-        """A request that a worker of somebody else has claimed; those of ours look again before they publish."""
-        rows = self._queue.rows(entity=entity, state=CompactionState.WORKING)
-        return next((row for row in rows if RequestPool.of_worker(row.worker_id) is None), None)
-
-    def _is_overtaken(self, entity: Entity, txn_id: int) -> bool:
-        """Whether a compaction with a newer transaction waits for its cleaning, which counts all older ones.
-
-        It waits for nobody who began after its own commit: of these who began before a commit that is made now do not
-        see what that publishes, and read what the cleaning would take for obsolete.
-        """
-        rows = self._queue.rows(entity=entity, state=CompactionState.READY_FOR_CLEANING)
-        return any((row.txn_id or row.next_txn_id or 0) > txn_id for row in rows)
 
     def _commit(self, txn_id: int) -> bool:
         """Commit a dead attempt's transaction; False where the metastore has just aborted it for its silence."""

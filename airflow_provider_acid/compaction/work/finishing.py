@@ -17,6 +17,7 @@ from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, Out
 from airflow_provider_acid.compaction.publish.fence import check_inputs, verify_output
 from airflow_provider_acid.compaction.publish.publisher import publisher_on
 from airflow_provider_acid.compaction.publish.undo_note import write_undo_note
+from airflow_provider_acid.compaction.recover.late_commit import PROMPT_SECONDS, check_late_commit
 from airflow_provider_acid.compaction.settings import LOCK_QUEUE_SECONDS, CompactionSettings, LockTimeoutAction
 from airflow_provider_acid.compaction.steps import Step, StepListener
 from airflow_provider_acid.compaction.supervision import Supervised
@@ -220,10 +221,13 @@ class Finisher:
             return self._settle(active, error)
 
     def _complete(self, active: ActiveCompaction, result: CompactionResult) -> Outcome:
-        plan = active.plan
+        plan, transaction = active.plan, active.transaction
+        begun_monotonic = time.monotonic()
         self._queue.complete(active.claim)
         self._on_step(Step.MARKED_COMPACTED, plan.entity)
-        self.commit(active.transaction)
+        if self._queue.hive.publishes_by_commit and time.monotonic() - begun_monotonic >= PROMPT_SECONDS:
+            check_late_commit(self._queue, plan.entity, active.storage, transaction.txn_id)
+        self.commit(transaction)
         self._on_step(Step.COMMITTED, plan.entity)
         self._tidy_up(active)
         self._on_step(Step.STAGING_REMOVED, plan.entity)
