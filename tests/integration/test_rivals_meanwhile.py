@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from dataclasses import dataclass, replace
 
 import pytest
@@ -14,12 +15,14 @@ from airflow_provider_acid.compaction.steps import Step
 from airflow_provider_acid.compaction.work import finishing
 from airflow_provider_acid.metastore.values import CompactionInfo, CompactionState
 from airflow_provider_acid.plan.plan import CompactionType
-from tests.harness.compaction_chain import Chain, outcome_of, run_until_killed
+from tests.harness.compaction_chain import Chain, outcome_of, run_until_killed, wait_until
 from tests.harness.plain_job import run_plainly
 from tests.integration.compaction_site import AcidTable, Site, StepRecorder, due
 from tests.unit.merge.acid_files import insert
 
 MINOR, MAJOR = CompactionType.MINOR, CompactionType.MAJOR
+CLEANERS_LOOKS_SECONDS = 6.0
+"""In which Hive's Cleaner, which looks once a second here, looks a few times."""
 RIVALS_POOL = "rivals"
 """A worker of any pool may compact the table; that of this one takes no other test's request."""
 
@@ -165,4 +168,38 @@ def test_who_is_held_up_before_the_commit_does_not_commit_beside_a_rivals_result
         rivals[0].finish(1, 2, 3)
     assert outcome.state is OutcomeState.FAILED
     assert "was held up before its commit" in outcome.message
+    assert table.values() == [1, 2, 3, 4]
+
+
+def test_hives_cleaner_takes_no_result_for_committed_that_is_not(hive_4_2_site: Site) -> None:
+    """By its default settings it waits for registered readers alone, and counts transactions that are open.
+
+    Where it knows of no aborted one below such a one, it stumbles instead.
+    """
+    site = hive_4_2_site
+    table = site.table(partitions=["p=a", "p=b"])
+    for value in (1, 2, 3):
+        table.insert(value, partition="p=a")
+    table.write("p=b").insert(5).abort()
+    entity = table.entity("p=a")
+    rivals: list[Rival] = []
+
+    def held_up(step: Step) -> None:
+        if step is not Step.MARKED_COMPACTED:
+            return
+        # Without another write to the table the server takes no further request.
+        table.insert(4, partition="p=b")
+        rivals.append(Rival.begin(table, MINOR, "p=a", 3))
+        rivals[0].finish(1, 2, 3)
+        time.sleep(CLEANERS_LOOKS_SECONDS)
+        assert table.values() == [1, 2, 3, 4]
+        assert site.row(rivals[0].claimed.id).state is CompactionState.READY_FOR_CLEANING
+
+    worker = site.worker(on_step=StepRecorder(held_up))
+    (active,) = worker.begin_together([due(entity)])
+    assert isinstance(active, ActiveCompaction), active
+    outcome = outcome_of(worker.finish(active, run_plainly(active.plan)))
+    assert outcome.state is OutcomeState.FAILED
+    assert "was held up before its commit" in outcome.message
+    wait_until(lambda: site.row(rivals[0].claimed.id).state is CompactionState.SUCCEEDED)
     assert table.values() == [1, 2, 3, 4]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import cached_property
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.hive import Hive
@@ -16,6 +17,7 @@ from airflow_provider_acid.exceptions import (
 )
 from airflow_provider_acid.metastore.database.database import MetastoreDatabase
 from airflow_provider_acid.metastore.hive4 import by_sql
+from airflow_provider_acid.metastore.hive4.server_check import MIN_HISTORY_WRITE_ID, is_on
 from airflow_provider_acid.metastore.queue import ClaimedCompaction, Enqueued, NotEnqueued
 from airflow_provider_acid.metastore.queue_rules import (
     ExpectedRow,
@@ -201,7 +203,10 @@ class ThriftCompactionQueue:
     def complete(self, claim: ClaimedCompaction) -> None:
         """See :meth:`~.queue.CompactionQueue.complete`.
 
-        Hive's own Cleaner is kept from the row where the database is at hand, before it can see it.
+        Hive's own Cleaner is kept from the row where the database is at hand, before it can see it. And where it waits
+        for registered readers alone, it is kept from the table until the commit: to a result that is not committed it
+        would give up what that replaces, after a compaction of Hive's worker, which a marked row does not keep away
+        (``TxnUtils.createValidTxnListForCleaner`` leaves out transactions that are open).
 
         :raises ConfigurationError: that database does not hold the row, so that it is another metastore's.
         """
@@ -213,11 +218,17 @@ class ThriftCompactionQueue:
                 f"does not hold compaction {claim.id} with transaction {txn_id}, which the metastore has recorded",
                 "name the metastore's own database by metastore_db_conn_id",
             )
+        if self._cleaner_waits_for_readers_alone:
+            self._client.register_reader(txn_id, claim.info.entity.full_table_name)
         self._change(
             claim,
             lambda: self._client.mark_compacted(claim.info),
             lambda row: row is not None and row.state is CompactionState.READY_FOR_CLEANING and row.txn_id == txn_id,
         )
+
+    @cached_property
+    def _cleaner_waits_for_readers_alone(self) -> bool:
+        return is_on(self._client, MIN_HISTORY_WRITE_ID)
 
     def keep(self, row: ExpectedRow) -> None:
         """See :meth:`~.queue.CompactionQueue.keep`; Hive 4 offers no call for it, nor does it take back cleanings."""

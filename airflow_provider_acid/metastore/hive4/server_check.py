@@ -29,7 +29,7 @@ def check_server(
     :raises ConfigurationError: Hive's Cleaner is on, could take our rows, and waits for registered readers alone; or
         the login to the database may not change the queue.
     """
-    if not housekeeping_elsewhere and not _is_on(client, HOUSEKEEPING):
+    if not housekeeping_elsewhere and not is_on(client, HOUSEKEEPING):
         log.warning(
             "%s is not true on this metastore: where no other one of the same database has it, nobody aborts dead "
             "transactions, and a reader that died keeps every cleaning waiting",
@@ -39,9 +39,9 @@ def check_server(
         by_sql.queue_to_withhold_from(database)
         _check_rights(database)
         return
-    if not _is_on(client, CLEANER):
+    if not is_on(client, CLEANER):
         return
-    if _is_on(client, MIN_HISTORY_WRITE_ID):
+    if is_on(client, MIN_HISTORY_WRITE_ID):
         raise ConfigurationError(
             CLEANER,
             f"is true on the metastore, and so is {MIN_HISTORY_WRITE_ID}: Hive's Cleaner would delete what a "
@@ -67,5 +67,6 @@ def _check_rights(database: MetastoreDatabase) -> None:
         )
 
 
-def _is_on(client: AcidMetastoreClient, name: str) -> bool:
+def is_on(client: AcidMetastoreClient, name: str) -> bool:
+    """Whether a setting of the metastore is true; asked once by each client."""
     return client.config_value(name).strip().lower() == "true"

@@ -37,6 +37,9 @@ class Server:
         self.row = replace(self.row, state=self.ended_as)
         raise self.error
 
+    def config_value(self, name: str) -> str:
+        return ""
+
     def mark_compacted(self, info: CompactionInfo) -> None:
         self.marked.append("compacted")
 

@@ -52,9 +52,17 @@ class Server:
         self.row = CompactionRow(ID, ENTITY, "major", CompactionState.WORKING, worker_id, txn_id=TXN)
         self.row = self.row if worker_id == ME else CompactionRow(ID, ENTITY, "major", CompactionState.FAILED)
         self.compacted: list[int] = []
+        self.settings: dict[str, str] = {}
+        self.registered: list[tuple[int, str, tuple[int, ...]]] = []
 
     def compactions(self, **wanted: object) -> list[CompactionRow]:
         return [self.row]
+
+    def config_value(self, name: str) -> str:
+        return self.settings.get(name, "")
+
+    def register_reader(self, txn_id: int, full_table_name: str) -> None:
+        self.registered.append((txn_id, full_table_name, tuple(self.compacted)))
 
     def mark_compacted(self, info: CompactionInfo) -> None:
         self.compacted.append(info.id)
@@ -82,3 +90,14 @@ def test_in_the_database_of_another_metastore_nothing_is_completed(id: int, txn_
 def test_a_row_that_is_gone_is_called_lost() -> None:
     with pytest.raises(OwnershipLostError):
         complete(Server("somebody else"), Database(ID + 1, TXN))
+
+
+@pytest.mark.parametrize(("setting", "registered"), [("true", [(TXN, "d.t", ())]), ("false", []), ("", [])])
+def test_an_attempt_is_registered_as_a_reader_before_its_request_is_marked(
+    setting: str, registered: list[tuple[int, str, tuple[int, ...]]]
+) -> None:
+    """Where Hive's Cleaner waits for nobody else, it takes transactions that are open for committed."""
+    server = Server(ME)
+    server.settings["metastore.txn.use.minhistorywriteid"] = setting
+    complete(server, Database(ID, TXN))
+    assert (server.registered, server.compacted) == (registered, [ID])
