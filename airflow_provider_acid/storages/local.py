@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from airflow_provider_acid.acid.listing import FileEntry, Listing
-from airflow_provider_acid.exceptions import ForbiddenError, NameTakenError, StorageError
+from airflow_provider_acid.exceptions import NameTakenError, StorageError
 from airflow_provider_acid.storages.flushed_file import FlushedFile
 from airflow_provider_acid.storages.links import untrusted_link
-from airflow_provider_acid.storages.local_input import LocalInput
+from airflow_provider_acid.storages.local_input import LocalInput, storage_error
 from airflow_provider_acid.storages.paths import relative_parts, split_location
 from airflow_provider_acid.storages.private_directory import PRIVATE_MODE, check_is_private, no_home
 from airflow_provider_acid.storages.rules import StoreRules
@@ -366,5 +366,4 @@ def _symbolic_link(path: str) -> StorageError:
 
 
 def _storage_error(path: str, reason: str, error: OSError) -> StorageError:
-    kind = ForbiddenError if isinstance(error, PermissionError) else StorageError
-    return kind(path, f"{reason} ({error.strerror or error})", "check path, permissions and free space")
+    return storage_error(path, reason, error, "check path, permissions and free space")

@@ -69,9 +69,12 @@ class _ToldFile(io.FileIO):
             raise self._failed(error) from error
 
     def _failed(self, error: OSError) -> StorageError:
-        kind = ForbiddenError if isinstance(error, PermissionError) else StorageError
-        reason = f"cannot be read ({error.strerror or error})"
-        self.failure = kind(
-            self._place, reason, "check the disk, or the server that it is mounted from; then try again"
-        )
+        remedy = "check the disk, or the server that it is mounted from; then try again"
+        self.failure = storage_error(self._place, "cannot be read", error, remedy)
         return self.failure
+
+
+def storage_error(path: str, reason: str, error: OSError, remedy: str) -> StorageError:
+    """The error of a storage for what the system says."""
+    kind = ForbiddenError if isinstance(error, PermissionError) else StorageError
+    return kind(path, f"{reason} ({error.strerror or error})", remedy)

@@ -13,12 +13,11 @@ from typing import Protocol
 from airflow_provider_acid.acid.listing import Listing, names_only
 from airflow_provider_acid.acid.names import DeltaName, parse_directory_name
 from airflow_provider_acid.compaction.outcomes import Outcome, OutcomeState
-from airflow_provider_acid.compaction.publish.fence import read_beside_result
 from airflow_provider_acid.compaction.publish.journal import read_journal
 from airflow_provider_acid.compaction.publish.publisher import publisher_on
 from airflow_provider_acid.compaction.publish.staging import staging_tokens
 from airflow_provider_acid.compaction.recover.attempts import Attempts, pool_of_txn
-from airflow_provider_acid.compaction.recover.late_commit import is_overtaken, rival_at_work
+from airflow_provider_acid.compaction.recover.late_commit import is_overtaken, read_beside, rival_at_work
 from airflow_provider_acid.compaction.recover.recovered_partition import DIED, RecoveredPartition, busy, end_row
 from airflow_provider_acid.compaction.recover.withdrawal import Withdrawal, compacted_by
 from airflow_provider_acid.compaction.settings import CompactionSettings
@@ -260,7 +259,7 @@ def _is_read_beside_another(partition: RecoveredPartition | None, txn_id: int) -
     """Whether readers would read rows twice if a dead attempt's result were committed now."""
     if partition is None:
         return False
-    others = read_beside_result(partition.storage.list(into=names_only).directories, txn_id)
+    others = read_beside(partition.storage, txn_id)
     if others:
         log.warning(
             "%s: transaction %s is aborted, for %s would be read beside what it published",

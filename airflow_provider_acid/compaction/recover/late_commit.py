@@ -35,15 +35,22 @@ def is_overtaken(queue: CompactionQueue, entity: Entity, txn_id: int) -> bool:
     return any((row.txn_id or row.next_txn_id or 0) > txn_id for row in rows)
 
 
+def read_beside(storage: Storage, txn_id: int) -> list[str]:
+    """What readers would read beside the result of a transaction, were it committed now.
+
+    :param storage: of the partition.
+    """
+    return read_beside_result(storage.list(into=names_only).directories, txn_id)
+
+
 def check_late_commit(queue: CompactionQueue, entity: Entity, storage: Storage, txn_id: int) -> None:
     """Refuse the commit of a living attempt that was held up since it marked its request.
 
     :param storage: of the partition.
     :raises OwnershipLostError: somebody else is at work in the partition, or was since.
     """
-    others = read_beside_result(storage.list(into=names_only).directories, txn_id)
-    rival = rival_at_work(queue, entity)
-    if others or rival is not None or is_overtaken(queue, entity, txn_id):
+    # Before the look at the directories: what is ready by then has published.
+    if rival_at_work(queue, entity) or is_overtaken(queue, entity, txn_id) or read_beside(storage, txn_id):
         raise OwnershipLostError(
             str(entity),
             f"transaction {txn_id} was held up before its commit, and somebody else compacts the partition, or did",

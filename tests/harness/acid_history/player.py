@@ -240,7 +240,7 @@ class _Player:
     def _end_dead(self, txn: int, wanted: State) -> str:
         """By time-out, or by whoever was only asleep before his commit.
 
-        Beside a result of Hive's that wakes up too late: no worker, ours or Hive's, looks again at that last step.
+        Nobody wakes up beside a result of Hive's: an attempt of ours that was held up looks for one before that step.
         """
         metastore = self.partition.metastore
         may_commit = wanted is State.COMMITTED and metastore.is_ready(txn) and not self._hive.has_compacted
