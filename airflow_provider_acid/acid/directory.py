@@ -168,7 +168,7 @@ class _State:
 
     def see_base(self, base: BaseDirectory) -> None:
         """Bases come in ascending order, a compaction's after an overwrite's of the same write id."""
-        if not self._is_visible(base):
+        if base.name.visibility_txn_id and not self._is_visible(base):
             return
         if self.oldest_base is None:
             self.oldest_base = base
@@ -182,17 +182,18 @@ class _State:
 
     def see_delta(self, delta: DeltaDirectory) -> None:
         """Keep a delta as a candidate, or note that it is aborted or invisible."""
-        if not self._is_visible(delta):
+        name = delta.name
+        if name.visibility_txn_id and not self._is_visible(delta):
             return
-        span = delta.name.min_write_id, delta.name.max_write_id
-        aborted = self.write_ids.is_range_aborted(*span)
+        lowest, highest = name.min_write_id, name.max_write_id
+        aborted = self.write_ids.is_range_aborted(lowest, highest)
         if self.reports_aborts and aborted is RangeResponse.ALL:
             self.aborted.append(delta.path)
-            self.aborted_write_ids.update(range(span[0], span[1] + 1))
+            self.aborted_write_ids.update(range(lowest, highest + 1))
             return
         if aborted is not RangeResponse.NONE:
             self.partly_aborted.append(delta.path)
-        if self.write_ids.is_range_valid(*span) is not RangeResponse.NONE:
+        if self.write_ids.is_range_valid(lowest, highest) is not RangeResponse.NONE:
             self.working.append(delta)
 
     def current_deltas(self) -> tuple[DeltaDirectory, ...]:
@@ -213,9 +214,8 @@ class _State:
         return tuple(current)
 
     def _is_visible(self, directory: BaseDirectory | DeltaDirectory) -> bool:
+        """Of one that carries a visibility transaction; the others always are."""
         txn_id = directory.name.visibility_txn_id
-        if not txn_id:
-            return True
         if self.txns is None:
             raise UnknownNameError(
                 f"directory {directory.path}",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from operator import attrgetter
@@ -102,44 +101,57 @@ def _is_named_after_a_compaction(base: str) -> bool:
 
 def partition_layout(listing: Listing, base_formats: Mapping[str, str]) -> PartitionLayout:
     """Sort a listing by kind; parameters and errors as in ``acid_directory``."""
-    _check_formats_read(listing, base_formats)
+    children, loose = _children(listing)
     bases: list[BaseDirectory] = []
     deltas: list[DeltaDirectory] = []
     others: list[str] = []
-    for path, content in sorted(_children(listing).items()):
+    for path, (files, nested) in sorted(children.items()):
         name = parse_directory_name(path)
-        if isinstance(name, BaseName):
-            compacted = name.visibility_txn_id > 0 or _data_format(path, base_formats) == COMPACTED
-            bases.append(BaseDirectory(name, path, *content, _bytes_directly_in(*content), compacted))
-        elif isinstance(name, DeltaName):
-            deltas.append(DeltaDirectory(name, path, *content, _bytes_directly_in(*content)))
-        else:
+        if name is None:
             others.append(path)
-    _refuse_nested_tables(others, listing)
-    return PartitionLayout(tuple(bases), tuple(deltas), _originals(listing, others), tuple(others))
+            continue
+        # Every visible directory above a file is among the nested ones: without any, all files are right here.
+        size_bytes = sum([file.size_bytes for file in files if not nested or file.path.count("/") == 1])
+        if isinstance(name, DeltaName):
+            deltas.append(DeltaDirectory(name, path, tuple(files), nested, size_bytes))
+        else:
+            compacted = name.visibility_txn_id > 0 or _data_format(path, base_formats) == COMPACTED
+            bases.append(BaseDirectory(name, path, tuple(files), nested, size_bytes, compacted))
+    if bases:
+        _check_formats_read(listing, base_formats)
+    if others:
+        _refuse_nested_tables(others, listing)
+    originals = [*loose, *(file for path in others for file in children[path][0])]
+    originals.sort(key=lambda file: hive_path_order(file.path))
+    return PartitionLayout(tuple(bases), tuple(deltas), tuple(originals), tuple(others))
 
 
-def _children(listing: Listing) -> dict[str, tuple[tuple[FileEntry, ...], tuple[str, ...]]]:
-    """Visible files and directories in each directory right below the partition; empty directories included."""
-    children: defaultdict[str, tuple[list[FileEntry], set[str]]] = defaultdict(lambda: ([], set()))
+def _children(listing: Listing) -> tuple[dict[str, tuple[list[FileEntry], tuple[str, ...]]], list[FileEntry]]:
+    """Visible files and directories in each directory right below the partition, empty ones included; other files."""
+    files: dict[str, list[FileEntry]] = {}
+    nested: dict[str, set[str]] = {}
+    loose: list[FileEntry] = []
     for name in listing.directories:
         if not has_hidden_part(name):
             top, is_nested, _ = name.partition("/")
-            directories = children[top][1]
+            files.setdefault(top, [])
             if is_nested:
-                directories.add(name)
-    for file in listing.files:
-        top, is_below, rest = file.path.partition("/")
-        if is_below and not is_hidden(top):
-            files, directories = children[top]
-            if not has_hidden_part(rest):
-                files.append(file)
-                if "/" in rest:
-                    directories.update(_parents(file.path))
-    return {
-        top: (tuple(files if len(files) == 1 else sorted(files, key=_by_path)), tuple(sorted(directories)))
-        for top, (files, directories) in children.items()
-    }
+                nested.setdefault(top, set()).add(name)
+    for file in sorted(listing.files, key=_by_path):
+        path = file.path
+        top, is_below, rest = path.partition("/")
+        if is_hidden(top):
+            continue
+        if not is_below:
+            loose.append(file)
+            continue
+        found = files.setdefault(top, [])
+        if not has_hidden_part(rest):
+            found.append(file)
+            if "/" in rest:
+                nested.setdefault(top, set()).update(_parents(path))
+    below = {top: (found, tuple(sorted(nested[top])) if top in nested else ()) for top, found in files.items()}
+    return below, loose
 
 
 def _parents(path: str) -> list[str]:
@@ -169,8 +181,6 @@ def _data_format(path: str, base_formats: Mapping[str, str]) -> str | None:
 
 def _refuse_nested_tables(others: Iterable[str], listing: Listing) -> None:
     tops = set(others)
-    if not tops:
-        return
     names = [*listing.directories, *(file.path.rpartition("/")[0] for file in listing.files)]
     for name in names:
         top, _, rest = name.partition("/")
@@ -180,18 +190,3 @@ def _refuse_nested_tables(others: Iterable[str], listing: Listing) -> None:
                 f"is an ACID directory inside {top}, which is none",
                 "name a partition of a partitioned table; otherwise move the directory out of the table",
             )
-
-
-def _originals(listing: Listing, others: Iterable[str]) -> tuple[FileEntry, ...]:
-    tops = set(others)
-    found = [
-        file
-        for file in listing.files
-        if ("/" not in file.path or file.path.partition("/")[0] in tops) and not has_hidden_part(file.path)
-    ]
-    return tuple(sorted(found, key=lambda file: hive_path_order(file.path)))
-
-
-def _bytes_directly_in(files: Iterable[FileEntry], subdirectories: tuple[str, ...]) -> int:
-    # Every visible directory above a file is among them: without any, all files are right here.
-    return sum([file.size_bytes for file in files if not subdirectories or file.path.count("/") == 1])

@@ -39,7 +39,7 @@ class Listing:
     @property
     def hidden_directories(self) -> tuple[str, ...]:
         """Names of the directories right below the listed one that no reader looks into, whoever made them."""
-        return tuple(name for name in self.directories if name.startswith(("_", ".")) and "/" not in name)
+        return tuple([name for name in self.directories if name.startswith(("_", ".")) and "/" not in name])
 
     def below(self, directory: str) -> Listing:
         """The part of the listing below ``directory``, with paths relative to it."""

@@ -20,8 +20,6 @@ def aborted_write_ids(directory: AcidDirectory, write_ids: ValidWriteIdList) -> 
 
     :param write_ids: the compactor's view that ``directory`` was made with.
     """
-    if not write_ids.aborted:
-        return directory.aborted_write_ids
     # A compaction's own deltas span aborted write ids without holding their rows.
     written = [delta.name for delta in directory.deltas if not delta.name.visibility_txn_id]
     mixed = {

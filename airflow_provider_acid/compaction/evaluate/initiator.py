@@ -22,7 +22,7 @@ from airflow_provider_acid.compaction.evaluate.failures import (
     failed_too_often,
 )
 from airflow_provider_acid.compaction.evaluate.judging import Judge
-from airflow_provider_acid.compaction.evaluate.looking import NotSeen, Place, Seen, TableView, in_order, look
+from airflow_provider_acid.compaction.evaluate.looking import NotSeen, Place, Seen, TableView, looks
 from airflow_provider_acid.compaction.evaluate.progress import EvaluationProgress
 from airflow_provider_acid.compaction.evaluate.queue_figures import QueueFigures, queue_figures
 from airflow_provider_acid.compaction.evaluate.read_cost import read_cost_bytes
@@ -310,8 +310,9 @@ class Initiator:
 
     def _look_at(self, places: Places, errors: TableErrors, findings: _Findings, kept: Set[Entity]) -> None:
         judge = Judge(self._client, self._queue, self._settings, self._demand, kept)
-        with closing(places), closing(in_order(self._look, places, self._settings.listing_threads)) as looks:
-            for found in looks:
+        settings = self._settings
+        with closing(places), closing(looks(places, settings.storages, settings.listing_threads)) as seen:
+            for found in seen:
                 self._progress.looked_at()
                 if isinstance(found, NotSeen):
                     findings.leave_out(found)
@@ -326,9 +327,6 @@ class Initiator:
                     findings.refuse(str(error))
                 except OF_ONE_TABLE as error:
                     findings.leave_out(errors.left_out(error, found.place.entity.full_table_name))
-
-    def _look(self, place: Place | NotSeen) -> Seen | NotSeen:
-        return place if isinstance(place, NotSeen) else look(place, self._settings.storages)
 
     def _judge(self, seen: Seen, judge: Judge, findings: _Findings) -> None:
         entity, directory = seen.place.entity, seen.directory

@@ -80,7 +80,7 @@ class Judge:
     def _decide(self, seen: Seen) -> CompactionDecision:
         view = seen.place.view
         aborted = NO_ABORTS
-        if seen.place.entity not in self._kept:
+        if view.write_ids.aborted and seen.place.entity not in self._kept:
             aborted = self._ages.figures(view.table.full_table_name, aborted_write_ids(seen.directory, view.write_ids))
         decision = decide(seen.directory, view.thresholds, self._policy.hive, kind=view.kind, aborted=aborted)
         return decision if self._demand.type is None else demanded(decision, self._demand.type)

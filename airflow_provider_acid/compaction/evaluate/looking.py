@@ -15,13 +15,16 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
+from itertools import islice
 from typing import TypeVar
 
 from airflow_provider_acid.acid.directory import AcidDirectory, acid_directory
 from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.listing import Listing
 from airflow_provider_acid.acid.write_ids import ValidTxnList, ValidWriteIdList
 from airflow_provider_acid.compaction.eligibility import file_format
 from airflow_provider_acid.compaction.snapshot import list_with_base_formats
@@ -40,6 +43,10 @@ ITEMS_PER_THREAD = 4
 
 PATIENCE_SECONDS = 0.2
 """Threads begin when so much more time than the processor's went by in listings."""
+
+LISTED_AT_ONCE = 16
+"""So many are listed before what follows from each is worked out: in turns, each takes a processor half as long again,
+as it forgets the one while it does the other."""
 
 QUICK_SECONDS = 0.001
 """What took less has waited for no network; nor has the next one, as a rule."""
@@ -74,7 +81,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Seen:
-    """What a look gave; the listing itself is not kept.
+    """What follows from a look; the listing itself is not kept.
 
     :param hidden: names of the directories right below the location that readers do not see, as of dead attempts.
     """
@@ -98,24 +105,57 @@ class NotSeen:
     is_refused: bool = False
 
 
-def look(place: Place, storages: Storages) -> Seen | NotSeen:
-    """One listing, a few where bases go meanwhile, and the small files that say who wrote a base. In any thread.
+@dataclass(frozen=True)
+class _Listed:
+    """What a storage told of a partition."""
+
+    place: Place
+    files: FileFormat
+    listing: Listing
+    base_formats: Mapping[str, str]
+
+
+def looks(places: Iterable[Place | NotSeen], storages: Storages, threads: int) -> Generator[Seen | NotSeen, None, None]:
+    """Look at partitions, in the order of :func:`in_order`, whose rules hold; what is not to be looked at passes.
 
     One odd partition must not keep the others from being compacted (Hive: ``testInitiatorFailure``).
     """
-    view = place.view
+    with closing(in_order(lambda place: _listed(place, storages), places, threads)) as listed:
+        while few := deque(islice(listed, LISTED_AT_ONCE)):
+            while few:
+                found = few.popleft()
+                yield _seen(found) if isinstance(found, _Listed) else found
+
+
+def _listed(place: Place | NotSeen, storages: Storages) -> _Listed | NotSeen:
+    """One listing, a few where bases go meanwhile, and the small files that say who wrote a base. In any thread."""
+    if isinstance(place, NotSeen):
+        return place
     try:
         with Supervised(place.entity):
-            files = file_format(view.table, place.partition)
-            listing, formats = list_with_base_formats(storages.open(place.location))
-            insert_only = view.table.is_insert_only
-            directory = acid_directory(listing, view.write_ids, view.txns, formats, insert_only=insert_only)
+            files = file_format(place.view.table, place.partition)
+            return _Listed(place, files, *list_with_base_formats(storages.open(place.location)))
     except AcidError as error:
-        told = str(error)
-        # Whoever refuses a file or directory by its name alone does not know whose it is.
-        is_named = place.location in told or place.entity.full_table_name in told
-        return NotSeen(told if is_named else f"{place.entity}: {told}", place.entity, is_refused=True)
-    return Seen(place, files, directory, listing.hidden_directories)
+        return _not_seen(place, error)
+
+
+def _seen(listed: _Listed) -> Seen | NotSeen:
+    """What the snapshot of its table sees of a partition."""
+    place, listing, view = listed.place, listed.listing, listed.place.view
+    insert_only = view.table.is_insert_only
+    try:
+        with Supervised(place.entity):
+            directory = acid_directory(listing, view.write_ids, view.txns, listed.base_formats, insert_only=insert_only)
+    except AcidError as error:
+        return _not_seen(place, error)
+    return Seen(place, listed.files, directory, listing.hidden_directories)
+
+
+def _not_seen(place: Place, error: AcidError) -> NotSeen:
+    told = str(error)
+    # Whoever refuses a file or directory by its name alone does not know whose it is.
+    is_named = place.location in told or place.entity.full_table_name in told
+    return NotSeen(told if is_named else f"{place.entity}: {told}", place.entity, is_refused=True)
 
 
 def in_advance(items: Iterator[T]) -> Generator[T, None, None]:
@@ -158,19 +198,20 @@ def in_order(work: Callable[[T], R], items: Iterable[T], threads: int) -> Genera
 
 def _until_it_waits(work: Callable[[T], R], items: Iterator[T], patience_seconds: float) -> Iterator[R]:
     waited_longer, is_quick = 0.0, False
-    while waited_longer < patience_seconds:
-        taken = _taken(items)
-        if taken is None:
-            return
+    if patience_seconds <= 0:
+        return
+    for item in items:
         # The processor's clock costs more than all the rest here, so it is asked behind slow items only.
         clock, processor = time.perf_counter(), 0.0 if is_quick else time.thread_time()
-        result = work(taken[0])
+        result = work(item)
         took = time.perf_counter() - clock
         worked = took if is_quick else time.thread_time() - processor
         # What a busy machine or another thread took now and then is made up for by what follows.
         waited_longer = max(waited_longer + took - 2 * worked, 0.0)
         is_quick = took < QUICK_SECONDS
         yield result
+        if waited_longer >= patience_seconds:
+            return
 
 
 def _in_threads(work: Callable[[T], R], items: Iterable[T], threads: int) -> Iterator[R]:

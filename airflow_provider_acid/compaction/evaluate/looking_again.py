@@ -10,7 +10,7 @@ from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.write_ids import compactor_list
 from airflow_provider_acid.compaction.evaluate.initiator import EvaluationObserver
 from airflow_provider_acid.compaction.evaluate.judging import Judge
-from airflow_provider_acid.compaction.evaluate.looking import Place, Seen, TableView, in_order, look
+from airflow_provider_acid.compaction.evaluate.looking import Place, Seen, TableView, looks
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.snapshot import current_txns
 from airflow_provider_acid.compaction.supervision import Supervised
@@ -41,8 +41,8 @@ def look_again(
     """
     judge = Judge(client, queue, settings)
     places = _places(client, queue, settings, entities)
-    with closing(in_order(lambda place: look(place, settings.storages), places, settings.listing_threads)) as looks:
-        for found in looks:
+    with closing(looks(places, settings.storages, settings.listing_threads)) as seen:
+        for found in seen:
             if not isinstance(found, Seen):
                 log.info("%s is not looked at again: %s", found.failed, found.reason)
                 continue

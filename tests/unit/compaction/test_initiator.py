@@ -5,18 +5,21 @@ from __future__ import annotations
 import threading
 import tracemalloc
 from collections import Counter
+from itertools import groupby
 
 import pytest
 
+from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.hive import HIVE_3
 from airflow_provider_acid.acid.listing import FileEntry, Listing
-from airflow_provider_acid.compaction.evaluate.looking import ITEMS_PER_THREAD
+from airflow_provider_acid.compaction.evaluate.looking import ITEMS_PER_THREAD, LISTED_AT_ONCE, Seen
 from airflow_provider_acid.compaction.recover.recovered_partition import DIED
 from airflow_provider_acid.exceptions import (
     StorageError,
 )
 from airflow_provider_acid.metastore.thrift.catalog import PARTITIONS_PER_CALL
 from airflow_provider_acid.metastore.values import CompactionRow, CompactionState
+from airflow_provider_acid.plan.thresholds import CompactionDecision
 from tests.unit.compaction.evaluated_tables import (
     NEWEST,
     EvaluatedTables,
@@ -178,6 +181,27 @@ def test_partitions_are_listed_at_the_same_time_also_those_of_different_tables()
     assert len(site.evaluate(threads=THREADS).due) == 2 * THREADS
 
 
+def test_some_are_listed_in_a_row_before_what_follows_from_the_first_is_worked_out() -> None:
+    steps: list[str] = []
+
+    class Observer:
+        def saw(self, seen: Seen, decision: CompactionDecision, hindrance: str | None) -> None:
+            steps.append("judged")
+
+        def passed_over(self, entity: Entity, reason: str) -> None:
+            """Nothing is."""
+
+    def list_one(location: str) -> Listing:
+        steps.append("listed")
+        return deltas(3)
+
+    site = EvaluatedTables({"t": 2 * LISTED_AT_ONCE + 1}, FakeStorages(listing=list_one))
+    site.observer = Observer()
+    site.evaluate(threads=1)
+    runs = [(step, len(list(some))) for step, some in groupby(steps)]
+    assert [count for _, count in runs] == [LISTED_AT_ONCE] * 4 + [1, 1]
+
+
 def test_of_ten_thousand_partitions_few_are_held_at_a_time() -> None:
     lock = threading.Lock()
     live = most = 0
@@ -198,8 +222,8 @@ def test_of_ten_thousand_partitions_few_are_held_at_a_time() -> None:
     site = EvaluatedTables({"t": 10_000}, FakeStorages(listing=lambda location: deltas(1, CountedEntry)))
     assert len(site.evaluate(threads=4).evaluated) == 10_000
     assert live == 0
-    # The one whose result is being handled is no longer under way.
-    assert most <= 4 * ITEMS_PER_THREAD + 1
+    # Those that are listed before the first of them is handled are no longer under way.
+    assert most <= 4 * ITEMS_PER_THREAD + LISTED_AT_ONCE
 
 
 @pytest.mark.parametrize("parameters", [{}, {"t": {"transactional": "false"}}])
