@@ -8,6 +8,8 @@ import pytest
 
 from tests.harness.hive_engine import HiveEngine
 from tests.harness.hive_engine_program import HIVE_3, HIVE_4_1, HIVE_4_2
+from tests.integration.compaction_site import Site
+from tests.judge.compactors import compactor_for
 
 ON_DATABASE_SERVERS = {HIVE_3: "hive_3_engine", HIVE_4_1: "hive_4_1_engine", HIVE_4_2: "hive_4_2_engine"}
 StartHive = Callable[[str], HiveEngine]
@@ -39,3 +41,10 @@ def start_hive(tmp_path_factory: pytest.TempPathFactory, request: pytest.Fixture
             return engines[version]
 
         yield start
+
+
+@pytest.fixture
+def site(hive: HiveEngine, request: pytest.FixtureRequest) -> Iterator[Site]:
+    """Our compactor on the metastore of a module's ``hive``, in its ``DATABASE``."""
+    with compactor_for(hive, request.module.DATABASE) as compactor:
+        yield compactor.site

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tests.harness.hive_engine import HiveEngine
 from tests.harness.hive_engine_program import HIVE_3
 from tests.harness.the_hive_4 import THE_HIVE_4
 from tests.judge.statements import Settings, Statement
@@ -15,6 +16,20 @@ PLAIN_FILES = "stored as orc tblproperties('transactional'='false')"
 CONVERT = "alter table {t} set tblproperties('transactional'='true')"
 LEFT_TO_US = "alter table {t} set tblproperties('no_auto_compaction'='true')"
 """Hive 3's own Initiator runs, and a request of its would stand in the way of ours."""
+
+
+def make_acid_table(hive: HiveEngine, table: str, columns: str) -> None:
+    """A new full-ACID table, and its database.
+
+    :param table: ``database.table``.
+    :param columns: what stands between the table's name and its format.
+    """
+    hive.execute(
+        f"create database if not exists {table.partition('.')[0]}",
+        f"drop table if exists {table}",
+        f"create table {table} {columns} {ACID}",
+        LEFT_TO_US.format(t=table),
+    )
 
 
 @dataclass(frozen=True)

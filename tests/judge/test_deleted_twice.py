@@ -6,7 +6,6 @@ so the second is written here as by another program.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,10 +18,9 @@ from airflow_provider_acid.plan.plan import CompactionType
 from tests.harness.hive_engine import HiveEngine
 from tests.harness.hive_engine_program import HIVE_3
 from tests.integration.compaction_site import Site
-from tests.judge.compactors import compactor_for
 from tests.judge.conftest import StartHive
 from tests.judge.readings import WAYS, check_every_way, read
-from tests.judge.table_kind import ACID, LEFT_TO_US
+from tests.judge.table_kind import make_acid_table
 from tests.unit.merge.acid_files import delete
 
 pytestmark = pytest.mark.xdist_group(HIVE_3)
@@ -47,21 +45,9 @@ _SCHEMA = (
 def hive(start_hive: StartHive) -> HiveEngine:
     """Hive 3.1.3 with a table of six rows, each of which is its own row number."""
     engine = start_hive(HIVE_3)
-    engine.execute(
-        f"create database if not exists {DATABASE}",
-        f"drop table if exists {TABLE}",
-        f"create table {TABLE} (v bigint) {ACID}",
-        LEFT_TO_US.format(t=TABLE),
-        f"insert overwrite table {TABLE} select stack(6, 0L, 1L, 2L, 3L, 4L, 5L)",
-    )
+    make_acid_table(engine, TABLE, "(v bigint)")
+    engine.execute(f"insert overwrite table {TABLE} select stack(6, 0L, 1L, 2L, 3L, 4L, 5L)")
     return engine
-
-
-@pytest.fixture
-def site(hive: HiveEngine) -> Iterator[Site]:
-    """Our compactor on the engine's metastore."""
-    with compactor_for(hive, DATABASE) as compactor:
-        yield compactor.site
 
 
 def delete_twice(hive: HiveEngine, site: Site) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from tests.harness.hive_engine_program import HIVE_4
 from tests.integration.compaction_site import Site, StepRecorder, TxnType
 from tests.judge.compactors import compactor_for
 from tests.judge.conftest import StartHive
-from tests.judge.table_kind import ACID, LEFT_TO_US
+from tests.judge.table_kind import make_acid_table
 
 pytestmark = pytest.mark.xdist_group(HIVE_4)
 
@@ -42,11 +42,8 @@ READERS: dict[str, Mapping[str, str]] = {
 def hive(request: pytest.FixtureRequest, start_hive: StartHive) -> Iterator[HiveEngine]:
     """Hive 4.0.1 with a table of four write ids, one of them with a delete, and a query to be run later."""
     engine = start_hive(HIVE_4)
+    make_acid_table(engine, TABLE, "(v int) partitioned by (p string)")
     engine.execute(
-        f"create database if not exists {DATABASE}",
-        f"drop table if exists {TABLE}",
-        f"create table {TABLE} (v int) partitioned by (p string) {ACID}",
-        LEFT_TO_US.format(t=TABLE),
         *(f"insert into {TABLE} partition (p = 'a') values ({value})" for value in (1, 2, 3)),
         f"insert into {TABLE} partition (p = 'b') values (1)",
         f"delete from {TABLE} where p = 'a' and v = 1",

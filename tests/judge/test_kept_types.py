@@ -15,7 +15,7 @@ from tests.judge.compactors import compactor_for
 from tests.judge.conftest import StartHive
 from tests.judge.readings import check_every_way, read
 from tests.judge.statements import run
-from tests.judge.table_kind import ACID, LEFT_TO_US
+from tests.judge.table_kind import make_acid_table
 
 CHANGES = {
     "to_text": ("string", "varchar(3)"),
@@ -47,10 +47,8 @@ def test_hive_reads_the_same_of_columns_that_became_another_type(
     hive, are_texts = start_hive(version), columns == TEXTS
     name = "texts" if are_texts else "all_columns"
     table, entity = TABLE.format(name), Entity("kept_types", name)
-    hive.execute("create database if not exists kept_types with dbproperties ('no_auto_compaction'='true')")
     typed = ", ".join(f"{column} {was}" for column, (was, _) in CHANGES.items())
-    run(hive, table, f"create table {{t}} (id int, {typed}) {ACID}")
-    run(hive, table, LEFT_TO_US)
+    make_acid_table(hive, table, f"(id int, {typed})")
     for values in VALUES:
         run(hive, table, f"insert into {{t}} values {values}")
     for column in columns:

@@ -11,7 +11,7 @@ from tests.harness.the_hive_4 import THE_HIVE_4
 from tests.judge.compactors import compactor_for
 from tests.judge.conftest import StartHive
 from tests.judge.statements import run
-from tests.judge.table_kind import ACID, LEFT_TO_US
+from tests.judge.table_kind import make_acid_table
 
 TABLE = "limits.t"
 ROWS = (
@@ -31,9 +31,7 @@ FILTERS = {
 )
 def test_hive_finds_by_filters_what_it_found(start_hive: StartHive, version: str) -> None:
     hive = start_hive(version)
-    hive.execute("create database if not exists limits with dbproperties ('no_auto_compaction'='true')")
-    run(hive, TABLE, f"create table {{t}} (id int, ts timestamp, s string) {ACID}")
-    run(hive, TABLE, LEFT_TO_US)
+    make_acid_table(hive, TABLE, "(id int, ts timestamp, s string)")
     for values in ROWS:
         run(hive, TABLE, f"insert into {{t}} values {values}")
     run(hive, TABLE, "delete from {t} where id = 2")

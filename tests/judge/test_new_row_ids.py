@@ -18,7 +18,7 @@ from tests.harness.hive_engine import HiveEngine, HiveStatementError
 from tests.harness.hive_engine_program import HIVE_4, HIVE_4_2
 from tests.integration.compaction_site import TxnType
 from tests.judge.readings import read
-from tests.judge.table_kind import ACID, ID_AND_TEXT, LEFT_TO_US
+from tests.judge.table_kind import ID_AND_TEXT, make_acid_table
 
 DATABASE, TABLE = "new_row_ids", "new_row_ids.t"
 ENGINES = {HIVE_4: "hive_4_engine", HIVE_4_2: "hive_4_2_engine"}
@@ -41,13 +41,8 @@ _SCHEMA = (
 def hive(request: pytest.FixtureRequest) -> HiveEngine:
     """With a table of three rows, whose ids are 0, 1 and 2."""
     engine: HiveEngine = request.getfixturevalue(ENGINES[request.param])
-    engine.execute(
-        f"create database if not exists {DATABASE}",
-        f"drop table if exists {TABLE}",
-        f"create table {TABLE} {ID_AND_TEXT} {ACID}",
-        LEFT_TO_US.format(t=TABLE),
-        f"insert into {TABLE} values (1, 'a'), (2, 'b'), (3, 'c')",
-    )
+    make_acid_table(engine, TABLE, ID_AND_TEXT)
+    engine.execute(f"insert into {TABLE} values (1, 'a'), (2, 'b'), (3, 'c')")
     return engine
 
 

@@ -13,7 +13,7 @@ from tests.judge.compactors import compactor_for
 from tests.judge.conftest import StartHive
 from tests.judge.readings import FETCHES, check_every_way, read
 from tests.judge.statements import run
-from tests.judge.table_kind import ACID, LEFT_TO_US
+from tests.judge.table_kind import make_acid_table
 
 TABLE = "skipped.t"
 
@@ -23,9 +23,7 @@ TABLE = "skipped.t"
 )
 def test_a_table_whose_header_lines_are_skipped_is_left_as_it_is(start_hive: StartHive, version: str) -> None:
     hive = start_hive(version)
-    hive.execute("create database if not exists skipped with dbproperties ('no_auto_compaction'='true')")
-    run(hive, TABLE, f"create table {{t}} (id int) {ACID}")
-    run(hive, TABLE, LEFT_TO_US)
+    make_acid_table(hive, TABLE, "(id int)")
     for values in ("(1), (2)", "(3), (4)"):
         run(hive, TABLE, f"insert into {{t}} values {values}")
     run(hive, TABLE, "alter table {t} set tblproperties ('skip.header.line.count'='1')")

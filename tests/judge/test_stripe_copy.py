@@ -16,7 +16,7 @@ from tests.harness.hive_engine_program import HIVE_3, HIVE_4
 from tests.judge.compactors import SETTINGS, compactor_for
 from tests.judge.conftest import StartHive
 from tests.judge.readings import check_bases, check_every_way, read
-from tests.judge.table_kind import ACID, LEFT_TO_US
+from tests.judge.table_kind import make_acid_table
 
 DATABASE = "stripes"
 TABLE = f"{DATABASE}.copied"
@@ -75,12 +75,7 @@ def test_hive_skips_no_row_of_copied_or_rewritten_stripes(
     By limits of NaN Hive misses rows of deltas; those it may find afterwards.
     """
     hive = start_hive(version)
-    hive.execute(
-        f"create database if not exists {DATABASE}",
-        f"drop table if exists {TABLE}",
-        f"create table {TABLE} {COLUMNS} {ACID}",
-    )
-    hive.execute(LEFT_TO_US.format(t=TABLE))
+    make_acid_table(hive, TABLE, COLUMNS)
     for number in range(DELTAS):
         row = _ROW.format(first=number * ROWS, number=number + 1, rows=ROWS)
         hive.execute(f"insert into {TABLE} {row}")

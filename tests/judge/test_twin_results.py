@@ -5,7 +5,6 @@ two delete deltas it fails. Once one of them is removed it reads every row once.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -20,10 +19,9 @@ from airflow_provider_acid.plan.plan import CompactionType
 from tests.harness.hive_engine import HiveEngine, HiveStatementError
 from tests.harness.hive_engine_program import HIVE_4
 from tests.integration.compaction_site import Site
-from tests.judge.compactors import compactor_for
 from tests.judge.conftest import StartHive
 from tests.judge.readings import check_every_way
-from tests.judge.table_kind import ACID, LEFT_TO_US
+from tests.judge.table_kind import make_acid_table
 
 pytestmark = pytest.mark.xdist_group(HIVE_4)
 
@@ -38,23 +36,13 @@ ROWS = ["1\ta\tNULL", "2\tb\t1901-02-03 04:05:06.789", "3\tNULL\tNULL"]
 def hive(start_hive: StartHive) -> HiveEngine:
     """Hive 4.0.1 with a partition of three inserts."""
     engine = start_hive(HIVE_4)
+    make_acid_table(engine, TABLE, "(v int, s string, t timestamp) partitioned by (p string)")
     engine.execute(
-        f"create database if not exists {DATABASE}",
-        f"drop table if exists {TABLE}",
-        f"create table {TABLE} (v int, s string, t timestamp) partitioned by (p string) {ACID}",
-        LEFT_TO_US.format(t=TABLE),
         f"insert into {TABLE} partition (p = 'a') values (1, 'a', null)",
         f"insert into {TABLE} partition (p = 'a') values (2, 'b', '1901-02-03 04:05:06.789')",
         f"insert into {TABLE} partition (p = 'a') values (3, null, null)",
     )
     return engine
-
-
-@pytest.fixture
-def site(hive: HiveEngine) -> Iterator[Site]:
-    """Our compactor on the engine's metastore."""
-    with compactor_for(hive, DATABASE) as compactor:
-        yield compactor.site
 
 
 def compact(site: Site) -> None:

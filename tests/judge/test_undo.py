@@ -14,7 +14,7 @@ from tests.harness.hive_engine_program import HIVE_3, HIVE_4_2
 from tests.judge.compactors import SETTINGS, compactor_for
 from tests.judge.conftest import StartHive
 from tests.judge.readings import check_every_way, read
-from tests.judge.table_kind import ACID, LEFT_TO_US
+from tests.judge.table_kind import make_acid_table
 
 KEEPS_LISTINGS = {"hive.exec.orc.split.strategy": "BI"}
 """With it Hive 4 keeps the listing of what is a base alone for two hours, or until the valid write id list changes."""
@@ -32,11 +32,8 @@ def test_hive_reads_the_same_rows_by_the_same_ids_and_what_it_wrote_by_them_hold
     start_hive: StartHive, version: str
 ) -> None:
     hive = start_hive(version)
+    make_acid_table(hive, TABLE, "(v int, s string) partitioned by (p string)")
     hive.execute(
-        f"create database if not exists {DATABASE}",
-        f"drop table if exists {TABLE}",
-        f"create table {TABLE} (v int, s string) partitioned by (p string) {ACID}",
-        LEFT_TO_US.format(t=TABLE),
         f"insert into {TABLE} partition (p = 'a') values (1, 'a'), (2, 'b')",
         f"insert into {TABLE} partition (p = 'a') values (3, 'c')",
         f"delete from {TABLE} where p = 'a' and v = 1",
@@ -68,10 +65,8 @@ def test_hive_reads_the_same_rows_by_the_same_ids_and_what_it_wrote_by_them_hold
 @pytest.mark.xdist_group(HIVE_4_2)
 def test_hive_4_finds_the_rows_after_an_undo_where_it_keeps_listings(start_hive: StartHive) -> None:
     hive, table = start_hive(HIVE_4_2), f"{DATABASE}.kept_listing"
+    make_acid_table(hive, table, "(v int, s string)")
     hive.execute(
-        f"create database if not exists {DATABASE}",
-        f"create table {table} (v int, s string) {ACID}",
-        LEFT_TO_US.format(t=table),
         f"insert into {table} values (1, 'a'), (2, 'b'), (3, 'c')",
         f"delete from {table} where v = 1",
     )
