@@ -79,6 +79,15 @@ class HalfPublishedError(StorageError):
     """A part of a result is published, or may be; neither could the rest be, nor was the part taken back."""
 
 
+class LastCopyError(AcidError):
+    """What was to be taken away holds rows that are nowhere else; nothing was changed.
+
+    No :class:`RefusedError`: whoever tries for a lock takes one of these for a lock that is not to be had.
+    """
+
+    is_permanent = True
+
+
 class NameTakenError(StorageError):
     """The name a result was to be published under exists already."""
 

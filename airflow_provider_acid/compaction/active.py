@@ -20,7 +20,7 @@ class ActiveCompaction:
     :param table_location: URI of the whole table's directory.
     :param newest_txn_id: the highest transaction id when the snapshot was taken: whatever begins later sees all
         that is merged.
-    :param seen: what the listing showed right in the partition by which it was planned; None where that is not known.
+    :param seen: what the listing showed right in the partition by which it was planned.
     :param begun_monotonic: when its work began, by this process's monotonic clock, in seconds.
     :param adopted: the complete output of a dead predecessor, already in this attempt's staging directory;
         None where the Spark job has to merge.
@@ -33,7 +33,7 @@ class ActiveCompaction:
     table_location: str
     adopted: CompactionResult | None
     newest_txn_id: int
-    seen: frozenset[str] | None = None
+    seen: frozenset[str]
     begun_monotonic: float = field(default_factory=time.monotonic)
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from enum import Enum
 
@@ -33,6 +33,7 @@ class DuePartition:
     :param job_queue: queue of the cluster that the table asks for; None for the configured one.
     :param was_seen: whether it was looked at, and may have been dropped since; else somebody names it, who is told
         where there is no such partition.
+    :param metastore_id: id of the database of the metastore where it was found due; None where that is not known.
     """
 
     entity: Entity
@@ -41,10 +42,16 @@ class DuePartition:
     request_id: int | None = None
     job_queue: str | None = None
     was_seen: bool = False
+    metastore_id: str | None = None
 
     def to_json(self) -> dict[str, object]:
         """The value as a small JSON object."""
-        given = {"request_id": self.request_id, "job_queue": self.job_queue, "was_seen": self.was_seen or None}
+        given = {
+            "request_id": self.request_id,
+            "job_queue": self.job_queue,
+            "was_seen": self.was_seen or None,
+            "metastore_id": self.metastore_id,
+        }
         return {
             **asdict(self.entity),
             **{"type": self.type.value, "reason": self.reason},
@@ -65,6 +72,22 @@ class DuePartition:
         reason = fields.optional_text(data, "reason") or "asked for"
         given = {**data, "entity": data, "type": kind, "reason": reason, "was_seen": data.get("was_seen", False)}
         return fields.read_as(cls, given)
+
+
+def check_metastore(due: Iterable[DuePartition], own: str | None) -> None:
+    """Refuse partitions that were found due elsewhere: each would seem to have been dropped since, or be another's.
+
+    :param own: id of the database of the metastore where they are to be compacted; None where that is not known.
+    :raises ConfigurationError: some were found due in another one.
+    """
+    for one in due:
+        if own is not None and one.metastore_id not in (None, own):
+            raise ConfigurationError(
+                str(one.entity),
+                f"was found due in another metastore (its database has the id {one.metastore_id}) than the one where "
+                f"it is to be compacted ({own})",
+                "give the sensor and the operator the same hive_acid_conn_id",
+            )
 
 
 class OutcomeState(str, Enum):

@@ -10,7 +10,7 @@ from functools import partial
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.sealing import RunKey
 from airflow_provider_acid.compaction.active import ActiveCompaction
-from airflow_provider_acid.compaction.outcomes import DuePartition
+from airflow_provider_acid.compaction.outcomes import DuePartition, check_metastore
 from airflow_provider_acid.compaction.run.run_directory import IDLE_TIMEOUT_SECONDS, RunDirectory
 from airflow_provider_acid.compaction.run.run_place import RunPlace, run_name
 from airflow_provider_acid.compaction.settings import CompactionSettings
@@ -46,6 +46,7 @@ def connected_batch(
     looked_at = LookedAt.of_task(identity, [item.entity for item in items])
 
     def check(worker: Worker) -> None:
+        check_metastore(items, worker.metastore)
         location = worker.table_location(items)
         if location is not None:
             RunPlace.of(settings.storages, settings.run_directory, location).check_usable(settings.storages)

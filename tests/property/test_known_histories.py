@@ -151,7 +151,7 @@ KNOWN = {
             ),
         ),
         list_first,
-        "are missing",
+        "were not listed then",
     ),
     "Hive compacts and cleans a partition of a group between the group's first transaction and its own": Known(
         History(

@@ -6,7 +6,7 @@ import logging
 import math
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence, Set
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Protocol
 
@@ -185,8 +185,9 @@ class Initiator:
             places = self._places(tables, errors, left_alone, others.entities)
             self._look_at(places, errors, findings, self._kept(rows))
         worst_first = sorted(findings.due, key=lambda item: (-item[0], item[1].request_id or 0, item[1].entity))
+        metastore_id = self._client.database_uuid() if worst_first else None
         return Evaluation(
-            tuple(due for _, due in worst_first),
+            tuple(replace(due, metastore_id=metastore_id) for _, due in worst_first),
             tuple(findings.evaluated),
             tuple(findings.skipped),
             others.left,

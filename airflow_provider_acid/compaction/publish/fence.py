@@ -53,10 +53,10 @@ def _buckets(buckets: Sequence[tuple[str, int]]) -> str:
     return ", ".join(f"bucket {bucket} of {kind}" for kind, bucket in buckets) or "no buckets"
 
 
-def check_inputs(storage: Storage, plan: CompactionPlan, seen: Collection[str] | None = None) -> None:
+def check_inputs(storage: Storage, plan: CompactionPlan, seen: Collection[str]) -> None:
     """Check that the directories that were merged still hold the files that were merged, and no others.
 
-    :param seen: what the plan's listing showed right in the partition; None where that is not known.
+    :param seen: what the plan's listing showed right in the partition.
     :raises OwnershipLostError: somebody changed the inputs, or compacted the same write ids; the output is not
         published.
     :raises NameTakenError: a directory of the target's name exists.
@@ -80,8 +80,7 @@ def check_inputs(storage: Storage, plan: CompactionPlan, seen: Collection[str] |
             f"{', '.join(others)} appeared, with write ids of {', '.join(plan.targets)}, and both would be read",
             "start the compaction again; it will see the new state",
         )
-    unlisted = [] if seen is None else [path for path in listing.directories if path not in seen]
-    missed = _hidden_by_output(plan, unlisted)
+    missed = _hidden_by_output(plan, [path for path in listing.directories if path not in seen])
     if missed:
         # A NameNode that did not know yet that another had taken its place, or a store's old listing.
         raise OwnershipLostError(

@@ -13,6 +13,9 @@ order matters:
   only half is there. A delta alone, which is half of a pair for all that can be known without the journal, goes at
   once, where one rename does it; who reads it just then gets an error from his storage.
 
+Nothing of it goes where nothing else may hold its rows (:mod:`~airflow_provider_acid.plan.last_copy`). That is looked
+at before the abort, after which nobody could commit it any more, and again right before the removal.
+
 To finish the pair instead would be no better: a zombie's commit and its successor's would have to be told apart.
 """
 
@@ -30,11 +33,12 @@ from airflow_provider_acid.compaction.publish.publisher import publisher_on
 from airflow_provider_acid.compaction.publish.staging import staging_name, staging_tokens
 from airflow_provider_acid.compaction.recover.attempts import Attempts, pool_of_txn
 from airflow_provider_acid.compaction.settings import LOCK_QUEUE_SECONDS, CompactionSettings
-from airflow_provider_acid.exceptions import OwnershipLostError, RefusedError
+from airflow_provider_acid.exceptions import LastCopyError, OwnershipLostError, RefusedError
 from airflow_provider_acid.filesystem import Storage
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
 from airflow_provider_acid.metastore.values import TxnState
+from airflow_provider_acid.plan.last_copy import is_held_elsewhere
 
 log = logging.getLogger(__name__)
 
@@ -70,10 +74,11 @@ class Withdrawal:
 
         :returns: what the removal waits for, in one clause; None where nothing is left.
         :raises OwnershipLostError: the transaction is neither open nor aborted; nothing was removed.
+        :raises LastCopyError: nothing else may hold its rows; nothing was removed, and the transaction is as it was.
         """
-        published = self._published(txn_id)
-        if published and self._is_half(txn_id) and self._state(txn_id) is not TxnState.COMMITTED_OR_UNKNOWN:
-            self._remove(txn_id, published)
+        is_half = bool(self._published(txn_id)) and self._is_half(txn_id)
+        if self._state(txn_id) is not TxnState.COMMITTED_OR_UNKNOWN and self._removable(txn_id) and is_half:
+            self._remove(txn_id)
         if self._state(txn_id) is TxnState.OPEN:
             self._client.abort(txn_id)
         published = self._published(txn_id)
@@ -86,7 +91,7 @@ class Withdrawal:
                 "compare COMPACTION_QUEUE and TXNS in the metastore's database before anything is deleted",
             )
         if self._settings.readers_honour_visibility or self._may_be_half(published):
-            self._remove(txn_id, published)
+            self._remove(txn_id)
             return None
         return self._remove_under_lock(txn_id)
 
@@ -104,7 +109,30 @@ class Withdrawal:
         return self._client.transaction_state(txn_id)
 
     def _published(self, txn_id: int) -> list[str]:
-        return [name for name in self._names().directories if "/" not in name and name.endswith(f"_v{txn_id:07d}")]
+        return _made_by(txn_id, self._names())
+
+    def _removable(self, txn_id: int) -> list[str]:
+        """What a transaction that is not committed published, by a look that finds its rows elsewhere, too.
+
+        :raises LastCopyError: it finds them nowhere else.
+        """
+        listing = self._names()
+        published = _made_by(txn_id, listing)
+        if not published:
+            return []
+        # After the listing: what is gone by then was replaced by what is committed now.
+        txns = self._client.open_transactions()
+        others = compacted_by(listing)
+        uncommitted = [one for one in others if txns.state_of(one) is not TxnState.COMMITTED_OR_UNKNOWN]
+        if not is_held_elsewhere(listing, published, uncommitted):
+            raise LastCopyError(
+                f"{', '.join(published)} of {self._entity}",
+                f"is all that is left of its rows, though transaction {txn_id} never committed it: somebody deleted "
+                "what it was made of, and it is not taken away",
+                "find out who did, and restore that from the trash or a snapshot; else rename each without its "
+                f"suffix _v{txn_id:07d}, so that everybody reads it, or delete it if its rows are not wanted",
+            )
+        return published
 
     def _names(self) -> Listing:
         return self._storage.list(into=names_only)
@@ -125,8 +153,8 @@ class Withdrawal:
         is_delta = len(published) == 1 and isinstance(parse_directory_name(published[0]), DeltaName)
         return is_delta and self._storage.rules.renames
 
-    def _remove(self, txn_id: int, names: Sequence[str]) -> None:
-        for name in names:
+    def _remove(self, txn_id: int) -> None:
+        for name in self._removable(txn_id):
             log.info("%s: removing %s of transaction %s", self._entity, name, txn_id)
             publisher_on(self._storage).remove(name)
 
@@ -138,13 +166,17 @@ class Withdrawal:
             with transaction:
                 waits = wait_for_exclusive(transaction, wait_seconds, LOCK_QUEUE_SECONDS)
                 if waits is None:
-                    self._remove(txn_id, self._published(txn_id))
+                    self._remove(txn_id)
                     transaction.commit()
                 return waits
         except RefusedError as error:
             return error.reason
         except OwnershipLostError as error:
             return f"a look with a lock that is not lost meanwhile ({error.reason})"
+
+
+def _made_by(txn_id: int, listing: Listing) -> list[str]:
+    return [name for name in listing.directories if "/" not in name and name.endswith(f"_v{txn_id:07d}")]
 
 
 def compacted_by(listing: Listing) -> frozenset[int]:

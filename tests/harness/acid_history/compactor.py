@@ -51,12 +51,14 @@ class _Running:
 
     :param replaced: what was obsolete or aborted when it was planned, and what it merged. Names of Hive 3 do not say
         which compaction made a directory, so that a later one's result would count in an earlier one's cleaning.
+    :param seen: what the listing showed right in the partition by which it was planned.
     """
 
     plan: CompactionPlan
     row: CompactionRow
     txn: int
     replaced: frozenset[str]
+    seen: frozenset[str]
 
 
 class _Died(BaseException):
@@ -132,7 +134,7 @@ class Compactor:
         partition.client.lock_shared_read(txn, ENTITY, str(pool))
         before = fingerprint(partition.folder)
         try:
-            plan, replaced = self._plan(wanted, txn, pool.token)
+            plan, replaced, seen = self._plan(wanted, txn, pool.token)
         except RefusedError as error:
             if error.remedy != _NOTHING_TO_DO:
                 raise
@@ -143,7 +145,7 @@ class Compactor:
             return f"refused: {error.reason}"
         row = partition.metastore.change_row(replace(row, txn_id=txn, highest_write_id=plan.high_water_mark))
         open_staging(self._storage, plan)
-        self._running = _Running(plan, row, txn, replaced)
+        self._running = _Running(plan, row, txn, replaced, seen)
         return f"transaction {txn}: {plan.reason}; {', '.join(plan.directories)} -> {', '.join(plan.targets)}"
 
     def finish(self, death: Death) -> str:
@@ -154,8 +156,7 @@ class Compactor:
         result = run_plainly(plan)
         assert result.error is None, f"the job failed: {result.error}"
         verify_output(self._storage, plan, result)
-        # Not told what was seen: that is for listings that are late, and would hide what a snapshot misses.
-        check_inputs(self._storage, plan)
+        check_inputs(self._storage, plan, running.seen)
         self._running = None
         if death is Death.BEFORE_PUBLISHING:
             metastore.fall_silent(running.txn)
@@ -203,8 +204,10 @@ class Compactor:
             self._storage.make_directory(running.plan.staging)
             write_replaced(self._storage, running.plan.staging, running.replaced)
 
-    def _plan(self, wanted: CompactionType, txn: int, token: str) -> tuple[CompactionPlan, frozenset[str]]:
-        """The plan, and what it replaces."""
+    def _plan(
+        self, wanted: CompactionType, txn: int, token: str
+    ) -> tuple[CompactionPlan, frozenset[str], frozenset[str]]:
+        """The plan, what it replaces, and what was seen."""
         partition, storage = self._partition, self._storage
         hive = partition.kind.hive
         oldest, self._group = txn if self._group is None else self._group, None
@@ -235,7 +238,9 @@ class Compactor:
         )
         originals = [part for file in directory.originals for part in (file.path, file.path.partition("/")[0])]
         replaced = {*plan.directories, *directory.obsolete, *directory.aborted}
-        return plan, frozenset({*replaced, *(originals if plan.type is CompactionType.MAJOR else ())})
+        replaced |= {*(originals if plan.type is CompactionType.MAJOR else ())}
+        names = frozenset(name for name in seen.listing.directories if "/" not in name)
+        return plan, frozenset(replaced), names
 
     def _mixed(self) -> MinorPublication:
         kind = self._partition.kind
@@ -285,7 +290,7 @@ class Compactor:
     def _check_half_is_refused(self, txn: int) -> None:
         before = fingerprint(self._partition.folder)
         try:
-            plan, _ = self._plan(CompactionType.MAJOR, txn, f"{0:016x}")
+            plan, _, _ = self._plan(CompactionType.MAJOR, txn, f"{0:016x}")
         except UnsupportedTableError:
             assert fingerprint(self._partition.folder) == before, "a refusal changed the partition"
             return

@@ -82,7 +82,9 @@ class FakeWorker:
         adopted = result_of(plan) if due.entity.table in self.adopted and due.type is CompactionType.MINOR else None
         no_claim: Any = None
         storage = LocalStorage(plan.location)
-        return ActiveCompaction(no_claim, cast(Any, transaction), storage, plan, plan.location, adopted, 0)
+        return ActiveCompaction(
+            no_claim, cast(Any, transaction), storage, plan, plan.location, adopted, 0, frozenset(plan.directories)
+        )
 
     def finish(self, active: ActiveCompaction, result: CompactionResult) -> Finished:
         if self.looks_at_lock.get(active.entity.table, 0):

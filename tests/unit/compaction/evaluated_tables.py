@@ -40,6 +40,7 @@ from tests.unit.compaction.managed_tables import managed_table
 
 NO_DEMAND = Demand()
 WAREHOUSE = "file:/warehouse/d.db"
+METASTORE_ID = "51d5a1a9-6f9f-4a3c-8c8e-0d2f6a1b7c3d"
 NEWEST = 9
 """High-water mark of every table and of the transactions."""
 
@@ -82,6 +83,10 @@ class FakeClient(AcidMetastoreClient):
 
     def close(self) -> None:
         """There is no connection."""
+
+    def database_uuid(self) -> str | None:
+        self._note("database_uuid")
+        return METASTORE_ID
 
     def databases(self) -> list[str]:
         self._note("databases")

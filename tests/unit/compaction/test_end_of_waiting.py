@@ -94,7 +94,8 @@ def test_a_minor_is_done_as_a_major_where_that_needs_no_lock(
     storage.delete([plan.staging])
     open_staging(storage, plan)
     result = files(run_plainly(plan, CopyingStorages()))
-    active = ActiveCompaction(cast(Any, Claim()), cast(Any, transaction), storage, plan, plan.location, None, 0)
+    seen = frozenset(plan.directories)
+    active = ActiveCompaction(cast(Any, Claim()), cast(Any, transaction), storage, plan, plan.location, None, 0, seen)
     finisher = Finisher(cast(Any, queue), CompactionSettings(), ignore_steps)
     ended = finisher.resume(AwaitsLock(active, result, 0.0, 0.0))
     if as_major:

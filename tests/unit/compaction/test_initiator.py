@@ -21,6 +21,7 @@ from airflow_provider_acid.metastore.thrift.catalog import PARTITIONS_PER_CALL
 from airflow_provider_acid.metastore.values import CompactionRow, CompactionState
 from airflow_provider_acid.plan.thresholds import CompactionDecision
 from tests.unit.compaction.evaluated_tables import (
+    METASTORE_ID,
     NEWEST,
     EvaluatedTables,
     FakeStorages,
@@ -74,6 +75,7 @@ def test_what_is_found_and_its_order_do_not_depend_on_the_number_of_threads() ->
     at_once = tables_of_all_sorts().evaluate(threads=THREADS)
     assert at_once == one_by_one
     assert len(one_by_one.due) > 10
+    assert {due.metastore_id for due in one_by_one.due} == {METASTORE_ID}
     assert len(one_by_one.evaluated) > 40
     reasons = "\n".join(one_by_one.skipped)
     for part in ("permission denied", "delta_odd", "the last 2 compactions failed", "waits to be cleaned", "'ten'"):
@@ -90,7 +92,7 @@ def test_the_metastore_is_asked_in_batches_by_the_calling_thread_and_for_many_pa
     assert [thread.name for thread in fetching.threads] == ["fetching_0"]
     assert Counter(site.client.calls) == {
         **dict.fromkeys(["databases", "get_database", "tables", "open_transactions", "valid_write_ids"], 1),
-        "config_value": 1,
+        **dict.fromkeys(["config_value", "database_uuid"], 1),
         "get_table": 3,
         "get_partition_names": 2,
         "get_partitions": -(-1500 // PARTITIONS_PER_CALL) + 1,

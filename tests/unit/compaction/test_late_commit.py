@@ -14,7 +14,7 @@ from airflow_provider_acid.compaction.recover.dead_results import CommittedResul
 from airflow_provider_acid.compaction.recover.recovered_partition import RecoveredPartition
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.metastore.pools import RequestPool
-from airflow_provider_acid.metastore.values import CompactionRow, CompactionState, TxnInfo, TxnState
+from airflow_provider_acid.metastore.values import CompactionRow, CompactionState, OpenTxns, TxnInfo, TxnState
 from airflow_provider_acid.storages.local import LocalStorage
 
 TABLE = Entity("db", "t")
@@ -39,6 +39,10 @@ class Metastore:
     def transaction_state(self, txn_id: int) -> TxnState:
         assert txn_id == TXN
         return self.state
+
+    def open_transactions(self) -> OpenTxns:
+        known = {state: (TXN,) if state is self.state else () for state in TxnState}
+        return OpenTxns(RIVAL, known[TxnState.OPEN], known[TxnState.ABORTED], None)
 
     def commit(self, txn_id: int) -> None:
         self.state = TxnState.COMMITTED_OR_UNKNOWN

@@ -6,7 +6,7 @@ import pytest
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.clean.cleaning import Cleaning, CleaningState
-from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState
+from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, OutcomeState, check_metastore
 from airflow_provider_acid.exceptions import ConfigurationError
 from airflow_provider_acid.plan.plan import CompactionType
 
@@ -17,6 +17,7 @@ from airflow_provider_acid.plan.plan import CompactionType
         DuePartition(Entity("db", "t"), CompactionType.MAJOR, "because"),
         DuePartition(Entity("db", "t", "p=a%2Fb/q=1"), CompactionType.MINOR, "asked", 17),
         DuePartition(Entity("db", "t"), CompactionType.MINOR, "12 deltas", None, "nightly", was_seen=True),
+        DuePartition(Entity("db", "t"), CompactionType.MINOR, "12 deltas", was_seen=True, metastore_id="51d5"),
     ],
 )
 def test_a_due_partition_survives_its_xcom(due: DuePartition) -> None:
@@ -40,6 +41,24 @@ def test_what_is_no_due_partition_is_refused(data: dict[str, object]) -> None:
 def test_an_unknown_type_is_refused_as_a_configuration_error() -> None:
     with pytest.raises(ConfigurationError, match="rebalance"):
         DuePartition.from_json({"database": "db", "table": "t", "type": "rebalance"})
+
+
+@pytest.mark.parametrize("found_in", [(), (None,), (None, "one"), ("one", "one")])
+@pytest.mark.parametrize("own", [None, "one"])
+def test_what_was_found_in_the_same_metastore_or_in_none_that_is_known_is_compacted(
+    found_in: tuple[str | None, ...], own: str | None
+) -> None:
+    check_metastore(map(found, found_in), own)
+    check_metastore([found("other")], None)
+
+
+def test_what_was_found_in_another_metastore_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match=r"db.t: was found due in another metastore .* id two\) .* \(one\)"):
+        check_metastore(map(found, (None, "one", "two")), "one")
+
+
+def found(metastore_id: str | None) -> DuePartition:
+    return DuePartition(Entity("db", "t"), CompactionType.MAJOR, "12 deltas", was_seen=True, metastore_id=metastore_id)
 
 
 @pytest.mark.parametrize(

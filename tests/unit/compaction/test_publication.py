@@ -42,10 +42,15 @@ def made(tmp_path: Path) -> Made:
     return storage, plan, result, partition.path
 
 
+def check_all_seen(storage: Storage, plan: CompactionPlan) -> None:
+    """Where the plan's listing lacked nothing."""
+    check_inputs(storage, plan, storage.list().directories)
+
+
 def test_what_the_job_made_is_accepted_as_it_is(made: Made) -> None:
     storage, plan, result, _ = made
     verify_output(storage, plan, result)
-    check_inputs(storage, plan)
+    check_all_seen(storage, plan)
     assert [(file.bucket, file.rows_out) for file in result.files] == [(0, 1), (1, 1), (2, 0)]
 
 
@@ -126,7 +131,7 @@ def test_inputs_that_changed_are_named(made: Made, change: Callable[[Path], obje
     storage, plan, _, path = made
     change(path)
     with pytest.raises(OwnershipLostError, match=f"its input files changed while they were merged: {named}. Remedy: "):
-        check_inputs(storage, plan)
+        check_all_seen(storage, plan)
 
 
 def test_an_empty_input_file_that_is_gone_is_named(made: Made) -> None:
@@ -135,10 +140,10 @@ def test_an_empty_input_file_that_is_gone_is_named(made: Made) -> None:
     empty = "delta_0000001_0000001/bucket_00004"
     plan = replace(plan, side_files=(*plan.side_files, SourceFile(empty, 0)))
     (path / empty).touch()
-    check_inputs(storage, plan)
+    check_all_seen(storage, plan)
     (path / empty).unlink()
     with pytest.raises(OwnershipLostError, match=f"its input files changed while they were merged: {empty}. Remedy: "):
-        check_inputs(storage, plan)
+        check_all_seen(storage, plan)
 
 
 @pytest.mark.parametrize("name", ["000000_0", "sub/000000_0_copy_1"])
@@ -147,8 +152,8 @@ def test_an_original_file_that_a_base_would_hide_is_named(made: Made, name: str)
     (path / name).parent.mkdir(exist_ok=True)
     (path / name).write_bytes(b"somebody's")
     with pytest.raises(OwnershipLostError, match=f"its input files changed while they were merged: {name}. Remedy: "):
-        check_inputs(storage, plan)
-    check_inputs(storage, replace(plan, directories=("base_0000001", *plan.directories)))
+        check_all_seen(storage, plan)
+    check_all_seen(storage, replace(plan, directories=("base_0000001", *plan.directories)))
 
 
 MINOR_TARGETS = ("delta_0000001_0000003_v0000009", "delete_delta_0000001_0000003_v0000009")
@@ -176,7 +181,7 @@ def test_a_compacted_delta_that_would_be_read_beside_the_output_is_named(
     plan = replace(plan, outputs=tuple(replace(plan.outputs[0], target=target) for target in targets))
     (path / name).mkdir()
     with pytest.raises(OwnershipLostError, match=f"{name} appeared, with write ids of {', '.join(targets)}, and both"):
-        check_inputs(storage, plan)
+        check_all_seen(storage, plan)
 
 
 @pytest.mark.parametrize("targets", [("base_0000003_v0000009",), MINOR_TARGETS])
@@ -189,7 +194,7 @@ def test_a_delta_that_is_hidden_or_disjoint_or_streamed_may_appear(
 ) -> None:
     storage, plan, _, path = made
     (path / name).mkdir()
-    check_inputs(storage, replace(plan, outputs=tuple(replace(plan.outputs[0], target=target) for target in targets)))
+    check_all_seen(storage, replace(plan, outputs=tuple(replace(plan.outputs[0], target=target) for target in targets)))
 
 
 @pytest.mark.parametrize("targets", [("base_0000005_v0000009",), ("delta_0000001_0000005_v0000009",)])
@@ -232,11 +237,11 @@ def test_what_is_no_input_may_change(made: Made) -> None:
     (path / "delta_0000003_0000003_0000" / "bucket_00000").write_bytes(b"another's")
     (path / "delta_0000001_0000001" / "_orc_acid_version").write_bytes(b"2")
     (path / "delta_0000001_0000001" / "bucket_00004").touch()
-    check_inputs(storage, plan)
+    check_all_seen(storage, plan)
 
 
 def test_a_target_that_exists_is_refused_by_name(made: Made) -> None:
     storage, plan, _, path = made
     (path / plan.targets[0]).mkdir()
     with pytest.raises(NameTakenError, match=f"{plan.targets[0]}: exists already"):
-        check_inputs(storage, plan)
+        check_all_seen(storage, plan)

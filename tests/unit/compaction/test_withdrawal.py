@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, cast
 
@@ -10,14 +11,16 @@ import pytest
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.publish.journal import PublicationJournal, find_journal, write_journal
 from airflow_provider_acid.compaction.publish.staging import staging_name
+from airflow_provider_acid.compaction.recover import withdrawal
 from airflow_provider_acid.compaction.recover.withdrawal import Withdrawal
 from airflow_provider_acid.compaction.settings import CompactionSettings
-from airflow_provider_acid.exceptions import OwnershipLostError
-from airflow_provider_acid.metastore.values import TxnState
+from airflow_provider_acid.exceptions import LastCopyError, OwnershipLostError
+from airflow_provider_acid.metastore.values import OpenTxns, TxnState
 from airflow_provider_acid.storages.local import LocalStorage
 
 TXN = 7
 BASE = "base_0000003_v0000007"
+SOURCE = "delta_0000002_0000002_0000"
 ROWS, DELETES = "delta_0000001_0000003_v0000007", "delete_delta_0000001_0000003_v0000007"
 OURS, ANOTHERS = staging_name("0123456789abcdef"), staging_name("fedcba9876543210")
 BUSY = OwnershipLostError("the lock", "is another's", "none")
@@ -31,6 +34,9 @@ class Client:
 
     def transaction_state(self, txn_id: int) -> TxnState:
         return self.state
+
+    def open_transactions(self) -> OpenTxns:
+        return OpenTxns(TXN, (TXN,) if self.state is TxnState.OPEN else (), (TXN - 1, TXN), None)
 
     def abort(self, txn_id: int) -> None:
         assert self.state is TxnState.OPEN
@@ -46,17 +52,52 @@ def storage(tmp_path: Path) -> LocalStorage:
 
 
 def withdraw(storage: LocalStorage, state: TxnState, *, honoured: bool = True) -> Client:
-    client, settings = Client(state), CompactionSettings(readers_honour_visibility=honoured)
-    withdrawal = Withdrawal(cast(Any, client), settings, Entity("db", "t"), storage, asker="cleaner", owner=None)
-    assert withdrawal.withdraw(TXN) is None
+    client = Client(state)
+    withdraw_by(client, storage, honoured=honoured)
     return client
+
+
+def withdraw_by(client: Client, storage: LocalStorage, *, honoured: bool) -> None:
+    settings = CompactionSettings(readers_honour_visibility=honoured)
+    removal = Withdrawal(cast(Any, client), settings, Entity("db", "t"), storage, asker="cleaner", owner=None)
+    assert removal.withdraw(TXN) is None
 
 
 @pytest.mark.parametrize("state", [TxnState.OPEN, TxnState.ABORTED])
 def test_it_goes_with_its_transaction(storage: LocalStorage, state: TxnState) -> None:
+    storage.make_directory(SOURCE)
     storage.make_directory(BASE)
     assert withdraw(storage, state).state is TxnState.ABORTED
-    assert not storage.exists(BASE)
+    assert storage.list().directories == (SOURCE,)
+
+
+@pytest.mark.parametrize("state", [TxnState.OPEN, TxnState.ABORTED])
+@pytest.mark.parametrize("honoured", [True, False])
+@pytest.mark.parametrize("names", [(BASE,), (ROWS,), (ROWS, DELETES)])
+@pytest.mark.parametrize("others", [(), ("base_0000003_v0000006", "_tmp")], ids=["nothing", "another that was aborted"])
+def test_the_last_copy_of_its_rows_stays_and_so_does_its_transaction(
+    storage: LocalStorage, state: TxnState, honoured: bool, names: tuple[str, ...], others: tuple[str, ...]
+) -> None:
+    for name in (*names, *others):
+        storage.make_directory(name)
+    client = Client(state)
+    with pytest.raises(LastCopyError, match=f"{names[0]}.* is all that is left of its rows"):
+        withdraw_by(client, storage, honoured=honoured)
+    assert client.state is state
+    assert storage.list().directories == tuple(sorted((*names, *others)))
+
+
+def test_it_stays_where_its_sources_go_while_the_lock_is_waited_for(
+    storage: LocalStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage.make_directory(SOURCE)
+    storage.make_directory(BASE)
+    monkeypatch.setattr(withdrawal, "end_dead_lockers", lambda *_: None)
+    monkeypatch.setattr(withdrawal, "removers_transaction", lambda *_: nullcontext())
+    monkeypatch.setattr(withdrawal, "wait_for_exclusive", lambda *_: storage.delete([SOURCE]))
+    with pytest.raises(LastCopyError):
+        withdraw(storage, TxnState.ABORTED, honoured=False)
+    assert storage.list().directories == (BASE,)
 
 
 @pytest.mark.parametrize("names", [(BASE,), (ROWS,), (ROWS, DELETES)])
@@ -78,6 +119,7 @@ def test_half_goes_at_once_whoever_moved_its_journal_and_a_whole_pair_waits_for_
 ) -> None:
     noted(storage, ANOTHERS, TXN + 1, ROWS)
     noted(storage, OURS, TXN, ROWS, DELETES)
+    storage.make_directory(SOURCE)
     storage.make_directory(DELETES)
     withdraw(storage, TxnState.ABORTED, honoured=False)
     assert not storage.exists(DELETES)

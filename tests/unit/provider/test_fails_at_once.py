@@ -53,6 +53,7 @@ PERMANENT = {
     "UnknownNameError",
     "NotEnoughHistoryError",
     "CorruptFileError",
+    "LastCopyError",
     "MetastoreAccessError",
     "MetastoreVersionError",
     "ObjectNotFoundError",
