@@ -24,15 +24,16 @@ from airflow_provider_acid.compaction.clean.row_cleaner import RowCleaner
 from airflow_provider_acid.compaction.clean.wait import OPENING_SECONDS, Horizon, Readers
 from airflow_provider_acid.compaction.facts import FactsOfMany
 from airflow_provider_acid.compaction.neighbours import Neighbours
-from airflow_provider_acid.compaction.outcomes import OutcomeState
+from airflow_provider_acid.compaction.outcomes import Outcome, OutcomeState
 from airflow_provider_acid.compaction.recover.recovery import Recovery
 from airflow_provider_acid.compaction.settings import CleaningLockAction, CompactionSettings
 from airflow_provider_acid.compaction.steps import StepListener, ignore_steps
 from airflow_provider_acid.compaction.supervision import Supervised
 from airflow_provider_acid.exceptions import AcidError, MetastoreUnavailableError, ObjectNotFoundError, UnexpectedError
 from airflow_provider_acid.metastore.queue import KEEP_SECONDS, CompactionQueue
+from airflow_provider_acid.metastore.queue_rules import in_cleaning_order
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
-from airflow_provider_acid.metastore.values import CompactionRow
+from airflow_provider_acid.metastore.values import CompactionRow, CompactionState
 
 log = logging.getLogger(__name__)
 
@@ -88,12 +89,12 @@ class Cleaner:
 
     def clean(self, entities: Collection[Entity]) -> tuple[Cleaning, ...]:
         """Clean what can be cleaned, older compactions first; rows that cannot yet are returned as waiting."""
+        rows, outcomes = self._settled(entities)
         unsettled = tuple(
             Cleaning(outcome.entity, outcome.request_id or 0, CleaningState.FAILED, outcome.message)
-            for outcome in self._recovery.settle_uncommitted(entities)
+            for outcome in outcomes
             if outcome.state is OutcomeState.FAILED
         )
-        rows = self._queue.ready_to_clean(entities)
         if not rows:
             return unsettled
         self._marked.clear()
@@ -121,6 +122,18 @@ class Cleaner:
                     # It may wait for the newer one, which is kept for long; the housekeeping comes back to both.
                     done[row.id] = replace(done[row.id], state=CleaningState.KEPT)
         return (*(done[row.id] for row in rows), *unsettled)
+
+    def _settled(self, entities: Collection[Entity]) -> tuple[list[CompactionRow], tuple[Outcome, ...]]:
+        """Rows that are ready to be cleaned, and what came of those that had to be settled before."""
+        if self._queue.hive.publishes_by_commit:
+            # All rows of the site that wait for a cleaning, which may be many: where one look finds none that was not
+            # committed, there is no need for a second.
+            ready = self._queue.rows(state=CompactionState.READY_FOR_CLEANING)
+            wanted = set(entities)
+            if not any(row.entity in wanted and self._recovery.is_unsettled(row) for row in ready):
+                return in_cleaning_order(ready, wanted), ()
+        outcomes = self._recovery.settle_uncommitted(entities)
+        return self._queue.ready_to_clean(entities), outcomes
 
     def _clean_together(
         self, rows: Sequence[CompactionRow], horizon: Horizon, locations: Mapping[Entity, str | AcidError]
