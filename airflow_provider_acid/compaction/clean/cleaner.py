@@ -43,6 +43,10 @@ HANDS = 8
 LOOKED_UP_TOGETHER = 32
 """Of so many rows the tables and partitions are asked for together; the last is cleaned a few seconds after that."""
 
+LOCKED_TOGETHER = 64
+"""Of up to so many, where every hand has as many and their locks are taken together: a call about them costs the
+metastore little more than one about half of them."""
+
 Connect = Callable[[], AbstractContextManager[tuple[AcidMetastoreClient, CompactionQueue]]]
 """Opens a connection for the thread that calls it."""
 
@@ -139,7 +143,7 @@ class Cleaner:
         self, rows: Sequence[CompactionRow], horizon: Horizon, locations: Mapping[Entity, str | AcidError]
     ) -> dict[int, Cleaning]:
         """What was done about each row, by its id."""
-        parts = deque(_parts(rows))
+        parts = deque(self._parts(rows))
         done: dict[int, Cleaning] = {}
         is_over = threading.Event()
 
@@ -176,7 +180,7 @@ class Cleaner:
         """Where the tables and partitions of rows lie, if nobody else can lie there; what is gone is left out."""
         neighbours = Neighbours(self._client, self._queue.database, self._settings.exclusive_locations)
         found: dict[Entity, str | AcidError] = {}
-        for part in _parts(rows):
+        for part in self._parts(rows):
             known = FactsOfMany(self._client, {row.entity for row in part})
             for row in part:
                 try:
@@ -187,6 +191,20 @@ class Cleaner:
                 except AcidError as error:
                     found[row.entity] = error
         return found
+
+    def _parts(self, rows: Sequence[CompactionRow]) -> list[list[CompactionRow]]:
+        """Rows in parts, all rows of a partition in one, in their order."""
+        of_entity: dict[Entity, list[CompactionRow]] = {}
+        for row in rows:
+            of_entity.setdefault(row.entity, []).append(row)
+        most = LOCKED_TOGETHER if self._queue.hive.publishes_by_commit else LOOKED_UP_TOGETHER
+        size = max(LOOKED_UP_TOGETHER, min(most, -(-len(of_entity) // HANDS)))
+        parts: list[list[CompactionRow]] = []
+        for some in of_entity.values():
+            if not parts or len(parts[-1]) >= size:
+                parts.append([])
+            parts[-1] += some
+        return parts
 
     def _readers(self) -> Readers:
         return Readers(
@@ -242,16 +260,3 @@ class Cleaner:
 
 def _ready(rows: Sequence[CompactionRow], judged: Mapping[int, Cleaning]) -> list[CompactionRow]:
     return [row for row in rows if judged[row.id].state is CleaningState.READY]
-
-
-def _parts(rows: Sequence[CompactionRow]) -> list[list[CompactionRow]]:
-    """Rows in parts, all rows of a partition in one, in their order."""
-    of_entity: dict[Entity, list[CompactionRow]] = {}
-    for row in rows:
-        of_entity.setdefault(row.entity, []).append(row)
-    parts: list[list[CompactionRow]] = []
-    for some in of_entity.values():
-        if not parts or len(parts[-1]) >= LOOKED_UP_TOGETHER:
-            parts.append([])
-        parts[-1] += some
-    return parts

@@ -122,6 +122,15 @@ def test_few_rows_need_no_further_connection(monkeypatch: pytest.MonkeyPatch, ro
     assert (site.opened, site.calls) == (0, 1)
 
 
+@pytest.mark.parametrize(("rows", "parts"), [(33, 2), (256, 8), (257, 8), (512, 8), (513, 9), (2000, 32)])
+def test_of_many_rows_more_are_looked_up_together_as_long_as_every_hand_has_some(
+    monkeypatch: pytest.MonkeyPatch, rows: int, parts: int
+) -> None:
+    site = Site(monkeypatch, [row(id, id) for id in range(rows)])
+    assert len(site.clean_all(None)) == rows
+    assert site.calls == parts
+
+
 def test_rows_of_one_partition_are_cleaned_by_one_hand_older_ones_first(monkeypatch: pytest.MonkeyPatch) -> None:
     site = Site(monkeypatch, [row(id, id % 100) for id in range(1000)])
     site.clean_all(site.connect)
