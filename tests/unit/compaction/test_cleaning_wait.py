@@ -7,9 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.entity import Entity, whatever_spelling
 from airflow_provider_acid.compaction.clean.wait import Readers
-from airflow_provider_acid.metastore import values
 from airflow_provider_acid.metastore.values import (
     CompactionRow,
     CompactionState,
@@ -271,13 +270,12 @@ def test_a_lock_is_not_looked_at_for_each_row_that_it_is_not_on(monkeypatch: pyt
     locks = tuple(lock(id, replace(PARTITION, partition=f"p={id}")) for id in range(500))
     readers = Readers(FakeClient(locks=locks), 0, locks_count=True, queue_seconds=None)
     looked_at: list[str] = []
-    spelled = values.whatever_spelling
 
     def counted(name: str) -> str:
         looked_at.append(name)
-        return spelled(name)
+        return whatever_spelling(name)
 
-    monkeypatch.setattr(values, "whatever_spelling", counted)
+    monkeypatch.setattr("airflow_provider_acid.metastore.values.whatever_spelling", counted)
     for id in range(500):
         waits_for = readers.waits_for(replace(ROW, entity=replace(PARTITION, partition=f"p={id}"), newest_lock_id=None))
         assert waits_for == f"waits for lock {id} of eve@there, held for 7 s"
