@@ -59,6 +59,17 @@ class Site:
             self.all_at_work.set()
         return [Cleaning(row.entity, row.id, CleaningState.CLEANED, "1 deleted") for row in rows]
 
+    def let_all_begin(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Nobody comes to an end before every hand has something."""
+        clean = self.clean
+
+        def wait_for_all(number: int, rows: Sequence[CompactionRow]) -> list[Cleaning]:
+            done = clean(number, rows)
+            assert self.all_at_work.wait(PATIENCE_SECONDS), "nobody waits for his turn"
+            return done
+
+        monkeypatch.setattr(self, "clean", wait_for_all)
+
     @contextmanager
     def connect(self) -> Iterator[tuple[Any, Any]]:
         if self.refuses:
@@ -100,14 +111,7 @@ def row(id: int, partition: int) -> CompactionRow:
 
 def test_all_rows_are_cleaned_once_by_as_many_as_there_is_work_for(monkeypatch: pytest.MonkeyPatch) -> None:
     site = Site(monkeypatch, [row(id, id) for id in range(20 * LOOKED_UP_TOGETHER)])
-    clean = site.clean
-
-    def wait_for_all(number: int, rows: Sequence[CompactionRow]) -> list[Cleaning]:
-        done = clean(number, rows)
-        assert site.all_at_work.wait(PATIENCE_SECONDS), "nobody waits for his turn"
-        return done
-
-    monkeypatch.setattr(site, "clean", wait_for_all)
+    site.let_all_begin(monkeypatch)
     found = site.clean_all(site.connect)
     assert sorted(row.id for _, row in site.cleaned) == list(range(len(site.rows)))
     assert [cleaning.request_id for cleaning in found] == [row.id for row in site.rows]
@@ -133,6 +137,7 @@ def test_of_many_rows_more_are_looked_up_together_as_long_as_every_hand_has_some
 
 def test_rows_of_one_partition_are_cleaned_by_one_hand_older_ones_first(monkeypatch: pytest.MonkeyPatch) -> None:
     site = Site(monkeypatch, [row(id, id % 100) for id in range(1000)])
+    site.let_all_begin(monkeypatch)
     site.clean_all(site.connect)
     for partition in range(100):
         of_partition = [(number, row.id) for number, row in site.cleaned if row.id % 100 == partition]
