@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
+from operator import itemgetter
 
 from airflow_provider_acid.acid.entity import Entity, whatever_spelling
 
@@ -241,6 +242,40 @@ class LockInfo:
         if self.entity.partition is None or entity.partition is None:
             return True
         return whatever_spelling(self.entity.partition) == whatever_spelling(entity.partition)
+
+
+class LocksByPlace:
+    """Locks of one moment, found by what they are on: of many entities each need not be compared with all of them.
+
+    :param locks: in the order in which they are found.
+    """
+
+    def __init__(self, locks: Iterable[LockInfo]) -> None:
+        self._at: dict[tuple[str | None, ...], list[tuple[int, LockInfo]]] = {}
+        for number, lock in enumerate(locks):
+            for place in _places(lock):
+                self._at.setdefault(place, []).append((number, lock))
+
+    def touching(self, entity: Entity) -> list[LockInfo]:
+        """Those of which :meth:`LockInfo.touches` says so."""
+        table = entity.full_table_name
+        places = ((None, entity.database), (table,), (table, _spelled(entity.partition)))
+        return [lock for _, lock in sorted((one for place in places for one in self._at.get(place, ())), key=_number)]
+
+
+_number = itemgetter(0)
+
+
+def _places(lock: LockInfo) -> list[tuple[str | None, ...]]:
+    """Database, table or partition that a lock is on; the partitions of a table also under None together."""
+    if lock.entity is None:
+        return [(None, lock.database.lower())]
+    table = lock.entity.full_table_name
+    return [(table,)] if lock.entity.partition is None else [(table, _spelled(lock.entity.partition)), (table, None)]
+
+
+def _spelled(partition: str | None) -> str | None:
+    return None if partition is None else whatever_spelling(partition)
 
 
 @dataclass(frozen=True)

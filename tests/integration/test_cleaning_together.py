@@ -74,6 +74,7 @@ def test_beside_a_reader_of_one_the_others_are_cleaned_and_nobody_waits(
     reader = site.reader(table, "p=b")
     found = clean(site, table)
     assert calls["lock"] == 3, "of the others together, and of that one beside the reader, in the end EXCLUSIVE"
+    assert calls["get_partitions_by_names"] == 3, "of all, twice, and of that one right before it waits"
     assert states(found) == [CleaningState.CLEANED, CleaningState.WAITING, CleaningState.CLEANED]
     assert f"txn {reader}, " in found["p=b"].message
     assert len(table.directories("p=b")) == 3

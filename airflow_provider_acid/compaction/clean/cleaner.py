@@ -24,15 +24,16 @@ from airflow_provider_acid.compaction.clean.row_cleaner import RowCleaner
 from airflow_provider_acid.compaction.clean.wait import OPENING_SECONDS, Horizon, Readers
 from airflow_provider_acid.compaction.facts import FactsOfMany
 from airflow_provider_acid.compaction.neighbours import Neighbours
-from airflow_provider_acid.compaction.outcomes import OutcomeState
+from airflow_provider_acid.compaction.outcomes import Outcome, OutcomeState
 from airflow_provider_acid.compaction.recover.recovery import Recovery
 from airflow_provider_acid.compaction.settings import CleaningLockAction, CompactionSettings
 from airflow_provider_acid.compaction.steps import StepListener, ignore_steps
 from airflow_provider_acid.compaction.supervision import Supervised
 from airflow_provider_acid.exceptions import AcidError, MetastoreUnavailableError, ObjectNotFoundError, UnexpectedError
 from airflow_provider_acid.metastore.queue import KEEP_SECONDS, CompactionQueue
+from airflow_provider_acid.metastore.queue_rules import in_cleaning_order
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
-from airflow_provider_acid.metastore.values import CompactionRow
+from airflow_provider_acid.metastore.values import CompactionRow, CompactionState
 
 log = logging.getLogger(__name__)
 
@@ -41,6 +42,10 @@ HANDS = 8
 
 LOOKED_UP_TOGETHER = 32
 """Of so many rows the tables and partitions are asked for together; the last is cleaned a few seconds after that."""
+
+LOCKED_TOGETHER = 64
+"""Of up to so many, where every hand has as many and their locks are taken together: a call about them costs the
+metastore little more than one about half of them."""
 
 Connect = Callable[[], AbstractContextManager[tuple[AcidMetastoreClient, CompactionQueue]]]
 """Opens a connection for the thread that calls it."""
@@ -88,12 +93,12 @@ class Cleaner:
 
     def clean(self, entities: Collection[Entity]) -> tuple[Cleaning, ...]:
         """Clean what can be cleaned, older compactions first; rows that cannot yet are returned as waiting."""
+        rows, outcomes = self._settled(entities)
         unsettled = tuple(
             Cleaning(outcome.entity, outcome.request_id or 0, CleaningState.FAILED, outcome.message)
-            for outcome in self._recovery.settle_uncommitted(entities)
+            for outcome in outcomes
             if outcome.state is OutcomeState.FAILED
         )
-        rows = self._queue.ready_to_clean(entities)
         if not rows:
             return unsettled
         self._marked.clear()
@@ -122,11 +127,23 @@ class Cleaner:
                     done[row.id] = replace(done[row.id], state=CleaningState.KEPT)
         return (*(done[row.id] for row in rows), *unsettled)
 
+    def _settled(self, entities: Collection[Entity]) -> tuple[list[CompactionRow], tuple[Outcome, ...]]:
+        """Rows that are ready to be cleaned, and what came of those that had to be settled before."""
+        if self._queue.hive.publishes_by_commit:
+            # All rows of the site that wait for a cleaning, which may be many: where one look finds none that was not
+            # committed, there is no need for a second.
+            ready = self._queue.rows(state=CompactionState.READY_FOR_CLEANING)
+            wanted = set(entities)
+            if not any(row.entity in wanted and self._recovery.is_unsettled(row) for row in ready):
+                return in_cleaning_order(ready, wanted), ()
+        outcomes = self._recovery.settle_uncommitted(entities)
+        return self._queue.ready_to_clean(entities), outcomes
+
     def _clean_together(
         self, rows: Sequence[CompactionRow], horizon: Horizon, locations: Mapping[Entity, str | AcidError]
     ) -> dict[int, Cleaning]:
         """What was done about each row, by its id."""
-        parts = deque(_parts(rows))
+        parts = deque(self._parts(rows))
         done: dict[int, Cleaning] = {}
         is_over = threading.Event()
 
@@ -163,7 +180,7 @@ class Cleaner:
         """Where the tables and partitions of rows lie, if nobody else can lie there; what is gone is left out."""
         neighbours = Neighbours(self._client, self._queue.database, self._settings.exclusive_locations)
         found: dict[Entity, str | AcidError] = {}
-        for part in _parts(rows):
+        for part in self._parts(rows):
             known = FactsOfMany(self._client, {row.entity for row in part})
             for row in part:
                 try:
@@ -174,6 +191,20 @@ class Cleaner:
                 except AcidError as error:
                     found[row.entity] = error
         return found
+
+    def _parts(self, rows: Sequence[CompactionRow]) -> list[list[CompactionRow]]:
+        """Rows in parts, all rows of a partition in one, in their order."""
+        of_entity: dict[Entity, list[CompactionRow]] = {}
+        for row in rows:
+            of_entity.setdefault(row.entity, []).append(row)
+        most = LOCKED_TOGETHER if self._queue.hive.publishes_by_commit else LOOKED_UP_TOGETHER
+        size = max(LOOKED_UP_TOGETHER, min(most, -(-len(of_entity) // HANDS)))
+        parts: list[list[CompactionRow]] = []
+        for some in of_entity.values():
+            if not parts or len(parts[-1]) >= size:
+                parts.append([])
+            parts[-1] += some
+        return parts
 
     def _readers(self) -> Readers:
         return Readers(
@@ -229,16 +260,3 @@ class Cleaner:
 
 def _ready(rows: Sequence[CompactionRow], judged: Mapping[int, Cleaning]) -> list[CompactionRow]:
     return [row for row in rows if judged[row.id].state is CleaningState.READY]
-
-
-def _parts(rows: Sequence[CompactionRow]) -> list[list[CompactionRow]]:
-    """Rows in parts, all rows of a partition in one, in their order."""
-    of_entity: dict[Entity, list[CompactionRow]] = {}
-    for row in rows:
-        of_entity.setdefault(row.entity, []).append(row)
-    parts: list[list[CompactionRow]] = []
-    for some in of_entity.values():
-        if not parts or len(parts[-1]) >= LOOKED_UP_TOGETHER:
-            parts.append([])
-        parts[-1] += some
-    return parts

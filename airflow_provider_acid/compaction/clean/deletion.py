@@ -25,6 +25,7 @@ from airflow_provider_acid.compaction.supervision import Supervised
 from airflow_provider_acid.exceptions import AcidError, OwnershipLostError, RefusedError
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
 from airflow_provider_acid.metastore.transaction import CompactionTransaction
+from airflow_provider_acid.metastore.values import LocksByPlace
 
 log = logging.getLogger(__name__)
 
@@ -80,8 +81,8 @@ class Deleter:
 
     def _delete_in_a_moment(self, wanted: Sequence[Deletion]) -> dict[Entity, AcidError | None]:
         """As far as one moment goes; at least one, where its locks are granted."""
-        locks = [lock for lock in self._client.show_locks() if not lock.only_keeps_a_database]
-        alone = [one for one in wanted if not any(lock.touches(one.entity) for lock in locks)]
+        locks = LocksByPlace(lock for lock in self._client.show_locks() if not lock.only_keeps_a_database)
+        alone = [one for one in wanted if not locks.touching(one.entity)]
         done: dict[Entity, AcidError | None] = {}
         if not alone:
             return done

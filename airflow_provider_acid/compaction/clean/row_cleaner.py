@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.clean.cleaning import Cleaning, CleaningState
@@ -120,7 +120,10 @@ class RowCleaner:
                     done.append(self._end(row, steps, deleted[deletion.entity]))
                 else:
                     alone.append(row)
-        return done + [self._clean_alone(row, known) for row in alone]
+        for row in alone:
+            # It may wait for its lock: what it is, is asked for anew right before.
+            done.append(self._clean_alone(row, replace(known, facts=FactsOfMany(self._client, [row.entity]))))
+        return done
 
     def _clean_alone(self, row: CompactionRow, known: Known) -> Cleaning:
         with closing(self._clean_row(row, known)) as steps:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
-from airflow_provider_acid.metastore.values import CompactionRow, LockInfo, OpenTxns, TxnInfo
+from airflow_provider_acid.metastore.values import CompactionRow, LockInfo, LocksByPlace, OpenTxns, TxnInfo
 
 OPENING_SECONDS = 1.0
 """How long a transaction may have an id without being listed as open (``metastore.txn.opentxn.timeout``)."""
@@ -63,7 +63,7 @@ class Readers:
         self._locks_count = locks_count
         self._queue_seconds = queue_seconds
         looks = locks_count or queue_seconds is not None
-        self._locks = sorted(client.show_locks(), key=lambda lock: lock.lock_id) if looks else []
+        self._locks = LocksByPlace(sorted(client.show_locks(), key=lambda lock: lock.lock_id) if looks else ())
         self._txns = client.open_transactions()
         self._min_open = _min_open(self._txns)
 
@@ -88,7 +88,7 @@ class Readers:
             return f"waits for the commit of its compaction transaction {row.txn_id}"
         if row.next_txn_id >= self._min_open:
             return f"waits for {self._txn_text(self._min_open)}"
-        locks = [lock for lock in self._locks if lock.touches(row.entity)]
+        locks = self._locks.touching(row.entity)
         for lock in locks if self._locks_count else ():
             # Without a recorded lock every one may be older than the publication.
             if row.newest_lock_id is None or lock.lock_id <= row.newest_lock_id:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from airflow_provider_acid.acid.entity import Entity
+from airflow_provider_acid.acid.entity import Entity, whatever_spelling
 from airflow_provider_acid.compaction.clean.wait import Readers
 from airflow_provider_acid.metastore.values import (
     CompactionRow,
@@ -263,3 +263,20 @@ def test_what_was_replaced_is_kept_for_so_long_after_the_commit(
     commit_ms = None if committed_seconds_ago is None else NOW_MS - int(committed_seconds_ago * 1000)
     readers = Readers(FakeClient(), 0, locks_count=False, queue_seconds=None)
     assert readers.seconds_kept(replace(ROW, commit_ms=commit_ms), keep_seconds) == seconds
+
+
+def test_a_lock_is_not_looked_at_for_each_row_that_it_is_not_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seen: 1,200 comparisons for each of 1,500 partitions, while a batch of another table was at work."""
+    locks = tuple(lock(id, replace(PARTITION, partition=f"p={id}")) for id in range(500))
+    readers = Readers(FakeClient(locks=locks), 0, locks_count=True, queue_seconds=None)
+    looked_at: list[str] = []
+
+    def counted(name: str) -> str:
+        looked_at.append(name)
+        return whatever_spelling(name)
+
+    monkeypatch.setattr("airflow_provider_acid.metastore.values.whatever_spelling", counted)
+    for id in range(500):
+        waits_for = readers.waits_for(replace(ROW, entity=replace(PARTITION, partition=f"p={id}"), newest_lock_id=None))
+        assert waits_for == f"waits for lock {id} of eve@there, held for 7 s"
+    assert len(looked_at) == 500

@@ -5,7 +5,16 @@ from dataclasses import replace
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.metastore.values import CompactionRow, CompactionState, OpenTxns, TableInfo, TxnState
+from airflow_provider_acid.metastore.values import (
+    CompactionRow,
+    CompactionState,
+    LockInfo,
+    LocksByPlace,
+    LockState,
+    OpenTxns,
+    TableInfo,
+    TxnState,
+)
 
 TABLE = TableInfo("Sales", "Orders", "file:/w", (), (), {}, -1, (), "MANAGED_TABLE", "", "hive")
 
@@ -83,3 +92,27 @@ def test_a_row_that_is_finished_without_a_worker_is_no_compaction(
 ) -> None:
     row = CompactionRow(1, Entity("d", "t"), "major", state, start_ms=start_ms, txn_id=txn_id)
     assert row.is_removal is is_removal
+
+
+PLACES = (
+    Entity("d", "t"),
+    Entity("d", "u"),
+    Entity("e", "t"),
+    Entity("d.t", "u"),
+    Entity("d", "t.u"),
+    *(Entity("d", "t", name) for name in ("p=a", "p=A", "p=A%2FB", "p=a%2fb", "p=a%252Fb", "p=\u03c3", "p=\u03a3")),
+    Entity("d", "u", "p=a"),
+)
+
+
+def lock_on(id: int, database: str, entity: Entity | None) -> LockInfo:
+    return LockInfo(id, database, entity, LockState.ACQUIRED, "SHARED_READ", None, "eve", "there", 1, 1, None)
+
+
+def test_locks_are_found_by_what_they_are_on_as_by_looking_at_each() -> None:
+    locks = [lock_on(id, "d", place) for id, place in enumerate((*PLACES, *reversed(PLACES)))]
+    locks += [lock_on(100, "D", None), lock_on(101, "e", None), lock_on(102, "d.t", None), locks[0]]
+    found = LocksByPlace(locks)
+    for entity in PLACES:
+        assert found.touching(entity) == [lock for lock in locks if lock.touches(entity)], entity
+    assert LocksByPlace(()).touching(PLACES[0]) == []
