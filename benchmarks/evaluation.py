@@ -42,7 +42,8 @@ def evaluate(warehouse: Warehouse, work: Work) -> None:
     site = EvaluatedTables({"t": work.partitions}, warehouse.storages, warehouse=f"{warehouse.uri}/d.db")
     found = site.evaluate(threads=work.threads)
     assert len(found.due) == work.partitions, found.skipped[:3]
-    assert len(site.client.calls) <= work.partitions / 1000 + 10
+    # One of them for the id of the metastore's database, which what is due carries.
+    assert len(site.client.calls) <= work.partitions / 1000 + 11
 
 
 def list_only(warehouse: Warehouse, work: Work) -> None:
