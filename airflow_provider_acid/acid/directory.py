@@ -168,7 +168,7 @@ class _State:
 
     def see_base(self, base: BaseDirectory) -> None:
         """Bases come in ascending order, a compaction's after an overwrite's of the same write id."""
-        if base.name.visibility_txn_id and not self._is_visible(base):
+        if not self._is_visible(base):
             return
         if self.oldest_base is None:
             self.oldest_base = base
@@ -182,10 +182,9 @@ class _State:
 
     def see_delta(self, delta: DeltaDirectory) -> None:
         """Keep a delta as a candidate, or note that it is aborted or invisible."""
-        name = delta.name
-        if name.visibility_txn_id and not self._is_visible(delta):
+        if not self._is_visible(delta):
             return
-        lowest, highest = name.min_write_id, name.max_write_id
+        lowest, highest = delta.name.min_write_id, delta.name.max_write_id
         aborted = self.write_ids.is_range_aborted(lowest, highest)
         if self.reports_aborts and aborted is RangeResponse.ALL:
             self.aborted.append(delta.path)
@@ -214,8 +213,9 @@ class _State:
         return tuple(current)
 
     def _is_visible(self, directory: BaseDirectory | DeltaDirectory) -> bool:
-        """Of one that carries a visibility transaction; the others always are."""
         txn_id = directory.name.visibility_txn_id
+        if not txn_id:
+            return True
         if self.txns is None:
             raise UnknownNameError(
                 f"directory {directory.path}",
