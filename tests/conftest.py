@@ -23,7 +23,7 @@ from tests.harness.hive_engine_program import (
     hive_4_metastore_program,
     later_metastore_program,
 )
-from tests.harness.java import SHORT_LIVED
+from tests.harness.java import SHORT_LIVED, spark_options
 from tests.harness.mariadb_server import MariaDbServer
 from tests.harness.metastore_database import ServerDatabase
 from tests.harness.metastore_program import MetastoreProgram
@@ -45,8 +45,8 @@ def _home_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
 def _short_lived_sparks() -> Iterator[None]:
     """Each Spark that a test submits works for seconds."""
     with pytest.MonkeyPatch.context() as environment:
-        for name in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS"):
-            environment.setenv(name, " ".join(SHORT_LIVED))
+        environment.setenv("SPARK_SUBMIT_OPTS", " ".join(spark_options()))
+        environment.setenv("SPARK_LAUNCHER_OPTS", " ".join(SHORT_LIVED))
         yield
 
 

