@@ -5,10 +5,12 @@ Derby serves one or two clients at a time well; with four and more some commits 
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -104,7 +106,8 @@ class MetastoreServer(Startable):
         self.own_cleaner = own_cleaner
         self.protection = protection
         self.host = host
-        self.port = free_port()
+        self._port = free_port()
+        self._users = 0
         self._group: ProcessGroup | None = None
 
     @classmethod
@@ -121,6 +124,27 @@ class MetastoreServer(Startable):
             program=program,
             database=database,
         )
+
+    @property
+    def port(self) -> int:
+        """Where it listens. Whoever asks is going to call it, so it does not rest any longer."""
+        self._signal(signal.SIGCONT)
+        return self._port
+
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """It works while it is in use by anybody, and rests afterwards where it has threads of its own.
+
+        These look every second at all that was ever written to. Of a dozen servers that wait for their next tests they
+        take half of two processors.
+        """
+        self._users += 1
+        try:
+            yield
+        finally:
+            self._users -= 1
+            if self._users == 0 and self.reaper:
+                self._signal(signal.SIGSTOP)
 
     @property
     def uri(self) -> str:
@@ -268,11 +292,16 @@ class MetastoreServer(Startable):
         finally:
             transport.close()
 
+    def _signal(self, what: signal.Signals) -> None:
+        if self.pid is not None:
+            os.kill(self.pid, what)
+
     def _unavailable(self, reason: str) -> MetastoreUnavailableError:
         tail = " | ".join(self.log_file.read_text(errors="replace").splitlines()[-5:])
         return MetastoreUnavailableError(self.uri, f"{reason}: {tail}", f"read {self.log_file}")
 
     def _end(self, how: signal.Signals) -> None:
+        self._signal(signal.SIGCONT)
         group, self._group = self._group, None
         if group is not None:
             group.end(how)

@@ -147,7 +147,11 @@ def make_site(metastore: MetastoreServer) -> Iterator[Site]:
     """A site in a database of its own; what is open at its end is aborted."""
     hive_database = None if metastore.database_url is None else MetastoreDatabase(metastore.database_url)
     addresses = [MetastoreAddress(metastore.host, metastore.port)]
-    with ThriftAdmin(metastore.host, metastore.port) as admin, AcidMetastoreClient(addresses, user="tester") as client:
+    with (
+        metastore.in_use(),
+        ThriftAdmin(metastore.host, metastore.port) as admin,
+        AcidMetastoreClient(addresses, user="tester") as client,
+    ):
         database = f"site{next(_NUMBERS)}"
         admin.create_database(database)
         site = Site(metastore, admin, client, database, hive_database=hive_database)
