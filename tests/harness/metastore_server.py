@@ -80,6 +80,7 @@ class MetastoreServer(Startable):
         their database's location is.
     :param protection: what else than plain Thrift it speaks.
     :param host: its name, one of the loopback interface's.
+    :param port: of one that runs already; None for a free one.
     """
 
     def __init__(
@@ -95,6 +96,7 @@ class MetastoreServer(Startable):
         warehouse_uri: str | None = None,
         protection: Protection = UNPROTECTED,
         host: str = HOST,
+        port: int | None = None,
     ) -> None:
         self._program = program
         self.work_dir = work_dir.resolve()
@@ -106,7 +108,7 @@ class MetastoreServer(Startable):
         self.own_cleaner = own_cleaner
         self.protection = protection
         self.host = host
-        self._port = free_port()
+        self._port = port or free_port()
         self._users = 0
         self._group: ProcessGroup | None = None
 

@@ -140,16 +140,6 @@ def test_a_table_is_printed_and_a_plot_drawn(finished: Finished) -> None:
     assert len(bars) == 1 + len(MEANINGS)
 
 
-def test_this_projects_side_runs_on_a_cluster(hive_3_engine: HiveEngine, tmp_path: Path) -> None:
-    found, plot = tmp_path / "found.json", tmp_path / "plot.svg"
-    keys = ["minor_vs_copy", "hive_vs_small100"]
-    servers = Servers(lambda _: nullcontext(HiveSide(hive_3_engine)))
-    files = ["--json", str(found), "--plot", str(plot)]
-    assert main(["--tiny", "--cluster", "--only", *keys, *files], servers) == 0
-    sides = [(measured["work"], measured["side"]) for measured in json.loads(found.read_text())["measured"]]
-    assert {("minor", "project"), ("2 small partitions", "project")} <= set(sides)
-
-
 def test_the_command_starts_the_benchmark_and_says_which_works_there_are() -> None:
     done = subprocess.run([str(REPOSITORY / "benchmark"), "--help"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

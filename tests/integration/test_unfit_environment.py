@@ -20,6 +20,7 @@ from airflow.providers.common.compat.sdk import AirflowException, AirflowFailExc
 from airflow_provider_acid.compaction.evaluate.failures import failures_in_a_row
 from airflow_provider_acid.metastore.values import CompactionState
 from airflow_provider_acid.storages.local import LocalStorage
+from tests.harness.every_case import every_case
 from tests.harness.spark_cluster import SparkCluster
 from tests.integration.cluster_runs import PARTITIONS, due_items, due_table, operator, rows_of, run
 from tests.integration.compaction_site import AcidTable, Site
@@ -141,7 +142,11 @@ def table(site: Site) -> AcidTable:
     return due_table(site)
 
 
-@pytest.mark.parametrize("name", CASES)
+LONG_FORM = ("a driver without pyarrow", "executors without pyarrow", "executors without pyorc")
+"""Cases that differ from others by the name of a package, and take an application each."""
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if every_case() or name not in LONG_FORM])
 def test_what_is_wrong_with_the_environment_is_told_and_counted_against_no_partition(
     table: AcidTable, cluster: SparkCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:

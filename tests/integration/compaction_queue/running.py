@@ -27,6 +27,5 @@ def running_server(kind: str) -> MetastoreServer | None:
     work_dir, port, database_port, name = found.split("\n")
     postgres = PostgresServer()
     postgres.port = int(database_port)
-    server = MetastoreServer(Path(work_dir), reaper=True, database=ServerDatabase(postgres, name))
-    server.port = int(port)
-    return server
+    database = ServerDatabase(postgres, name)
+    return MetastoreServer(Path(work_dir), reaper=True, database=database, port=int(port))
