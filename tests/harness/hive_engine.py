@@ -10,7 +10,7 @@ import signal
 import subprocess
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -73,12 +73,14 @@ class HiveEngine(Startable):
         self._statement_seconds = statement_seconds
         self._own_metastore = metastore is None
         self.metastore = metastore or self._new_metastore()
+        self._use = ExitStack()
 
     def start(self) -> None:
         """Starts the metastore where it is its own, and the engine; nothing is left running where that fails."""
         try:
             if self._own_metastore:
                 self.metastore.start()
+            self._use.enter_context(self.metastore.in_use())
             self._start_engine()
         except BaseException:
             self.stop()
@@ -89,6 +91,7 @@ class HiveEngine(Startable):
         group, self._group = self._group, None
         if group is not None:
             group.end(signal.SIGKILL)
+        self._use.close()
         if self._own_metastore:
             self.metastore.stop()
 
