@@ -22,9 +22,10 @@ NUMBERS = itertools.count(1)
 
 
 @pytest.fixture(params=[f"reaping_{the_hive_4.NAME}_metastore", "reaping_hive_3_metastore"])
-def server(request: pytest.FixtureRequest) -> MetastoreServer:
+def server(request: pytest.FixtureRequest) -> Iterator[MetastoreServer]:
     found: MetastoreServer = request.getfixturevalue(request.param)
-    return found
+    with found.in_use():
+        yield found
 
 
 @pytest.fixture

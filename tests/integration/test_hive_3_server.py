@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 from sqlalchemy.exc import OperationalError
@@ -21,9 +21,10 @@ ON_A_DATABASE_SERVER = ("hive_3_metastore", "hive_3_metastore_on_mariadb", "hive
 
 
 @pytest.fixture(params=ON_A_DATABASE_SERVER)
-def metastore(request: pytest.FixtureRequest) -> MetastoreServer:
+def metastore(request: pytest.FixtureRequest) -> Iterator[MetastoreServer]:
     server: MetastoreServer = request.getfixturevalue(request.param)
-    return server
+    with server.in_use():
+        yield server
 
 
 def _comes_true(condition: Callable[[], bool]) -> bool:
@@ -61,9 +62,10 @@ def test_a_request_for_compaction_is_shown(metastore: MetastoreServer) -> None:
 
 
 @pytest.fixture(params=["reaping_hive_3_metastore", "reaping_hive_3_metastore_on_mariadb"])
-def reaping_metastore(request: pytest.FixtureRequest) -> MetastoreServer:
+def reaping_metastore(request: pytest.FixtureRequest) -> Iterator[MetastoreServer]:
     server: MetastoreServer = request.getfixturevalue(request.param)
-    return server
+    with server.in_use():
+        yield server
 
 
 def test_a_silent_transaction_is_aborted(reaping_metastore: MetastoreServer) -> None:

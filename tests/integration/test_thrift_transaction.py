@@ -38,9 +38,10 @@ ON_BOTH_METASTORES = pytest.mark.parametrize("server", [HIVE_4, "reaping_hive_3_
 
 
 @pytest.fixture
-def server(request: pytest.FixtureRequest) -> MetastoreServer:
+def server(request: pytest.FixtureRequest) -> Iterator[MetastoreServer]:
     server: MetastoreServer = request.getfixturevalue(getattr(request, "param", HIVE_4))
-    return server
+    with server.in_use():
+        yield server
 
 
 @pytest.fixture

@@ -38,12 +38,14 @@ SERVERS = {
 
 
 @pytest.fixture(scope="module", params=SERVERS)
-def server(request: pytest.FixtureRequest) -> MetastoreServer:
+def server(request: pytest.FixtureRequest) -> Iterator[MetastoreServer]:
     running = running_server(request.param)
     if running is not None:
-        return running
+        yield running
+        return
     found: MetastoreServer = request.getfixturevalue(SERVERS[request.param])
-    return found
+    with found.in_use():
+        yield found
 
 
 @pytest.fixture(scope="module")
