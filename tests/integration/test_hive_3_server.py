@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 
+import psutil
 import pytest
 from sqlalchemy.exc import OperationalError
 
@@ -75,6 +76,19 @@ def test_a_silent_transaction_is_aborted(reaping_metastore: MetastoreServer) -> 
         (silent,) = admin.open_transactions()
         assert silent in admin.transactions().open
         assert _comes_true(lambda: silent not in admin.transactions().open)
+
+
+def test_a_server_rests_when_nobody_uses_it_any_longer_until_its_port_is_asked_for(
+    hive_3_metastore: MetastoreServer,
+) -> None:
+    process = psutil.Process(hive_3_metastore.pid)
+    with hive_3_metastore.in_use():
+        with hive_3_metastore.in_use():
+            pass
+        assert process.status() != psutil.STATUS_STOPPED
+    assert _comes_true(lambda: process.status() == psutil.STATUS_STOPPED)
+    with ThriftAdmin(hive_3_metastore.host, hive_3_metastore.port) as admin:
+        assert admin.is_hive_3
 
 
 def test_the_database_can_be_asked(metastore: MetastoreServer) -> None:
