@@ -114,6 +114,10 @@ HIVE_3_ON_MARIADB = CrashMetastore(
 )
 
 
-def on_its_own_worker(metastore: CrashMetastore, *values: object, id: str = "") -> pytest.param:  # type: ignore[valid-type]
-    """A parameter set whose tests share one process, and so one server, where several processes run tests."""
-    return pytest.param(metastore, *values, marks=pytest.mark.xdist_group(metastore.name), id=f"{metastore.name}{id}")
+def on_its_own_worker(metastore: CrashMetastore, *values: object, id: str = "", reaping: bool = False) -> pytest.param:  # type: ignore[valid-type]
+    """A parameter set whose tests share one process, and so one server, where several processes run tests.
+
+    :param reaping: whether that is the one which aborts silent transactions.
+    """
+    group = pytest.mark.xdist_group(f"{metastore.name}, reaping" if reaping else metastore.name)
+    return pytest.param(metastore, *values, marks=group, id=f"{metastore.name}{id}")

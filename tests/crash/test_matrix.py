@@ -29,9 +29,9 @@ AFTER_REAPER = [
 ON_HIVE_3_A_MAJOR = [(Kind.MINOR_AS_MAJOR, step) for step in ("fenced", "published", "marked_compacted")]
 
 
-def on_both(cases: list[tuple[Kind, str]]) -> pytest.MarkDecorator:
+def on_both(cases: list[tuple[Kind, str]], *, reaping: bool = False) -> pytest.MarkDecorator:
     parameters = [
-        on_its_own_worker(metastore, kind, step, id=f"-{kind.value}-{step}")
+        on_its_own_worker(metastore, kind, step, id=f"-{kind.value}-{step}", reaping=reaping)
         for metastore in (THE_HIVE_4, HIVE_3)
         for kind, step in (*cases, *(ON_HIVE_3_A_MAJOR if metastore is HIVE_3 else ()))
     ]
@@ -52,7 +52,7 @@ def test_another_run_waits_for_a_living_attempt_and_finishes_a_dead_one(
     check_another_run(metastore.case(request, metastore.partitioned, kind, step))
 
 
-@on_both(AFTER_REAPER)
+@on_both(AFTER_REAPER, reaping=True)
 def test_another_run_finishes_after_the_metastore_aborted_the_dead_transaction(
     request: pytest.FixtureRequest, metastore: CrashMetastore, kind: Kind, step: str
 ) -> None:

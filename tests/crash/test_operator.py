@@ -99,7 +99,9 @@ def test_python_workers_that_are_killed_are_made_up_for_by_spark_or_by_the_next_
     finish_by_next_try(batch)
 
 
-@pytest.mark.parametrize("metastore", METASTORES)
+@pytest.mark.parametrize(
+    "metastore", [on_its_own_worker(metastore, reaping=True) for metastore in (THE_HIVE_4, HIVE_3)]
+)
 def test_an_operator_that_is_killed_is_finished_by_the_next_run_and_its_application_ends(
     request: pytest.FixtureRequest, metastore: CrashMetastore, tmp_path: Path
 ) -> None:

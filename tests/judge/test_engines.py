@@ -47,8 +47,10 @@ def test_engine_and_metastore_listen_on_the_loopback_interface_only(start_hive: 
     assert all(address.startswith(LOOPBACK) for address, _ in listening), listening
 
 
+# Each starts its own, so that any process can run them.
+@pytest.mark.xdist_group("started for one test")
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL], ids=lambda how: how.name)
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", [HIVE_3, HIVE_4])
 def test_no_java_outlives_the_python_that_started_it(version: str, how: signal.Signals, tmp_path: Path) -> None:
     with _starter(version, tmp_path) as (python, java):
         assert [process.name() for process in java] == ["java", "java"]
