@@ -71,7 +71,7 @@ def test_a_failing_group_does_not_stop_the_next(repository: Path) -> None:
     returned, output = run(repository, "lint", "integration", report=report, status=0, ci=False)
     assert (returned, output.splitlines()[-1]) == (1, "5 passed, 3 failed")
     assert re.search(r"^lint +1 min +\d+ s +0 +3$", output, re.MULTILINE)
-    assert re.search(r"^integration +30 min +\d+ s +5 +0$", output, re.MULTILINE)
+    assert re.search(r"^integration +25 min +\d+ s +5 +0$", output, re.MULTILINE)
 
 
 def test_tests_that_need_the_same_servers_run_in_one_process(tmp_path: Path) -> None:
