@@ -141,6 +141,7 @@ class MetastoreServer(Startable):
         take half of two processors.
         """
         self._users += 1
+        self._signal(signal.SIGCONT)
         try:
             yield
         finally:

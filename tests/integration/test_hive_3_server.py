@@ -85,7 +85,7 @@ def test_a_server_rests_when_nobody_uses_it_any_longer_until_its_port_is_asked_f
     with hive_3_metastore.in_use():
         with hive_3_metastore.in_use():
             pass
-        assert process.status() != psutil.STATUS_STOPPED
+        assert _comes_true(lambda: process.status() != psutil.STATUS_STOPPED)
     assert _comes_true(lambda: process.status() == psutil.STATUS_STOPPED)
     with ThriftAdmin(hive_3_metastore.host, hive_3_metastore.port) as admin:
         assert admin.is_hive_3
