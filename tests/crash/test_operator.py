@@ -24,9 +24,9 @@ PARTITIONS = {THE_HIVE_4: ("p=x/q=1", "p=y/q=2"), HIVE_3: ("ds=2024-01-01/h=0", 
 IN_MID_RUN = "0001.plan.json"
 """Appears once the first partition is done and the second is about to be merged."""
 
-METASTORES = [on_its_own_worker(THE_HIVE_4), on_its_own_worker(HIVE_3)]
+METASTORES = (THE_HIVE_4, HIVE_3)
 
-on_the_newest = pytest.mark.parametrize("metastore", some_of(METASTORES, 0))
+on_the_newest = pytest.mark.parametrize("metastore", some_of([on_its_own_worker(one) for one in METASTORES], 0))
 """Where the metastore has little to do with it."""
 
 
@@ -99,9 +99,7 @@ def test_python_workers_that_are_killed_are_made_up_for_by_spark_or_by_the_next_
     finish_by_next_try(batch)
 
 
-@pytest.mark.parametrize(
-    "metastore", [on_its_own_worker(metastore, reaping=True) for metastore in (THE_HIVE_4, HIVE_3)]
-)
+@pytest.mark.parametrize("metastore", [on_its_own_worker(one, reaping=True) for one in METASTORES])
 def test_an_operator_that_is_killed_is_finished_by_the_next_run_and_its_application_ends(
     request: pytest.FixtureRequest, metastore: CrashMetastore, tmp_path: Path
 ) -> None:

@@ -137,8 +137,8 @@ class MetastoreServer(Startable):
     def in_use(self) -> Iterator[None]:
         """It works while it is in use by anybody, and rests afterwards where it has threads of its own.
 
-        These look every second at all that was ever written to. Of a dozen servers that wait for their next tests they
-        take half of two processors.
+        These look every second at all that was ever written to. Of two dozen servers that waited for their next tests
+        they took about a third of two processors.
         """
         self._users += 1
         self._signal(signal.SIGCONT)
