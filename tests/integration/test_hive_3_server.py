@@ -28,8 +28,8 @@ def metastore(request: pytest.FixtureRequest) -> Iterator[MetastoreServer]:
         yield server
 
 
-def _comes_true(condition: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + PATIENCE_SECONDS
+def _comes_true(condition: Callable[[], bool], within_seconds: float = PATIENCE_SECONDS) -> bool:
+    deadline = time.monotonic() + within_seconds
     while time.monotonic() < deadline:
         if condition():
             return True
@@ -79,16 +79,25 @@ def test_a_silent_transaction_is_aborted(reaping_metastore: MetastoreServer) -> 
 
 
 def test_a_server_rests_when_nobody_uses_it_any_longer_until_its_port_is_asked_for(
-    hive_3_metastore: MetastoreServer,
+    reaping_hive_3_metastore: MetastoreServer,
 ) -> None:
-    process = psutil.Process(hive_3_metastore.pid)
-    with hive_3_metastore.in_use():
-        with hive_3_metastore.in_use():
+    # No engine of the session keeps this one at work, as the others' may.
+    server = reaping_hive_3_metastore
+    process = psutil.Process(server.pid)
+    with server.in_use():
+        with server.in_use():
             pass
         assert _comes_true(lambda: process.status() != psutil.STATUS_STOPPED)
     assert _comes_true(lambda: process.status() == psutil.STATUS_STOPPED)
-    with ThriftAdmin(hive_3_metastore.host, hive_3_metastore.port) as admin:
+    with ThriftAdmin(server.host, server.port) as admin:
         assert admin.is_hive_3
+
+
+def test_a_server_never_rests_while_an_engine_uses_it(hive_3_engine: HiveEngine) -> None:
+    process = psutil.Process(hive_3_engine.metastore.pid)
+    with hive_3_engine.metastore.in_use():
+        pass
+    assert not _comes_true(lambda: process.status() == psutil.STATUS_STOPPED, within_seconds=0.5)
 
 
 def test_the_database_can_be_asked(metastore: MetastoreServer) -> None:
