@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.listing import Listing, names_only
@@ -210,9 +211,12 @@ def end_dead_lockers(
     :param owner: see :class:`Withdrawal`.
     """
     attempts = Attempts.look(client, settings.transaction_timeout_seconds)
-    for lock in client.show_locks(entity):
-        txn = attempts.transactions.get(lock.txn_id or 0)
+    # One transaction may hold several locks, and the metastore forgets one without writes soon after its abort.
+    for txn_id in {lock.txn_id for lock in client.show_locks(entity)}:
+        txn = attempts.transactions.get(txn_id or 0)
         if txn is None or txn.state is not TxnState.OPEN or pool_of_txn(txn) is None:
             continue
         if not attempts.is_alive(txn, owner):
-            client.abort(txn.id)
+            # Whoever ended it since that look, the metastore or another, has given its locks back.
+            with suppress(OwnershipLostError):
+                client.abort(txn.id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, cast
@@ -12,13 +13,15 @@ from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.compaction.publish.journal import PublicationJournal, find_journal, write_journal
 from airflow_provider_acid.compaction.publish.staging import staging_name
 from airflow_provider_acid.compaction.recover import withdrawal
+from airflow_provider_acid.compaction.recover.attempts import nobodys_pool
 from airflow_provider_acid.compaction.recover.withdrawal import Withdrawal
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.exceptions import LastCopyError, OwnershipLostError
-from airflow_provider_acid.metastore.values import OpenTxns, TxnState
+from airflow_provider_acid.metastore.values import LockInfo, LockState, OpenTxns, TxnInfo, TxnState
 from airflow_provider_acid.storages.local import LocalStorage
 
 TXN = 7
+ENTITY = Entity("db", "t")
 BASE = "base_0000003_v0000007"
 SOURCE = "delta_0000002_0000002_0000"
 ROWS, DELETES = "delta_0000001_0000003_v0000007", "delete_delta_0000001_0000003_v0000007"
@@ -59,7 +62,7 @@ def withdraw(storage: LocalStorage, state: TxnState, *, honoured: bool = True) -
 
 def withdraw_by(client: Client, storage: LocalStorage, *, honoured: bool) -> None:
     settings = CompactionSettings(readers_honour_visibility=honoured)
-    removal = Withdrawal(cast(Any, client), settings, Entity("db", "t"), storage, asker="cleaner", owner=None)
+    removal = Withdrawal(cast(Any, client), settings, ENTITY, storage, asker="cleaner", owner=None)
     assert removal.withdraw(TXN) is None
 
 
@@ -98,6 +101,44 @@ def test_it_stays_where_its_sources_go_while_the_lock_is_waited_for(
     with pytest.raises(LastCopyError):
         withdraw(storage, TxnState.ABORTED, honoured=False)
     assert storage.list().directories == (BASE,)
+
+
+class Lockers:
+    """A metastore that forgets transactions as soon as they are ended; each of them here held two locks.
+
+    :param ended: by others, since who is alive was looked up.
+    """
+
+    def __init__(self, *txns: int, ended: Collection[int] = ()) -> None:
+        self.txns = txns
+        self.ended = set(ended)
+
+    def server_now_ms(self) -> int:
+        return 1_000_000
+
+    def transactions(self) -> list[TxnInfo]:
+        host = nobodys_pool(ENTITY).worker_id("here")
+        return [TxnInfo(txn, TxnState.OPEN, "airflow", host, None, 0, 0) for txn in self.txns]
+
+    def show_locks(self, entity: Entity) -> list[LockInfo]:
+        return [
+            LockInfo(number, "db", entity, LockState.ACQUIRED, type, txn, "airflow", "here", 0, 0, None)
+            for txn in self.txns
+            for number, type in enumerate(("SHARED_READ", "EXCLUSIVE"))
+        ]
+
+    def abort(self, txn_id: int) -> None:
+        if txn_id in self.ended:
+            raise OwnershipLostError(f"transaction {txn_id}", "NoSuchTxnException", "none")
+        self.ended.add(txn_id)
+
+
+@pytest.mark.parametrize("ended", [set(), {TXN}, {TXN + 1}], ids=["nobody", "the first", "the second"])
+def test_of_dead_lockers_each_ends_once_and_one_that_ended_meanwhile_keeps_no_other(ended: set[int]) -> None:
+    client = Lockers(TXN, TXN + 1, ended=ended)
+    settings = CompactionSettings(transaction_timeout_seconds=1.0)
+    withdrawal.end_dead_lockers(cast(Any, client), settings, ENTITY, None)
+    assert client.ended == {TXN, TXN + 1}
 
 
 @pytest.mark.parametrize("names", [(BASE,), (ROWS,), (ROWS, DELETES)])
