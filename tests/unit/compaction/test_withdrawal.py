@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, cast
@@ -109,9 +108,10 @@ class Lockers:
     :param ended: by others, since who is alive was looked up.
     """
 
-    def __init__(self, *txns: int, ended: Collection[int] = ()) -> None:
+    def __init__(self, *txns: int, ended: set[int]) -> None:
         self.txns = txns
         self.ended = set(ended)
+        self.asked: list[int] = []
 
     def server_now_ms(self) -> int:
         return 1_000_000
@@ -128,6 +128,7 @@ class Lockers:
         ]
 
     def abort(self, txn_id: int) -> None:
+        self.asked.append(txn_id)
         if txn_id in self.ended:
             raise OwnershipLostError(f"transaction {txn_id}", "NoSuchTxnException", "none")
         self.ended.add(txn_id)
@@ -139,6 +140,7 @@ def test_of_dead_lockers_each_ends_once_and_one_that_ended_meanwhile_keeps_no_ot
     settings = CompactionSettings(transaction_timeout_seconds=1.0)
     withdrawal.end_dead_lockers(cast(Any, client), settings, ENTITY, None)
     assert client.ended == {TXN, TXN + 1}
+    assert sorted(client.asked) == [TXN, TXN + 1]
 
 
 @pytest.mark.parametrize("names", [(BASE,), (ROWS,), (ROWS, DELETES)])
