@@ -11,6 +11,7 @@ from airflow_provider_acid.acid.entity import Entity
 class Step(str, Enum):
     """A step that has just been completed, in the order of a compaction's life.
 
+    On Hive 3, where the rename publishes, ``MARKED_COMPACTED`` comes before ``COMMITTED``.
     Those of the exclusive lock and of the journal belong to what appears in several steps: a delta and a delete delta,
     and on S3 several files; there all publications have a journal. ``FIRST_PUBLISHED`` is the first of two renames.
     """
@@ -28,8 +29,8 @@ class Step(str, Enum):
     JOURNALLED = "journalled"
     FIRST_PUBLISHED = "first_published"
     PUBLISHED = "published"
-    MARKED_COMPACTED = "marked_compacted"
     COMMITTED = "committed"
+    MARKED_COMPACTED = "marked_compacted"
     STAGING_REMOVED = "staging_removed"
     CLEANING_DECIDED = "cleaning_decided"
     FILES_DELETED = "files_deleted"

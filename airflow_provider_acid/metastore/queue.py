@@ -115,10 +115,11 @@ class CompactionQueue(Protocol):
         """Record the id of the Spark application, for SHOW COMPACTIONS."""
 
     def complete(self, claim: ClaimedCompaction) -> None:
-        """Make the row ready for cleaning; the transaction is committed after this, never before.
+        """Make the row ready for cleaning, once its result is part of the table; also where somebody did it already.
 
-        Where no commit publishes (Hive 3.1), this also records who may still read the merged directories
-        (the highest transaction and lock id of this moment), so the result must be published before.
+        Where the commit publishes (Hive 4), that is committed before, and the database records at the commit who may
+        still read the merged directories. Where the rename does (Hive 3.1), this records it: the highest transaction
+        and lock id of this moment.
 
         :raises OwnershipLostError: the row is no longer this claim's.
         """

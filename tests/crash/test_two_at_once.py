@@ -11,7 +11,7 @@ import pytest
 from airflow_provider_acid.compaction.outcomes import OutcomeState
 from tests.crash.ending import finish
 from tests.harness.compaction_chain import ChainProcess, run_until_killed
-from tests.harness.crash_case import DEAD_AT_ONCE, chain_for
+from tests.harness.crash_case import DEAD_AT_ONCE, ITS_END, chain_for
 from tests.harness.table_state import TableState
 
 NEVER = "no such step"
@@ -29,7 +29,7 @@ def test_of_two_that_begin_at_once_one_compacts_and_no_other_fails(state: TableS
     finish(state)
 
 
-@pytest.mark.parametrize("step", ["claimed", "recorded", "verified", "published", "marked_compacted"])
+@pytest.mark.parametrize("step", ["claimed", "recorded", "verified", *ITS_END])
 def test_two_heirs_at_once_do_no_harm(state: TableState, step: str) -> None:
     """Each takes the other for dead as well, which no real run does at once: the worst that two can do."""
     run_until_killed(chain_for(state), step)

@@ -115,7 +115,7 @@ def test_a_compaction_that_opened_before_the_commit_of_the_one_before_is_not_cou
     begun = []
 
     def begin_another(step: Step) -> None:
-        if step is Step.MARKED_COMPACTED:
+        if step is Step.PUBLISHED:
             begun.append(site.client.open_compaction_txn())
 
     minor = compact(table, MINOR, begin_another)

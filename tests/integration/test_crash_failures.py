@@ -67,14 +67,14 @@ def test_an_answer_that_gets_lost_after_any_step(table: AcidTable, proxy: Networ
 
 def test_a_commit_whose_answer_got_lost_is_known_to_be_done(table: AcidTable, proxy: NetworkProxy) -> None:
     def lose_answer(passed: Step, _: Entity) -> None:
-        if passed is Step.MARKED_COMPACTED:
+        if passed is Step.PUBLISHED:
             proxy.lose_answer()
 
     assert chain_of(table, proxy).compact(lose_answer).outcome.state is OutcomeState.COMPACTED
     check_finished(table)
 
 
-@pytest.mark.parametrize("step", [Step.STAGED, Step.FENCED, Step.PUBLISHED, Step.MARKED_COMPACTED])
+@pytest.mark.parametrize("step", [Step.STAGED, Step.FENCED, Step.PUBLISHED, Step.COMMITTED])
 def test_a_network_that_stays_away_after_a_step(table: AcidTable, proxy: NetworkProxy, step: Step) -> None:
     def cut(passed: Step, _: Entity) -> None:
         if passed is step:

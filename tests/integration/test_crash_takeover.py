@@ -24,8 +24,7 @@ from airflow_provider_acid.compaction.recover.recovered_partition import DIED, R
 from airflow_provider_acid.compaction.recover.recovery import Recovery
 from airflow_provider_acid.compaction.steps import Step
 from airflow_provider_acid.metastore.pools import RequestPool, owner_of
-from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
-from airflow_provider_acid.metastore.values import CompactionRow, CompactionState, TxnState
+from airflow_provider_acid.metastore.values import CompactionInfo, CompactionRow, CompactionState, TxnState
 from airflow_provider_acid.plan.plan import CompactionType
 from tests.harness.compaction_chain import Chain, ChainProcess, outcome_of, run_until_killed
 from tests.harness.crash_case import OWNED_STEPS
@@ -119,7 +118,7 @@ def test_output_that_nobody_needs_any_more_is_removed(table: AcidTable) -> None:
 
 
 @pytest.mark.parametrize("successor", ["next try", "next run"])
-@pytest.mark.parametrize("step", OWNED_STEPS)
+@pytest.mark.parametrize("step", [*OWNED_STEPS, "committed"])
 def test_a_sleeper_that_wakes_up_after_its_successor_does_no_harm(table: AcidTable, step: str, successor: str) -> None:
     chain = chain_for(table)
     heir = chain.next_try() if successor == "next try" else chain.another_run().with_timeout(DEAD_AT_ONCE)
@@ -128,7 +127,7 @@ def test_a_sleeper_that_wakes_up_after_its_successor_does_no_harm(table: AcidTab
         assert heir.compact().outcome.state is OutcomeState.COMPACTED
         directories = table.directories()
         woken = sleeper.wake()
-        assert woken.state is (OutcomeState.COMPACTED if step == "marked_compacted" else OutcomeState.FAILED), woken
+        assert woken.state is (OutcomeState.COMPACTED if step == "committed" else OutcomeState.FAILED), woken
     assert [name for name in directories if name.startswith("base_")] == [
         name for name in table.directories() if name.startswith("base_")
     ]
@@ -249,18 +248,50 @@ def test_a_request_of_somebody_else_is_served_by_the_next_try(table: AcidTable, 
     check_one_base(table, 1, 2, 3, 4)
 
 
+@pytest.mark.parametrize("who", ["next try", "another run", "cleaner of another run"])
+def test_what_a_dead_attempt_committed_is_made_ready_and_cleaned(table: AcidTable, who: str) -> None:
+    chain = chain_for(table)
+    heir = chain.next_try() if who == "next try" else chain.another_run()
+    run_until_killed(chain, "committed")
+    (row,) = rows_of(table)
+    assert (row.state, row.commit_ms is None) == (CompactionState.WORKING, False)
+    if who != "cleaner of another run":
+        compacted = heir.compact()
+        assert (compacted.outcome.state, compacted.merged) == (OutcomeState.COMPACTED, False)
+        assert f"made request {row.id} ready for cleaning" in compacted.outcome.message
+        now = table.site.row(row.id)
+        assert (now.state, now.commit_ms) == (CompactionState.READY_FOR_CLEANING, row.commit_ms)
+        assert (now.txn_id, now.next_txn_id, now.highest_write_id) == (row.txn_id, row.next_txn_id, 3)
+    (cleaning,) = heir.clean()
+    assert cleaning.state is CleaningState.CLEANED
+    assert table.site.row(row.id).state is CompactionState.SUCCEEDED
+    check_one_base(table, 1, 2, 3, 4)
+
+
 def ready_row(table: AcidTable) -> CompactionRow:
     (row,) = rows_of(table)
     assert (row.state, row.commit_ms) == (CompactionState.READY_FOR_CLEANING, None)
     return row
 
 
-def test_a_ready_row_whose_transaction_aborted_is_failed_and_its_base_removed(table: AcidTable) -> None:
-    run_until_killed(chain_for(table), "marked_compacted")
-    row = ready_row(table)
-    table.site.admin.abort(row.txn_id or 0)
+def die_marked_before_the_commit(table: AcidTable) -> CompactionRow:
+    """As an attempt of a release that marked first; its row."""
+    run_until_killed(chain_for(table), "published")
+    (row,) = rows_of(table)
+    table.site.client.mark_compacted(CompactionInfo.of_row(row))
+    return ready_row(table)
+
+
+@pytest.mark.parametrize("is_aborted", [True, False])
+def test_a_ready_row_that_was_never_committed_is_failed_and_its_base_removed(
+    table: AcidTable, is_aborted: bool
+) -> None:
+    row = die_marked_before_the_commit(table)
+    if is_aborted:
+        table.site.admin.abort(row.txn_id or 0)
     before = [name for name in table.directories() if name.startswith("delta_")]
-    assert chain_for(table).clean() == ()
+    assert chain_for(table).with_timeout(DEAD_AT_ONCE).clean() == ()
+    assert table.site.client.transaction_state(row.txn_id or 0) is TxnState.ABORTED
     now = table.site.row(row.id)
     assert now.state is CompactionState.FAILED
     assert str(now.error_message).startswith(DIED)
@@ -270,37 +301,8 @@ def test_a_ready_row_whose_transaction_aborted_is_failed_and_its_base_removed(ta
     check_one_base(table, 1, 2, 3, 4)
 
 
-def test_a_ready_row_of_a_dead_owner_is_committed_and_cleaned(table: AcidTable) -> None:
-    run_until_killed(chain_for(table), "marked_compacted")
-    row = ready_row(table)
-    (cleaning,) = chain_for(table).with_timeout(DEAD_AT_ONCE).clean()
-    assert cleaning.state is CleaningState.CLEANED
-    assert table.site.row(row.id).state is CompactionState.SUCCEEDED
-    check_one_base(table, 1, 2, 3, 4)
-
-
-def test_a_dead_owners_commit_that_the_metastore_just_aborted_is_merged_anew(
-    table: AcidTable, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run_until_killed(chain_for(table), "marked_compacted")
-    commit, dead = AcidMetastoreClient.commit, rows_of(table)[0].txn_id
-
-    def commit_too_late(client: AcidMetastoreClient, txn_id: int) -> None:
-        if txn_id == dead:
-            client.abort(txn_id)
-        commit(client, txn_id)
-
-    monkeypatch.setattr(AcidMetastoreClient, "commit", commit_too_late)
-    again = chain_for(table).compact()
-    assert again.outcome.state is OutcomeState.COMPACTED, again.outcome
-    assert again.merged
-    assert [row.state for row in rows_of(table)][0] is CompactionState.FAILED
-    check_one_base(table, 1, 2, 3, 4)
-
-
 def test_a_ready_row_of_a_living_owner_is_left_alone(table: AcidTable) -> None:
-    run_until_killed(chain_for(table), "marked_compacted")
-    row = ready_row(table)
+    row = die_marked_before_the_commit(table)
     before = table.fingerprint()
     assert chain_for(table).with_timeout(300).clean() == ()
     assert ready_row(table) == row

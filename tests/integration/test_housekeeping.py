@@ -20,7 +20,7 @@ from airflow_provider_acid.compaction.run.run_directory import RunDirectory
 from airflow_provider_acid.compaction.run.run_place import RunPlace, run_name
 from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.metastore.queue import ClaimedCompaction
-from airflow_provider_acid.metastore.values import CompactionRow, CompactionState
+from airflow_provider_acid.metastore.values import CompactionInfo, CompactionRow, CompactionState
 from airflow_provider_acid.plan.plan import CompactionType
 from tests.harness.compaction_chain import Chain, ChainProcess, run_until_killed
 from tests.integration.compaction_site import AcidTable, Site
@@ -232,9 +232,10 @@ def test_what_is_kept_for_an_undo_is_not_told_as_stuck(table: AcidTable) -> None
 
 
 def test_a_dead_workers_last_step_is_made_for_it(table: AcidTable) -> None:
-    """Marked compacted, not committed: committed now on Hive 4; on Hive 3 only its locks were left."""
-    run_until_killed(chain_for(table), "marked_compacted")
+    """Committed, and marked compacted now on Hive 4; on Hive 3 only its locks were left."""
+    run_until_killed(chain_for(table), "marked_compacted" if table.site.renames_publish else "committed")
     report = sweep(table)
+    assert newest_row(table).state is CompactionState.READY_FOR_CLEANING
     assert newest_row(table).commit_ms is not None
     assert not table.site.admin.transactions().open
     assert report.to_clean == (table.entity(),)
@@ -243,11 +244,12 @@ def test_a_dead_workers_last_step_is_made_for_it(table: AcidTable) -> None:
 
 
 def test_a_row_whose_transaction_aborted_is_failed(site: Site) -> None:
-    """On Hive 4: such a row is never cleaned as it stands (HIVE-29572)."""
+    """On Hive 4, by a worker that marked it first: it is never cleaned as it stands (HIVE-29572)."""
     table = site.table()
     for value in VALUES:
         table.insert(value)
-    run_until_killed(chain_for(table), "marked_compacted")
+    run_until_killed(chain_for(table), "published")
+    site.client.mark_compacted(CompactionInfo.of_row(newest_row(table)))
     site.admin.abort(newest_row(table).txn_id or 0)
     report = sweep(table)
     assert Chore.SETTLED in chores(report)

@@ -30,22 +30,16 @@ def table(site: Site) -> AcidTable:
 
 @pytest.mark.parametrize("type", CompactionType)
 @pytest.mark.parametrize(
-    ("site", "step", "state"),
-    [
-        ("hive_4", "published", TxnState.OPEN),
-        (the_hive_4.NAME, "published", TxnState.OPEN),
-        (the_hive_4.NAME, "published", TxnState.ABORTED),
-        # Without Hive's own Cleaner, which would take such a request for committed.
-        ("hive_4", "marked_compacted", TxnState.ABORTED),
-    ],
+    ("site", "state"),
+    [("hive_4", TxnState.OPEN), (the_hive_4.NAME, TxnState.OPEN), (the_hive_4.NAME, TxnState.ABORTED)],
     indirect=["site"],
 )
 def test_the_last_copy_stays_with_its_transaction_until_its_sources_are_back(
-    site: Site, table: AcidTable, type: CompactionType, step: str, state: TxnState, tmp_path: Path
+    site: Site, table: AcidTable, type: CompactionType, state: TxnState, tmp_path: Path
 ) -> None:
     sources, before = table.visible(), table.rows()
     chain = Chain.on(site.server, table.entity(), type=type)
-    run_until_killed(chain, step)
+    run_until_killed(chain, "published")
     (row,) = site.rows(table.entity())
     dead = row.txn_id
     assert dead is not None

@@ -88,8 +88,8 @@ def test_both_directories_appear_under_the_lock_and_readers_of_every_kind_see_th
     outcome = site.compact(minor(table, partition), on_step=recorder)
     assert outcome.state is OutcomeState.COMPACTED, outcome
     published = set(pair_of(outcome))
-    assert recorder.steps[recorder.steps.index(Step.FENCED) + 1 :][:6] == [*PAIR, Step.MARKED_COMPACTED]
-    for step in (*PAIR[1:], Step.MARKED_COMPACTED):
+    assert recorder.steps[recorder.steps.index(Step.FENCED) + 1 :][:6] == [*PAIR, Step.COMMITTED]
+    for step in PAIR[1:]:
         assert [text.partition(",")[0] for text in locks[step]] == ["SHARED_READ", "EXCLUSIVE"], step
     assert locks[Step.COMMITTED] == []
     site.clean(table.entity(partition))

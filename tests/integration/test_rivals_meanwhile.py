@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import shutil
-import time
 from dataclasses import dataclass, replace
 
 import pytest
+from hmsclient.genthrift.hive_metastore import ttypes
+from thrift.Thrift import TType
 
 from airflow_provider_acid.compaction.active import ActiveCompaction
 from airflow_provider_acid.compaction.outcomes import OutcomeState
-from airflow_provider_acid.compaction.recover.recovered_partition import DIED
 from airflow_provider_acid.compaction.steps import Step
-from airflow_provider_acid.compaction.work import finishing
+from airflow_provider_acid.metastore.thrift.wire import I64, FieldType, Method
 from airflow_provider_acid.metastore.values import CompactionInfo, CompactionState
 from airflow_provider_acid.plan.plan import CompactionType
-from tests.harness.compaction_chain import Chain, outcome_of, run_until_killed, wait_until
+from tests.harness.compaction_chain import outcome_of, wait_until
 from tests.harness.plain_job import run_plainly
-from tests.integration.compaction_site import AcidTable, Site, StepRecorder, due
+from tests.integration.compaction_site import AcidTable, Site, StepRecorder, TxnType, due
 from tests.unit.merge.acid_files import insert
 
 MINOR, MAJOR = CompactionType.MINOR, CompactionType.MAJOR
-CLEANERS_LOOKS_SECONDS = 6.0
-"""In which Hive's Cleaner, which looks once a second here, looks a few times."""
+NUMBER_OF_TEXT: FieldType = (TType.MAP, (TType.STRING, "UTF8", TType.I64, None, False))
+REGISTER = Method("add_write_ids_to_min_history", (I64, NUMBER_OF_TEXT), None, (ttypes.MetaException,))
+"""As Hive's readers do, with the lowest write id of each table that they do not see."""
 RIVALS_POOL = "rivals"
 """A worker of any pool may compact the table; that of this one takes no other test's request."""
 
@@ -104,102 +105,70 @@ def test_of_partitions_begun_together_one_that_a_rival_compacted_and_cleaned_mea
     assert ([rivals], ours.partition("_v")[0]) == (bases, "base_0000005")
 
 
-def settle(chain: Chain, who: str) -> None:
-    if who == "next try":
-        assert not chain.compact().outcome.state.is_failure
-    else:
-        chain.another_run().with_timeout(0.001).clean()
-
-
-@pytest.mark.parametrize("who", ["next try", "cleaner of another run"])
-@pytest.mark.parametrize("rival_is", ["done", "at work"])
-def test_what_a_dead_attempt_left_ready_is_not_committed_beside_a_rivals_result(
-    site: Site, rival_is: str, who: str
-) -> None:
+@pytest.mark.parametrize("site", ["hive_4", "hive_4_1", "hive_4_2"], indirect=True)
+def test_hives_worker_gets_nothing_while_an_attempt_is_held_up(site: Site) -> None:
+    """Its request keeps every other one away until it has committed, so that it commits beside nobody's result."""
     table = site.table(partitions=["p=a", "p=b"])
     for value in (1, 2, 3):
         table.insert(value, partition="p=a")
-    entity = table.entity("p=a")
-    chain = Chain.on(site.server, entity, type=MINOR)
-    run_until_killed(chain, "marked_compacted")
-    (row,) = site.rows(entity)
-    dead = f"delta_0000001_0000003_v{row.txn_id:07d}"
-    assert (row.state, row.commit_ms) == (CompactionState.READY_FOR_CLEANING, None)
-    assert dead in table.visible("p=a")
-    # Without another write to the table the server takes no further request.
-    table.insert(4, partition="p=b")
-    before = table.rows()
-    rival = Rival.begin(table, MINOR, "p=a", 3)
-    if rival_is == "at work":
-        settle(chain, who)
-    rivals = rival.finish(1, 2, 3)
-    assert table.rows() == before
-    settle(chain, who)
-    assert table.rows() == before
-    ended = site.row(row.id)
-    assert (ended.state, str(ended.error_message).startswith(DIED)) == (CompactionState.FAILED, True)
-    assert dead not in table.visible("p=a")
-    assert rivals in table.visible("p=a")
+    entity, client = table.entity("p=a"), site.client
+    held_up: list[Step] = []
 
+    def rivals_turn(step: Step) -> None:
+        if step not in (Step.PUBLISHED, Step.COMMITTED, Step.MARKED_COMPACTED):
+            return
+        # Without another write to the table the server takes no further request anyway.
+        table.insert(4, partition="p=b")
+        (row,) = site.rows(entity)
+        if row.state is CompactionState.WORKING or row.commit_ms is None:
+            held_up.append(step)
+            assert not client.compact(entity, MINOR, pool=RIVALS_POOL).accepted
+            assert client.find_next_compaction("rival-worker", RIVALS_POOL, "4") is None
 
-@pytest.mark.parametrize("rival_is", ["done", "at work"])
-def test_who_is_held_up_before_the_commit_does_not_commit_beside_a_rivals_result(
-    site: Site, monkeypatch: pytest.MonkeyPatch, rival_is: str
-) -> None:
-    monkeypatch.setattr(finishing, "PROMPT_SECONDS", 0.0)
-    table = site.table(partitions=["p=a", "p=b"])
-    for value in (1, 2, 3):
-        table.insert(value, partition="p=a")
-    rivals: list[Rival] = []
-
-    def held_up(step: Step) -> None:
-        if step is Step.MARKED_COMPACTED:
-            # Without another write to the table the server takes no further request.
-            table.insert(4, partition="p=b")
-            rivals.append(Rival.begin(table, MINOR, "p=a", 3))
-            if rival_is == "done":
-                rivals[0].finish(1, 2, 3)
-
-    worker = site.worker(on_step=StepRecorder(held_up))
-    (active,) = worker.begin_together([due(table.entity("p=a"))])
+    worker = site.worker(on_step=StepRecorder(rivals_turn))
+    (active,) = worker.begin_together([due(entity)])
     assert isinstance(active, ActiveCompaction), active
     outcome = outcome_of(worker.finish(active, run_plainly(active.plan)))
-    if rival_is == "at work":
-        rivals[0].finish(1, 2, 3)
-    assert outcome.state is OutcomeState.FAILED
-    assert "was held up before its commit" in outcome.message
-    assert table.values() == [1, 2, 3, 4]
+    assert outcome.state is OutcomeState.COMPACTED, outcome
+    assert held_up == [Step.PUBLISHED, Step.COMMITTED]
+    assert table.values() == [1, 2, 3, 4, 4, 4]
+    assert client.compact(entity, MINOR, pool=RIVALS_POOL).accepted, "only the attempt stood in its way"
+
+
+class Died(BaseException):
+    """The worker is no more."""
 
 
 def test_hives_cleaner_takes_no_result_for_committed_that_is_not(hive_4_2_site: Site) -> None:
     """By its default settings it waits for registered readers alone, and counts transactions that are open.
 
-    Where it knows of no aborted one below such a one, it stumbles instead.
+    An earlier request of Hive's waits for a reader until our result is published. Where its Cleaner knows of no
+    aborted transaction, it stumbles instead.
     """
     site = hive_4_2_site
     table = site.table(partitions=["p=a", "p=b"])
     for value in (1, 2, 3):
         table.insert(value, partition="p=a")
     table.write("p=b").insert(5).abort()
-    entity = table.entity("p=a")
-    rivals: list[Rival] = []
+    reader = site.open_txn(TxnType.READ_ONLY)
+    site.client._invoke("a reader", REGISTER, reader, {f"{site.database}.{table.name}": 1}, repeatable=True)
+    rival = Rival.begin(table, MINOR, "p=a", 3)
+    rival.finish(1, 2, 3)
+    table.insert(4, partition="p=a")
 
     def held_up(step: Step) -> None:
-        if step is not Step.MARKED_COMPACTED:
-            return
-        # Without another write to the table the server takes no further request.
-        table.insert(4, partition="p=b")
-        rivals.append(Rival.begin(table, MINOR, "p=a", 3))
-        rivals[0].finish(1, 2, 3)
-        time.sleep(CLEANERS_LOOKS_SECONDS)
-        assert table.values() == [1, 2, 3, 4]
-        assert site.row(rivals[0].claimed.id).state is CompactionState.READY_FOR_CLEANING
+        if step is Step.PUBLISHED:
+            site.end(reader, site.admin.commit)
+            wait_until(lambda: site.row(rival.claimed.id).state is CompactionState.SUCCEEDED)
+            assert table.values() == [1, 2, 3, 4]
+            raise Died
 
     worker = site.worker(on_step=StepRecorder(held_up))
-    (active,) = worker.begin_together([due(entity)])
+    (active,) = worker.begin_together([due(table.entity("p=a"), type=MINOR)])
     assert isinstance(active, ActiveCompaction), active
-    outcome = outcome_of(worker.finish(active, run_plainly(active.plan)))
-    assert outcome.state is OutcomeState.FAILED
-    assert "was held up before its commit" in outcome.message
-    wait_until(lambda: site.row(rivals[0].claimed.id).state is CompactionState.SUCCEEDED)
+    with pytest.raises(Died):
+        worker.finish(active, run_plainly(active.plan))
+    active.transaction.close()
+    assert table.values() == [1, 2, 3, 4]
+    assert site.compact(table.entity("p=a")).state is OutcomeState.COMPACTED
     assert table.values() == [1, 2, 3, 4]

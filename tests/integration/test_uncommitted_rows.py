@@ -1,4 +1,4 @@
-"""Between ``mark_compacted`` and the commit a row is ready for cleaning and not yet a part of the table."""
+"""From the publication until it is ready for cleaning a result is no business of Hive's own Cleaner."""
 
 from __future__ import annotations
 
@@ -28,8 +28,9 @@ def let_hives_cleaner_look(site: Site) -> None:
     wait_until(lambda: query(f'SELECT 1 FROM "COMPACTION_QUEUE" WHERE "CQ_ID" = {asked}') == [])
 
 
+@pytest.mark.parametrize("step", [Step.PUBLISHED, Step.COMMITTED, Step.MARKED_COMPACTED], ids=lambda step: step.value)
 @pytest.mark.parametrize("site", ["hive_4_alpha", "hive_4_1", "hive_4_2"], indirect=True)
-def test_hives_own_cleaner_never_takes_a_row_whose_compaction_has_not_committed(site: Site) -> None:
+def test_hives_own_cleaner_never_takes_a_row_of_ours(site: Site, step: Step) -> None:
     """Nor does such a row, which may wait for a dead worker's transaction to end, keep it from its other work."""
     table = site.table()
     table.insert(1)
@@ -41,14 +42,16 @@ def test_hives_own_cleaner_never_takes_a_row_whose_compaction_has_not_committed(
     kept, rows = table.visible(), table.rows()
     request: list[int] = []
 
-    def die(step: Step) -> None:
-        if step is Step.MARKED_COMPACTED:
+    def die(passed: Step) -> None:
+        if passed is step:
             request.extend(row.id for row in site.rows(table.entity()) if row.id != first.request_id)
             let_hives_cleaner_look(site)
             raise Died
 
     with pytest.raises(Died):
         site.compact(table.entity(), on_step=StepRecorder(die))
-    assert site.row(request[0]).state is CompactionState.READY_FOR_CLEANING
+    is_marked = step is Step.MARKED_COMPACTED
+    expected = CompactionState.READY_FOR_CLEANING if is_marked else CompactionState.WORKING
+    assert site.row(request[0]).state is expected
     assert set(kept) <= set(table.visible())
     assert table.rows() == rows

@@ -24,8 +24,8 @@ STEPS = [
     Step.STAGED,
     Step.FENCED,
     Step.PUBLISHED,
-    Step.MARKED_COMPACTED,
     Step.COMMITTED,
+    Step.MARKED_COMPACTED,
 ]
 
 

@@ -174,7 +174,7 @@ def test_show_compactions_tells_at_every_step_what_we_do(beside: Beside) -> None
     assert beside.hive.version == HIVE_3 or host == "airflow@here"
     assert {step: shown[step] for step in EXPECTED} == {step: [state] for step, state in EXPECTED.items()}
     waiting = WHILE_IT_WAITS[hive.version]
-    assert [shown[step] for step in (Step.MARKED_COMPACTED, Step.COMMITTED)] == [[waiting], [waiting]]
+    assert [shown[step] for step in (Step.MARKED_COMPACTED, Step.STAGING_REMOVED)] == [[waiting], [waiting]]
     kept = fingerprint(beside.folder(entity))
     beside.let_hives_cleaner_look()
     assert [cleaning.state for cleaning in site.clean(entity)] == [CleaningState.WAITING]

@@ -20,6 +20,7 @@ from airflow_provider_acid.plan.partition import MinorPublication
 from airflow_provider_acid.plan.plan import CompactionType
 from tests.harness.acid_history import compactor
 from tests.harness.acid_history.looks import WatchedStorage
+from tests.harness.acid_history.metastore import ModelMetastore
 from tests.harness.acid_history.player import HistoryError, play
 from tests.harness.acid_history.steps import (
     Begin,
@@ -83,17 +84,20 @@ def look_as_of_the_group(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(snapshot.TransactionView, "misses_a_compaction", lambda *_: False)
 
 
-def commit_late_beside_anything(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dead_results, "_is_read_beside_another", lambda *_: False)
-    monkeypatch.setattr(dead_results, "is_overtaken", lambda *_: False)
+def mark_before_the_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As Hive's own worker does."""
+    fall_silent = ModelMetastore.fall_silent
+
+    def marked(metastore: ModelMetastore, txn: int) -> None:
+        fall_silent(metastore, txn)
+        for row in [row for row in metastore.rows.values() if row.txn_id == txn]:
+            metastore.mark_compacted(row.id)
+
+    monkeypatch.setattr(ModelMetastore, "fall_silent", marked)
 
 
-def commit_late_beside_what_is_to_be_cleaned(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dead_results, "is_overtaken", lambda *_: False)
-
-
-def commit_late_while_hive_works(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dead_results, "rival_at_work", lambda *_: None)
+def take_what_is_committed_for_a_claim(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dead_results.CommittedResults, "is_unsettled", lambda *_: False)
 
 
 @dataclass(frozen=True)
@@ -172,18 +176,18 @@ KNOWN = {
         look_as_of_the_group,
         "are missing",
     ),
-    "Hive compacts the same rows after an attempt that died before its commit": Known(
+    "Hive's worker comes while an attempt is held up before its commit": Known(
         History(
             HIVE_4,
             (
                 insert(0),
                 insert(1),
-                Compact(CompactionType.MINOR, Death.BEFORE_COMMIT),
+                Compact(CompactionType.MINOR, Death.AFTER_PUBLISHING),
                 HiveCompacts(CompactionType.MINOR),
-                Compact(CompactionType.MINOR),
+                End(0),
             ),
         ),
-        commit_late_beside_anything,
+        mark_before_the_commit,
         "a row id occurs twice",
     ),
     "a reader begins between Hive's compaction and the late commit of one that is older": Known(
@@ -192,30 +196,45 @@ KNOWN = {
             (
                 insert(0),
                 insert(1),
-                Compact(CompactionType.MAJOR, Death.BEFORE_COMMIT),
+                Compact(CompactionType.MAJOR, Death.AFTER_PUBLISHING),
                 HiveCompacts(CompactionType.MINOR),
                 OpenReader(has_lock=False),
-                Compact(CompactionType.MAJOR),
+                End(0),
                 Clean(),
             ),
         ),
-        commit_late_beside_what_is_to_be_cleaned,
+        mark_before_the_commit,
         "still reads",
     ),
-    "Hive's worker is at work while the commit of a dead attempt could be made up for": Known(
+    "Hive's worker is at work while an attempt is held up before its commit": Known(
         History(
             HIVE_4,
             (
                 insert(0),
                 insert(1),
-                Compact(CompactionType.MINOR, Death.BEFORE_COMMIT),
+                Compact(CompactionType.MINOR, Death.AFTER_PUBLISHING),
                 HiveStarts(CompactionType.MINOR),
-                Compact(CompactionType.MINOR),
+                End(0),
                 HiveFinishes(),
             ),
         ),
-        commit_late_while_hive_works,
+        mark_before_the_commit,
         "a row id occurs twice",
+    ),
+    "an attempt died after its commit": Known(
+        History(
+            HIVE_4,
+            (
+                insert(0),
+                insert(1),
+                Compact(CompactionType.MAJOR, Death.BEFORE_ITS_END),
+                insert(2),
+                Compact(CompactionType.MAJOR),
+                Clean(),
+            ),
+        ),
+        take_what_is_committed_for_a_claim,
+        "is taken for dead, but transaction",
     ),
 }
 

@@ -130,11 +130,12 @@ class Cleaner:
     def _settled(self, entities: Collection[Entity]) -> tuple[list[CompactionRow], tuple[Outcome, ...]]:
         """Rows that are ready to be cleaned, and what came of those that had to be settled before."""
         if self._queue.hive.publishes_by_commit:
-            # All rows of the site that wait for a cleaning, which may be many: where one look finds none that was not
-            # committed, there is no need for a second.
+            # All rows of the site that wait for a cleaning, which may be many: where one look finds nothing to settle,
+            # there is no need for a second.
             ready = self._queue.rows(state=CompactionState.READY_FOR_CLEANING)
+            working = self._queue.rows(state=CompactionState.WORKING)
             wanted = set(entities)
-            if not any(row.entity in wanted and self._recovery.is_unsettled(row) for row in ready):
+            if not any(row.entity in wanted and self._recovery.is_unsettled(row) for row in (*ready, *working)):
                 return in_cleaning_order(ready, wanted), ()
         outcomes = self._recovery.settle_uncommitted(entities)
         return self._queue.ready_to_clean(entities), outcomes

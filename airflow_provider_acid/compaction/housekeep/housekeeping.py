@@ -134,7 +134,8 @@ class Housekeeper:
             recovery = Recovery(self._client, self._queue, self._settings, end=self._end_by(of_entity))
             for row in of_entity:
                 silent_seconds = 0.0 if row.start_ms is None else (now_ms - row.start_ms) / 1000
-                if row.state is not CompactionState.WORKING or silent_seconds <= self._settings.worker_timeout_seconds:
+                is_claim = row.state is CompactionState.WORKING and not recovery.is_unsettled(row)
+                if not is_claim or silent_seconds <= self._settings.worker_timeout_seconds:
                     continue
                 with findings.going_on(entity):
                     self._end_claim(recovery, row, silent_seconds, findings)

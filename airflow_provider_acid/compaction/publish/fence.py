@@ -104,16 +104,6 @@ def _read_beside(plan: CompactionPlan, directories: Iterable[str]) -> list[str]:
     return _read_with_any(found, targets)
 
 
-def read_beside_result(directories: Iterable[str], txn_id: int) -> list[str]:
-    """What readers would read beside the result of a compaction's transaction, were it committed now.
-
-    :param directories: of the partition.
-    """
-    names = {path: parse_directory_name(path) for path in directories if "/" not in path}
-    own = [name for name in names.values() if name is not None and name.visibility_txn_id == txn_id]
-    return _read_with_any({path: name for path, name in names.items() if name not in own}, own)
-
-
 def _read_with_any(
     found: Mapping[str, BaseName | DeltaName | None], targets: Collection[BaseName | DeltaName | None]
 ) -> list[str]:

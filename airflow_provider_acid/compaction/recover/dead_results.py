@@ -17,16 +17,15 @@ from airflow_provider_acid.compaction.publish.journal import read_journal
 from airflow_provider_acid.compaction.publish.publisher import publisher_on
 from airflow_provider_acid.compaction.publish.staging import staging_tokens
 from airflow_provider_acid.compaction.recover.attempts import Attempts, pool_of_txn
-from airflow_provider_acid.compaction.recover.late_commit import is_overtaken, read_beside, rival_at_work
 from airflow_provider_acid.compaction.recover.recovered_partition import DIED, RecoveredPartition, busy, end_row
 from airflow_provider_acid.compaction.recover.withdrawal import Withdrawal, compacted_by
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.exceptions import OwnershipLostError, StorageError
 from airflow_provider_acid.filesystem import Storage
 from airflow_provider_acid.metastore.pools import RequestPool
-from airflow_provider_acid.metastore.queue import CompactionQueue
+from airflow_provider_acid.metastore.queue import ClaimedCompaction, CompactionQueue
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
-from airflow_provider_acid.metastore.values import CompactionRow, CompactionState, OpenTxns, TxnState
+from airflow_provider_acid.metastore.values import CompactionInfo, CompactionRow, CompactionState, OpenTxns, TxnState
 from airflow_provider_acid.plan.exchange import OUTPUTS_DIRECTORY
 from airflow_provider_acid.plan.plan import OutputKind
 
@@ -76,7 +75,7 @@ class DeadResults(Protocol):
 class CommittedResults:
     """On Hive 4: what a compaction renamed is part of the table as soon as its transaction commits."""
 
-    unsettled_states: tuple[CompactionState, ...] = (CompactionState.READY_FOR_CLEANING,)
+    unsettled_states: tuple[CompactionState, ...] = (CompactionState.READY_FOR_CLEANING, CompactionState.WORKING)
 
     def __init__(self, client: AcidMetastoreClient, queue: CompactionQueue, settings: CompactionSettings) -> None:
         self._client = client
@@ -85,32 +84,29 @@ class CommittedResults:
         self._txns = OpenTxns(0, (), (), None)
 
     def is_unsettled(self, row: CompactionRow) -> bool:
-        """Whether a row is ready for cleaning without having been committed."""
+        """Whether a row is committed and not ready for cleaning, as ours may be, or the other way round, as Hive's."""
+        if row.state is CompactionState.WORKING:
+            return row.commit_ms is not None and RequestPool.of_worker(row.worker_id) is not None
         return row.state is CompactionState.READY_FOR_CLEANING and row.commit_ms is None
 
     def settle(
         self, attempts: Attempts, row: CompactionRow, owner: str | None, partition: RecoveredPartition | None
     ) -> Outcome | None:
-        """A row whose transaction never committed: commit it if that can still be done, else fail the row.
+        """One that is committed is made ready for cleaning; one that never can be is failed.
 
         Never cleaned as it stands: with an aborted transaction its directory is no part of the table
-        (HIVE-29572). Nor committed where Hive's own worker compacted the partition since then, as it may: a row that is
-        ready for cleaning is in no request's way. One that is at work does not look again before it commits.
+        (HIVE-29572).
 
         :raises OwnershipLostError: the metastore contradicts itself.
         """
+        if row.state is CompactionState.WORKING:
+            # Whoever is alive and about to do it himself finds it done.
+            self._queue.complete(ClaimedCompaction(CompactionInfo.of_row(row), row.worker_id or "", row.txn_id))
+            message = f"made request {row.id} ready for cleaning, which a dead attempt had left one step before its end"
+            return Outcome(row.entity, OutcomeState.COMPACTED, message, row.id)
         txn = attempts.transactions.get(row.txn_id or 0)
-        if txn is not None and txn.state is TxnState.OPEN:
-            if pool_of_txn(txn) is None or attempts.is_alive(txn, owner):
-                return busy(row, f"waits for the commit of transaction {txn.id}")
-            # Before the look at the directories: what is ready by then has published.
-            rival = rival_at_work(self._queue, row.entity)
-            if rival is not None:
-                return busy(row, f"waits for request {rival.id}, which {rival.worker_id} works on: both might be read")
-            is_last = not is_overtaken(self._queue, row.entity, txn.id)
-            if is_last and not _is_read_beside_another(partition, txn.id) and self._commit(txn.id):
-                message = f"committed transaction {txn.id}, which a dead attempt had left one step before its end"
-                return Outcome(row.entity, OutcomeState.COMPACTED, message, row.id)
+        if txn is not None and txn.state is TxnState.OPEN and not _is_dead(attempts, txn.id, owner):
+            return busy(row, f"waits for the commit of transaction {txn.id}")
         if txn is not None:
             waits = None
             if partition is not None and pool_of_txn(txn) is not None:
@@ -169,16 +165,6 @@ class CommittedResults:
             txn = attempts.transaction_of(token)
             if txn is not None and txn.id in aborted:
                 publisher_on(partition.storage).take_over(token)
-
-    def _commit(self, txn_id: int) -> bool:
-        """Commit a dead attempt's transaction; False where the metastore has just aborted it for its silence."""
-        try:
-            self._client.commit(txn_id)
-        except OwnershipLostError:
-            if self._client.transaction_state(txn_id) is not TxnState.ABORTED:
-                raise
-            return False
-        return True
 
     def _withdrawal(self, partition: RecoveredPartition) -> Withdrawal:
         return Withdrawal(
@@ -253,21 +239,6 @@ def kept_until(row: CompactionRow, txn_id: int | None, waits: str) -> Outcome:
     """The outcome where what a dead attempt published cannot be taken back yet."""
     reason = f"keeps what transaction {txn_id} published and did not commit; its removal waits for {waits}"
     return busy(row, reason)
-
-
-def _is_read_beside_another(partition: RecoveredPartition | None, txn_id: int) -> bool:
-    """Whether readers would read rows twice if a dead attempt's result were committed now."""
-    if partition is None:
-        return False
-    others = read_beside(partition.storage, txn_id)
-    if others:
-        log.warning(
-            "%s: transaction %s is aborted, for %s would be read beside what it published",
-            partition.entity,
-            txn_id,
-            ", ".join(others),
-        )
-    return bool(others)
 
 
 def _is_dead(attempts: Attempts, txn_id: int, owner: str | None) -> bool:

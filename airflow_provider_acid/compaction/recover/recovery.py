@@ -220,16 +220,23 @@ class Recovery:
         alive = _who_works(partition.attempts, row, partition.owner)
         if alive is not None or pool is None:
             return alive
+        txn = _transaction(partition.attempts, row)
+        if txn is None and row.txn_id is not None and self._has_gone_on(row):
+            return busy(row, f"was being compacted by {row.worker_id}, which ended just now")
         # In this order: once the staging directory is out of reach nothing more is published, and until the row has
         # ended a death of ours leaves it to be found again.
         moved = publisher_on(partition.storage).take_over(pool.token)
-        txn = _transaction(partition.attempts, row)
         txn_id = txn.id if txn else row.txn_id
         waits = self._results.take_back(partition, moved, txn_id)
         if waits is not None:
             return kept_until(row, txn_id, waits)
         end_row(self._queue, row, f"{DIED} and another took over: {row.worker_id}", self._end_row)
         return None
+
+    def _has_gone_on(self, row: CompactionRow) -> bool:
+        """Whether its attempt committed or ended since the row was looked at."""
+        now = self._queue.row(row.id)
+        return now is None or (now.state, now.commit_ms) != (row.state, row.commit_ms)
 
     def _recover_staging(self, partition: RecoveredPartition) -> tuple[FinishedOutput | None, Listing | None]:
         """Take over every dead attempt's staging directory; keep the finished output of one, remove the others.

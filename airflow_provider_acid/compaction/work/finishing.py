@@ -17,7 +17,6 @@ from airflow_provider_acid.compaction.outcomes import DuePartition, Outcome, Out
 from airflow_provider_acid.compaction.publish.fence import check_inputs, verify_output
 from airflow_provider_acid.compaction.publish.publisher import publisher_on
 from airflow_provider_acid.compaction.publish.undo_note import write_undo_note
-from airflow_provider_acid.compaction.recover.late_commit import PROMPT_SECONDS, check_late_commit
 from airflow_provider_acid.compaction.settings import LOCK_QUEUE_SECONDS, CompactionSettings, LockTimeoutAction
 from airflow_provider_acid.compaction.steps import Step, StepListener
 from airflow_provider_acid.compaction.supervision import Supervised
@@ -111,18 +110,29 @@ class Finisher:
         self._on_step(Step.EXCLUSIVE_LOCK_HELD, active.entity)
         return None
 
-    def commit(self, transaction: CompactionTransaction) -> None:
-        """Commit the transaction of a compaction that the queue knows to be complete.
+    def complete(self, claim: ClaimedCompaction, transaction: CompactionTransaction) -> None:
+        """Commit what is published, and make its request ready for cleaning.
 
-        Where the rename publishes, all that the transaction still does is hold a lock, and a failure is only logged.
+        In this order: until it is marked, a request keeps every other one of its partition away, Hive's own workers'
+        too, so that whoever is held up before the commit commits beside nobody's result. Where the rename published,
+        all that the transaction still does is hold a lock: it is ended last, and a failure is only logged.
         """
+        if self._queue.hive.publishes_by_commit:
+            transaction.commit()
+            self._on_step(Step.COMMITTED, claim.entity)
+            self._mark(claim)
+            return
+        self._mark(claim)
         try:
             transaction.commit()
         except AcidError as error:
-            if self._queue.hive.publishes_by_commit:
-                raise
             transaction.close()
             log.warning("%s: complete, but its transaction could not be committed: %s", transaction.entity, error)
+        self._on_step(Step.COMMITTED, claim.entity)
+
+    def _mark(self, claim: ClaimedCompaction) -> None:
+        self._queue.complete(claim)
+        self._on_step(Step.MARKED_COMPACTED, claim.entity)
 
     def abandon(self, active: ActiveCompaction, message: str) -> Outcome:
         """Give up an unpublished compaction: no source for a rename, no transaction, the row failed."""
@@ -221,14 +231,8 @@ class Finisher:
             return self._settle(active, error)
 
     def _complete(self, active: ActiveCompaction, result: CompactionResult) -> Outcome:
-        plan, transaction = active.plan, active.transaction
-        begun_monotonic = time.monotonic()
-        self._queue.complete(active.claim)
-        self._on_step(Step.MARKED_COMPACTED, plan.entity)
-        if self._queue.hive.publishes_by_commit and time.monotonic() - begun_monotonic >= PROMPT_SECONDS:
-            check_late_commit(self._queue, plan.entity, active.storage, transaction.txn_id)
-        self.commit(transaction)
-        self._on_step(Step.COMMITTED, plan.entity)
+        plan = active.plan
+        self.complete(active.claim, active.transaction)
         self._tidy_up(active)
         self._on_step(Step.STAGING_REMOVED, plan.entity)
         return Outcome(

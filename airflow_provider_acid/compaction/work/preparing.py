@@ -170,10 +170,7 @@ class Preparer:
         """Hive's rule: with obsolete or aborted directories the Cleaner has work, otherwise the request is refused."""
         entity = claim.entity
         if _left_over(snapshot):
-            self._queue.complete(claim)
-            self._on_step(Step.MARKED_COMPACTED, entity)
-            self._finisher.commit(transaction)
-            self._on_step(Step.COMMITTED, entity)
+            self._finisher.complete(claim, transaction)
             message = f"{reason}; obsolete directories go to the cleaner"
         else:
             transaction.close()

@@ -23,7 +23,7 @@ def queue_to_withhold_from(database: MetastoreDatabase) -> HiveTable:
 
     :raises MetastoreVersionError: it, or a column, is not there.
     """
-    return database.table("COMPACTION_QUEUE", ("CQ_ID", "CQ_TXN_ID", "CQ_RETRY_RETENTION", "CQ_COMMIT_TIME"))
+    return database.table("COMPACTION_QUEUE", ("CQ_ID", "CQ_TXN_ID", "CQ_RETRY_RETENTION"))
 
 
 def withhold(database: MetastoreDatabase, id: int, txn_id: int) -> bool:
@@ -32,14 +32,14 @@ def withhold(database: MetastoreDatabase, id: int, txn_id: int) -> bool:
     With ``metastore.txn.use.minhistorywriteid``, Hive 4.2's default, that Cleaner waits only for readers that
     registered their write ids; Hive's do, Trino's do not. Ours waits for all.
 
-    It takes rows without a time of commit whatever their retention, as ours are from ``mark_compacted`` to the commit,
-    which overwrites the 0. It would even stumble: it reads the retention as an int, and cleans nothing for anybody.
+    It takes rows without a time of commit whatever their retention, and would even stumble over ours: it reads the
+    retention as an int, and cleans nothing for anybody. So they are committed before they are ready for cleaning.
 
     :param txn_id: of the compaction, recorded in the row.
     :returns: whether there is such a row.
     """
     queue = queue_to_withhold_from(database)
-    values = {queue["CQ_RETRY_RETENTION"].name: WITHHELD_MS, queue["CQ_COMMIT_TIME"].name: 0}
+    values = {queue["CQ_RETRY_RETENTION"].name: WITHHELD_MS}
     statement = update(queue.table).where(queue["CQ_ID"] == id, queue["CQ_TXN_ID"] == txn_id).values(values)
     return database.write(f"compaction {id}", lambda connection: connection.execute(statement).rowcount) == 1
 

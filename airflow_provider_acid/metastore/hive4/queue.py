@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from functools import cached_property
 
 from airflow_provider_acid.acid.entity import Entity
 from airflow_provider_acid.acid.hive import Hive
@@ -17,7 +16,6 @@ from airflow_provider_acid.exceptions import (
 )
 from airflow_provider_acid.metastore.database.database import MetastoreDatabase
 from airflow_provider_acid.metastore.hive4 import by_sql
-from airflow_provider_acid.metastore.hive4.server_check import MIN_HISTORY_WRITE_ID, is_on
 from airflow_provider_acid.metastore.queue import ClaimedCompaction, Enqueued, NotEnqueued
 from airflow_provider_acid.metastore.queue_rules import (
     ExpectedRow,
@@ -180,7 +178,12 @@ class ThriftCompactionQueue:
         )
 
     def record(self, claim: ClaimedCompaction, highest_write_id: int, txn_id: int, run_as: str) -> ClaimedCompaction:
-        """See :meth:`~.queue.CompactionQueue.record`."""
+        """See :meth:`~.queue.CompactionQueue.record`.
+
+        Hive's own Cleaner is kept from the row where the database is at hand, long before it can see it.
+
+        :raises ConfigurationError: that database does not hold the row, so that it is another metastore's.
+        """
         check_recordable(claim, highest_write_id)
         recorded = replace(
             claim, info=replace(claim.info, highest_write_id=highest_write_id, run_as=run_as), txn_id=txn_id
@@ -190,6 +193,13 @@ class ThriftCompactionQueue:
             lambda: self._client.update_compactor_state(recorded.info, txn_id),
             lambda row: row is not None and (row.txn_id, row.highest_write_id) == (txn_id, highest_write_id),
         )
+        if self.database is not None and not by_sql.withhold(self.database, claim.id, txn_id):
+            self._check(recorded)
+            raise ConfigurationError(
+                self.database.subject,
+                f"does not hold compaction {claim.id} with transaction {txn_id}, which the metastore has recorded",
+                "name the metastore's own database by metastore_db_conn_id",
+            )
         return recorded
 
     def check_owner(self, claim: ClaimedCompaction) -> None:
@@ -203,32 +213,19 @@ class ThriftCompactionQueue:
     def complete(self, claim: ClaimedCompaction) -> None:
         """See :meth:`~.queue.CompactionQueue.complete`.
 
-        Hive's own Cleaner is kept from the row where the database is at hand, before it can see it. And where it waits
-        for registered readers alone, it is kept from the table until the commit: to a result that is not committed it
-        would give up what that replaces, after a compaction of Hive's worker, which a marked row does not keep away
-        (``TxnUtils.createValidTxnListForCleaner`` leaves out transactions that are open).
-
-        :raises ConfigurationError: that database does not hold the row, so that it is another metastore's.
+        Where a living attempt and one that takes it for dead do it, one finds it done.
         """
         txn_id = recorded_txn_id(claim)
-        if self.database is not None and not by_sql.withhold(self.database, claim.id, txn_id):
-            self._check(claim)
-            raise ConfigurationError(
-                self.database.subject,
-                f"does not hold compaction {claim.id} with transaction {txn_id}, which the metastore has recorded",
-                "name the metastore's own database by metastore_db_conn_id",
-            )
-        if self._cleaner_waits_for_readers_alone:
-            self._client.register_reader(txn_id, claim.info.entity.full_table_name)
-        self._change(
-            claim,
-            lambda: self._client.mark_compacted(claim.info),
-            lambda row: row is not None and row.state is CompactionState.READY_FOR_CLEANING and row.txn_id == txn_id,
-        )
 
-    @cached_property
-    def _cleaner_waits_for_readers_alone(self) -> bool:
-        return is_on(self._client, MIN_HISTORY_WRITE_ID)
+        def is_done(row: CompactionRow | None) -> bool:
+            is_ready = row is not None and row.state is CompactionState.READY_FOR_CLEANING and row.txn_id == txn_id
+            return is_ready or (row is not None and row.state is CompactionState.SUCCEEDED)
+
+        try:
+            self._change(claim, lambda: self._client.mark_compacted(claim.info), is_done)
+        except OwnershipLostError:
+            if not is_done(self.row(claim.id)):
+                raise
 
     def keep(self, row: ExpectedRow) -> None:
         """See :meth:`~.queue.CompactionQueue.keep`; Hive 4 offers no call for it, nor does it take back cleanings."""
@@ -339,16 +336,9 @@ def _is_worked_on_by(row: CompactionRow, worker_id: str) -> bool:
     return row.state is CompactionState.WORKING and row.worker_id == worker_id
 
 
-def _was_completed_by(row: CompactionRow, claim: ClaimedCompaction) -> bool:
-    """Whether the claim's own transaction made the row ready for cleaning and has not committed."""
-    is_ready = row.state is CompactionState.READY_FOR_CLEANING and row.commit_ms is None
-    return is_ready and claim.txn_id is not None and row.txn_id == claim.txn_id
-
-
 def _is_as_expected(now: CompactionRow, expected: ExpectedRow) -> bool:
     if isinstance(expected, ClaimedCompaction):
-        is_claimed = _is_worked_on_by(now, expected.worker_id) or _was_completed_by(now, expected)
-        return now.entity == expected.entity and is_claimed
+        return now.entity == expected.entity and _is_worked_on_by(now, expected.worker_id)
     facts = (expected.state, expected.worker_id, expected.txn_id, expected.entity, expected.commit_ms)
     return not now.state.is_terminal and facts == (now.state, now.worker_id, now.txn_id, now.entity, now.commit_ms)
 

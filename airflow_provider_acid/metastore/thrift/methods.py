@@ -5,7 +5,7 @@ from __future__ import annotations
 from hmsclient.genthrift.hive_metastore import ttypes
 
 from airflow_provider_acid.metastore.thrift import structs
-from airflow_provider_acid.metastore.thrift.wire import I16, I64, NUMBER_MAP, TEXT, Method, list_of, struct_of
+from airflow_provider_acid.metastore.thrift.wire import I16, I64, TEXT, Method, list_of, struct_of
 
 _META = (ttypes.MetaException,)
 _NO_TXN_OR_META = (ttypes.NoSuchTxnException, ttypes.MetaException)
@@ -44,7 +44,6 @@ ALLOCATE_TABLE_WRITE_IDS = Method(
     struct_of(structs.AllocateTableWriteIdsResponse),
     (ttypes.NoSuchTxnException, ttypes.TxnAbortedException, ttypes.MetaException),
 )
-ADD_WRITE_IDS_TO_MIN_HISTORY = Method("add_write_ids_to_min_history", (I64, NUMBER_MAP), None, _META)
 LOCK = Method(
     "lock",
     (struct_of(ttypes.LockRequest),),

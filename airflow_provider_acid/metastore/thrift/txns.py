@@ -64,10 +64,6 @@ WRITE_IDS_PER_CALL = 100
 """Tables whose write ids are asked for at once; a server looks at one after the other, and a call has a time-out."""
 
 
-LOWEST_WRITE_ID = 1
-"""Of every table."""
-
-
 class TransactionCalls(MetastoreConnection):
     """Transactions, write ids and locks."""
 
@@ -167,20 +163,6 @@ class TransactionCalls(MetastoreConnection):
         """
         request = ttypes.CommitTxnRequest(txnid=txn_id)
         self._invoke(f"transaction {txn_id}", methods.COMMIT_TXN, request, repeatable=False)
-
-    def register_reader(self, txn_id: int, full_table_name: str) -> None:
-        """Keep Hive's Cleaner from a table until a transaction ends, as its readers do.
-
-        That alone keeps it, and not transactions, where ``metastore.txn.use.minhistorywriteid`` is on. Elsewhere
-        nothing happens.
-        """
-        self._invoke(
-            f"transaction {txn_id}",
-            methods.ADD_WRITE_IDS_TO_MIN_HISTORY,
-            txn_id,
-            {full_table_name: LOWEST_WRITE_ID},
-            repeatable=True,
-        )
 
     def abort(self, txn_id: int) -> None:
         """Abort a transaction.

@@ -29,7 +29,6 @@ I64: FieldType = (TType.I64, None)
 TEXT: FieldType = (TType.STRING, "UTF8")
 BINARY: FieldType = (TType.STRING, "BINARY")
 TEXT_MAP: FieldType = (TType.MAP, (TType.STRING, "UTF8", TType.STRING, "UTF8", False))
-NUMBER_MAP: FieldType = (TType.MAP, (TType.STRING, "UTF8", TType.I64, None, False))
 
 
 class IncompleteAnswerError(Exception):

@@ -83,7 +83,9 @@ class Compactor:
         self._attempts = 0
         self._group: int | None = None
         self.done: list[CompactionPlan] = []
-        self.died_before_commit = 0
+        self._asleep: dict[int, _Running] = {}
+        """What is published and not committed, by its transaction."""
+        self.died_before_its_end = 0
         self.groups: list[int] = []
         """Open transactions of other partitions that were begun together with this one."""
 
@@ -169,16 +171,23 @@ class Compactor:
             return self._die_between_renames(running)
         if death is Death.AFTER_PUBLISHING:
             metastore.fall_silent(running.txn)
+            self._asleep[running.txn] = running
             return f"published {', '.join(plan.targets)}, died before it said so"
-        self._complete(running)
-        if death is Death.BEFORE_COMMIT:
-            self.died_before_commit += 1
-            metastore.fall_silent(running.txn)
-            return f"published {', '.join(plan.targets)}, died before its commit"
-        metastore.end(running.txn, State.COMMITTED)
+        self._complete(running, death)
+        if death is Death.BEFORE_ITS_END:
+            self.died_before_its_end += 1
+            return f"published {', '.join(plan.targets)}, died one step before its end"
         publisher_on(self._storage).remove(plan.staging)
         self._note_replaced(running)
         return f"published {', '.join(plan.targets)}"
+
+    def wake(self, txn: int) -> bool:
+        """Whoever was only asleep after it had published goes on; False where nobody was."""
+        running = self._asleep.pop(txn, None)
+        if running is None or self._partition.kind.hive_version == 3:
+            return False
+        self._complete(running, Death.NOT)
+        return True
 
     def _new_pool(self) -> RequestPool:
         return RequestPool(_OWNER, f"{self._attempts + 1:016x}")
@@ -189,15 +198,22 @@ class Compactor:
         self._partition.metastore.move_row(running.row.id, CompactionState.REFUSED)
         return f"gave up: {reason}"
 
-    def _complete(self, running: _Running) -> None:
-        """What is published is told; on Hive 3 that makes it ready, on Hive 4 the commit does."""
-        metastore, ready = self._partition.metastore, CompactionState.READY_FOR_CLEANING
-        row = replace(running.row, state=ready, worker_id=None)
-        if self._partition.kind.hive_version == 3:
-            highest, lock = metastore.txn_high_water_mark, metastore.last_lock_id
-            row = replace(row, next_txn_id=highest, commit_ms=NOW_MS, newest_lock_id=lock)
-        metastore.change_row(row)
+    def _complete(self, running: _Running, death: Death) -> None:
+        """What is published is committed and marked, on Hive 3 the other way round."""
+        metastore, dies = self._partition.metastore, death is Death.BEFORE_ITS_END
         self.done.append(running.plan)
+        if self._partition.kind.hive_version == 4:
+            metastore.end(running.txn, State.COMMITTED)
+            if not dies:
+                metastore.mark_compacted(running.row.id)
+            return
+        highest, lock = metastore.txn_high_water_mark, metastore.last_lock_id
+        metastore.change_row(replace(running.row, next_txn_id=highest, commit_ms=NOW_MS, newest_lock_id=lock))
+        metastore.mark_compacted(running.row.id)
+        if dies:
+            metastore.fall_silent(running.txn)
+        else:
+            metastore.end(running.txn, State.COMMITTED)
 
     def _note_replaced(self, running: _Running) -> None:
         if self._partition.kind.hive_version == 3:

@@ -127,17 +127,19 @@ _compacted_in_between = st.tuples(
 """Hive's worker compacts a partition of a group between the group's first transaction and its own."""
 _committed = st.builds(lambda picks: steps.Write((steps.Statement(What.INSERT, picks),)), _picks)
 _mostly_minors = st.sampled_from([CompactionType.MINOR, *CompactionType])
-_dead_before_commit = st.builds(steps.Compact, _mostly_minors, st.just(Death.BEFORE_COMMIT))
+_dead_once_published = st.builds(
+    steps.Compact, _mostly_minors, st.sampled_from([Death.AFTER_PUBLISHING, Death.BEFORE_ITS_END])
+)
 _compacted_beside_the_dead = st.builds(
     lambda before, dead, hive, between, *after: (*before, dead, hive, *between, *after),
     st.tuples(_committed, _committed),
-    _dead_before_commit,
+    _dead_once_published,
     _any_of(*(st.builds(begun, _mostly_minors) for begun in (steps.HiveCompacts, steps.HiveStarts))),
-    st.lists(_any_of(_of_others, _hive_cleans), max_size=1),
+    st.lists(_any_of(_of_others, _ends, _hive_cleans), max_size=2),
     _any_of(st.builds(steps.Compact, _types), _cleans),
     _hive_finishes,
 )
-"""What a dead attempt left one step before its commit is in no request's way."""
+"""What a dead attempt left once it had published, or whoever was asleep then commits late, beside Hive's worker."""
 _between_looks = st.builds(Meanwhile, st.integers(0, 15), _any_of(_hive_compacts, _hive_cleans, _ends))
 _cleaned_beside_hive = st.tuples(
     _inserts | _changes,

@@ -105,7 +105,7 @@ class HiveCompactor:
             metastore.move_row(running.row.id, CompactionState.FAILED)
             return f"transaction {running.txn} failed"
         names = self._write(running)
-        metastore.change_row(replace(running.row, state=CompactionState.READY_FOR_CLEANING, worker_id=None))
+        metastore.mark_compacted(running.row.id)
         metastore.end(running.txn, state)
         self.has_compacted = True
         return f"published {', '.join(names)}"
@@ -124,9 +124,7 @@ class HiveCompactor:
         rows = [row for row in rows if metastore.type(row.txn_id or 0) is TxnType.COMPACTION]
         row = min(rows, key=lambda row: (row.highest_write_id or 0, row.id), default=None)
         still_open = metastore.txns(State.OPEN)
-        # Who marked a request registered as a reader before (``ThriftCompactionQueue.complete``).
-        registered = [*self._readers(), *filter(metastore.is_ready, still_open)]
-        waited_for = registered if waits_for_readers_only else still_open
+        waited_for = self._readers() if waits_for_readers_only else still_open
         min_open = min(waited_for, default=metastore.txn_high_water_mark + 1)
         if row is None or row.next_txn_id is None or row.next_txn_id >= min_open:
             return None

@@ -96,20 +96,13 @@ class ModelMetastore:
         self._states[txn] = state
         self._silent.discard(txn)
         self._locks = {id: lock for id, lock in self._locks.items() if lock.txn != txn}
-        for row in self._ready(txn):
+        for row in [row for row in self.rows.values() if row.txn_id == txn and row.commit_ms is None]:
             if state is State.COMMITTED:
+                # Whatever state it is in (seen on Hive 4.0 to 4.2).
                 self.rows[row.id] = replace(row, commit_ms=NOW_MS, next_txn_id=self.txn_high_water_mark)
             elif self._types[txn] is TxnType.SOFT_DELETE:
                 # Of a compaction it stays (HIVE-29572).
                 del self.rows[row.id]
-
-    def is_ready(self, txn: int) -> bool:
-        """Whether all that is left to do in a compaction's transaction is its commit."""
-        return bool(self._ready(txn))
-
-    def _ready(self, txn: int) -> list[CompactionRow]:
-        rows = [row for row in self.rows.values() if row.txn_id == txn and row.commit_ms is None]
-        return [row for row in rows if row.state is CompactionState.READY_FOR_CLEANING]
 
     def fall_silent(self, txn: int) -> None:
         """Whoever opened a transaction is dead: it stays open until somebody ends it, but nothing is heard of it."""
@@ -166,6 +159,10 @@ class ModelMetastore:
     def move_row(self, id: int, state: CompactionState) -> None:
         """A row of the queue gets into another state."""
         self.change_row(replace(self.rows[id], state=state))
+
+    def mark_compacted(self, id: int) -> None:
+        """A row waits for its cleaning."""
+        self.change_row(replace(self.rows[id], state=CompactionState.READY_FOR_CLEANING, worker_id=None))
 
     def type(self, txn: int) -> TxnType:
         """A transaction's type."""

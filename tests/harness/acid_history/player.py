@@ -126,7 +126,7 @@ class _Player:
             self._counts["LOAD DATA files merged"] += any(file.synthetic and file.synthetic.write_id for file in files)
             self._counts["flush lengths kept"] += any(file.committed_bytes is not None for file in files)
             self._counts["aborted write ids dropped"] += bool(plan.aborted_write_ids)
-        self._counts["died before its commit"] += self._compactor.died_before_commit
+        self._counts["died one step before its end"] += self._compactor.died_before_its_end
         self._counts["directories deleted"] += self._cleaner.deleted
         self._counts["requests cleaned"] += self._cleaner.cleaned
         self._counts["aborted write ids forgotten"] += self.partition.forgotten
@@ -238,13 +238,12 @@ class _Player:
         return f"transaction {txn}"
 
     def _end_dead(self, txn: int, wanted: State) -> str:
-        """By time-out, or by whoever was only asleep before his commit.
-
-        Nobody wakes up beside a result of Hive's: an attempt of ours that was held up looks for one before that step.
-        """
+        """By time-out, or by whoever was only asleep before his commit, whatever happened meanwhile."""
         metastore = self.partition.metastore
-        may_commit = wanted is State.COMMITTED and metastore.is_ready(txn) and not self._hive.has_compacted
-        metastore.end(txn, State.COMMITTED if may_commit and not self._hive.is_running else State.ABORTED)
+        if wanted is State.COMMITTED and self._compactor.wake(txn):
+            self._counts["woke up before its commit"] += 1
+        else:
+            metastore.end(txn, State.ABORTED)
         return f"the dead transaction {txn}: {metastore.state(txn).value}"
 
     def _write_elsewhere(self, step: steps.ElsewhereWrite) -> str | None:
@@ -260,7 +259,7 @@ class _Player:
     def _start_compaction(self, step: steps.StartCompaction) -> str:
         waits = self._compactor.recover()
         if waits is not None:
-            self._counts["committed late"] += "committed transaction" in waits
+            self._counts["made ready late"] += "ready for cleaning, which a dead attempt" in waits
             return waits
         with self.partition.looks.disturbed_by(step.meanwhile, self._act):
             said = self._compactor.start(step.type)

@@ -33,6 +33,7 @@ _CHANGES = frozenset(
         methods.ABORT_TXN,
         methods.HEARTBEAT,
         methods.LOCK,
+        methods.MARK_COMPACTED,
         methods.MARK_CLEANED,
         methods.MARK_FAILED,
     )
@@ -64,6 +65,7 @@ class ModelServer:
                 locks=[_shown(lock) for lock in metastore.locks]
             ),
             methods.SHOW_COMPACT.name: self._compactions,
+            methods.MARK_COMPACTED.name: lambda info: metastore.mark_compacted(info.id),
             methods.MARK_CLEANED.name: self._mark_cleaned,
             methods.MARK_FAILED.name: lambda info: metastore.move_row(info.id, CompactionState.FAILED),
         }

@@ -47,7 +47,8 @@ class Death(Enum):
     BEFORE_PUBLISHING = "before publishing"
     BETWEEN_RENAMES = "between two renames"
     AFTER_PUBLISHING = "after publishing"
-    BEFORE_COMMIT = "before its commit"
+    BEFORE_ITS_END = "one step before its end"
+    """On Hive 4 between its commit and the marking of its request, on Hive 3 between these the other way round."""
 
 
 @dataclass(frozen=True)

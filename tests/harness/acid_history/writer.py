@@ -17,6 +17,7 @@ from tests.harness.acid_history.hive_files import (
     make_directory,
     raw_file,
 )
+from tests.harness.acid_history.metastore import State
 from tests.harness.acid_history.partition import Partition
 from tests.harness.acid_history.steps import Oddity, Overwrite, Statement, What, Write
 from tests.harness.acid_history.truth import Values
@@ -134,3 +135,11 @@ class HiveWriter:
             (partition.folder / directory / name).write_bytes(raw_file(files[name], partition.columns))
         if oddity is Oddity.EMPTY_FILE:
             (partition.folder / directory / "000000_0_copy_7").touch()
+
+
+def write_and_commit(partition: Partition, step: Write) -> None:
+    """A transaction of its own, from its beginning to its end."""
+    txn = partition.metastore.open()
+    partition.writers.append(txn)
+    HiveWriter(partition).write(step, txn, partition.metastore.allocate(txn))
+    partition.end(txn, State.COMMITTED)

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from airflow_provider_acid.acid.entity import Entity
-from airflow_provider_acid.acid.hive import HIVE_4, Hive
+from airflow_provider_acid.acid.hive import HIVE_3, HIVE_4, Hive
 from airflow_provider_acid.compaction.active import ActiveCompaction, AwaitsLock
 from airflow_provider_acid.compaction.outcomes import Outcome, OutcomeState
 from airflow_provider_acid.compaction.publish.staging import open_staging
@@ -38,7 +38,7 @@ LOST = OwnershipLostError("something", "is somebody else's", "start the attempt 
 
 @dataclass
 class Queue:
-    """Knows whose the request is, and what became of it."""
+    """Knows whose the request is, what became of it, and whether the transaction was committed before."""
 
     is_ours: bool = True
     ended: str = "working"
@@ -148,13 +148,16 @@ def merged(folder: Path, type: CompactionType, settings: CompactionSettings = Co
     return Case(queue, transaction, active, result, Finisher(cast(Any, queue), settings, ignore_steps))
 
 
-def test_what_is_still_ours_is_published_marked_and_then_committed(case: Case) -> None:
+@pytest.mark.parametrize(("hive", "committed_before"), [(HIVE_4, True), (HIVE_3, False)])
+def test_what_is_still_ours_is_published_committed_and_marked(case: Case, hive: Hive, committed_before: bool) -> None:
+    """On Hive 3, where the rename publishes, the other way round."""
+    case.queue.hive = hive
     outcome = case.finisher.finish(case.active, case.result)
     assert isinstance(outcome, Outcome)
     assert (outcome.state, case.queue.ended) == (OutcomeState.COMPACTED, "ready for cleaning")
     assert case.published == [BASE]
     assert case.transaction.is_committed
-    assert case.queue.committed_before is False
+    assert case.queue.committed_before is committed_before
 
 
 def lose_the_request(case: Case) -> None:

@@ -15,28 +15,25 @@ from tests.harness.acid_history.compactor import Compactor, fingerprint
 from tests.harness.acid_history.metastore import State
 from tests.harness.acid_history.partition import Partition
 from tests.harness.acid_history.steps import Death, Statement, TableKind, What, Write
-from tests.harness.acid_history.writer import HiveWriter
+from tests.harness.acid_history.writer import write_and_commit
 
 INSERT = Write((Statement(What.INSERT, (0, 1)),))
 DELETE = Write((Statement(What.DELETE, (0,)),))
 
 
 @pytest.mark.parametrize("type", CompactionType)
-@pytest.mark.parametrize(
-    ("death", "is_aborted"),
-    [(Death.AFTER_PUBLISHING, False), (Death.AFTER_PUBLISHING, True), (Death.BEFORE_COMMIT, True)],
-)
+@pytest.mark.parametrize("is_aborted", [False, True])
 def test_recovery_leaves_the_last_copy_until_its_sources_are_back(
-    tmp_path: Path, type: CompactionType, death: Death, is_aborted: bool
+    tmp_path: Path, type: CompactionType, is_aborted: bool
 ) -> None:
     partition = Partition(TableKind(4, mixed=MinorPublication.LOCK_FREE), tmp_path / "warehouse")
     compactor = Compactor(partition, lambda _: None, lambda: False)
     for step in (INSERT, INSERT, DELETE):
-        write(partition, step)
+        write_and_commit(partition, step)
     sources = directories(partition)
     assert compactor.recover() is None
     compactor.start(type)
-    compactor.finish(death)
+    compactor.finish(Death.AFTER_PUBLISHING)
     assert directories(partition) > sources
     (dead,) = partition.metastore.silent
     if is_aborted:
@@ -55,13 +52,6 @@ def test_recovery_leaves_the_last_copy_until_its_sources_are_back(
     assert compactor.recover() is None
     assert directories(partition) == sources
     assert [row.state for row in partition.metastore.rows.values()] == [CompactionState.FAILED]
-
-
-def write(partition: Partition, step: Write) -> None:
-    txn = partition.metastore.open()
-    partition.writers.append(txn)
-    HiveWriter(partition).write(step, txn, partition.metastore.allocate(txn))
-    partition.end(txn, State.COMMITTED)
 
 
 def visible(partition: Partition) -> dict[str, str]:

@@ -46,18 +46,18 @@ HISTORIES = {
             steps.Clean(),
         ),
     ),
-    "a pair of a group died before its commit, is read around, and is committed late": (
+    "a pair of a group died one step before its end, is read around, and is made ready late": (
         TableKind(4),
         (
             INSERT,
             INSERT,
             DELETE,
             steps.GroupBegins(),
-            steps.Compact(CompactionType.MINOR, Death.BEFORE_COMMIT),
+            steps.Compact(CompactionType.MINOR, Death.BEFORE_ITS_END),
             steps.OpenReader(has_lock=False),
             INSERT,
             steps.Compact(CompactionType.MINOR),
-            steps.Compact(CompactionType.MINOR, Death.BEFORE_COMMIT),
+            steps.Compact(CompactionType.MINOR, Death.BEFORE_ITS_END),
             steps.Clean(),
             steps.Compact(CompactionType.MINOR),
             steps.CloseReader(0),

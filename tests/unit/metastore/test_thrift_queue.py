@@ -85,10 +85,9 @@ CLAIM = ClaimedCompaction(CompactionInfo.of_row(ROW), "pool@host", 9)
         {"state": CompactionState.INITIATED, "worker_id": None},
         {"state": CompactionState.FAILED},
         {"state": CompactionState.READY_FOR_CLEANING, "txn_id": 10},
-        {"state": CompactionState.READY_FOR_CLEANING, "txn_id": 9, "commit_ms": 1},
         {"entity": Entity("db", "made_anew")},
     ],
-    ids=["another's", "given back", "ended", "another's result", "committed", "of another table"],
+    ids=["another's", "given back", "ended", "another's result", "of another table"],
 )
 def test_who_has_lost_a_claim_changes_nothing(changes: dict[str, Any]) -> None:
     """The server checks neither the row's state nor its worker."""
@@ -96,6 +95,21 @@ def test_who_has_lost_a_claim_changes_nothing(changes: dict[str, Any]) -> None:
     queue = ThriftCompactionQueue(cast(AcidMetastoreClient, server), HIVE_4)
     with pytest.raises(OwnershipLostError):
         queue.complete(CLAIM)
+    with pytest.raises(OwnershipLostError):
+        queue.check_owner(CLAIM)
+    assert server.marked == []
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"state": CompactionState.READY_FOR_CLEANING, "txn_id": 9, "commit_ms": 1}, {"state": CompactionState.SUCCEEDED}],
+    ids=["ready", "cleaned"],
+)
+def test_what_somebody_else_made_ready_for_cleaning_is_complete(changes: dict[str, Any]) -> None:
+    """Who was taken for dead right after his commit finds that done."""
+    server = Server(CompactionState.WORKING, replace(ROW, start_ms=1, worker_id=None, **changes))
+    queue = ThriftCompactionQueue(cast(AcidMetastoreClient, server), HIVE_4)
+    queue.complete(CLAIM)
     with pytest.raises(OwnershipLostError):
         queue.check_owner(CLAIM)
     assert server.marked == []
