@@ -26,6 +26,7 @@ MUST_HAPPEN = (
     "died one step before its end",
     "made ready late",
     "woke up before its commit",
+    "ended while a successor looked",
     "requests cleaned",
     "histories of Hive 3",
     "histories of Hive 4",

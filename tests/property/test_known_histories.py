@@ -151,7 +151,7 @@ KNOWN = {
                 Begin(has_write_id=True),
                 insert(0),
                 insert(1),
-                Compact(CompactionType.MAJOR, meanwhile=(Meanwhile(1, insert(2, is_late=True)),)),
+                Compact(CompactionType.MAJOR, meanwhile=(Meanwhile(3, insert(2, is_late=True)),)),
             ),
         ),
         list_first,

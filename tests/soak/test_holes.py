@@ -17,8 +17,8 @@ HOLES = (
     "what DROP left for Hive's own Cleaner is ended as a compaction",
     "the directory is listed before the transactions are looked at",
     "a group's later partition is looked at as of its first one's transaction",
-    "a dead attempt's result is committed beside a newer compaction that waits for its cleaning",
-    "a dead attempt's result is committed while Hive's own worker compacts the same rows",
+    "what a dead attempt committed is never made ready for cleaning",
+    "who commits while a successor looks is taken for dead",
 )
 AT_ONCE = "test_whoever_reads_while_others_write_compact_clean_and_undo_reads_the_ledgers_rows"
 MOST_HISTORIES = 2_000

@@ -18,7 +18,7 @@ from airflow_provider_acid.compaction.publish.publisher import publisher_on
 from airflow_provider_acid.compaction.publish.staging import staging_tokens
 from airflow_provider_acid.compaction.recover.attempts import Attempts, pool_of_txn
 from airflow_provider_acid.compaction.recover.recovered_partition import DIED, RecoveredPartition, busy, end_row
-from airflow_provider_acid.compaction.recover.withdrawal import Withdrawal, compacted_by
+from airflow_provider_acid.compaction.recover.withdrawal import Withdrawal, abort, compacted_by
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.exceptions import OwnershipLostError, StorageError
 from airflow_provider_acid.filesystem import Storage
@@ -202,7 +202,7 @@ class RenamedResults:
         txn = attempts.transactions.get(row.txn_id or 0)
         if txn is not None and txn.state is TxnState.OPEN and _is_dead(attempts, txn.id, owner):
             # It would hold back the cleaning until the metastore ends it.
-            self._client.abort(txn.id)
+            abort(self._client, txn.id)
         reason = f"is published by request {row.id} and waits to be cleaned; Hive 3 takes no other request meanwhile"
         return busy(row, reason)
 
@@ -211,7 +211,7 @@ class RenamedResults:
         if staging is not None:
             take_back_half(partition.storage, staging)
         if txn_id is not None and self._client.transaction_state(txn_id) is TxnState.OPEN:
-            self._client.abort(txn_id)
+            abort(self._client, txn_id)
         return None
 
     def may_hold_uncommitted(self, listing: Listing) -> bool:

@@ -32,7 +32,12 @@ from airflow_provider_acid.compaction.run.dead_runs import DeadRuns
 from airflow_provider_acid.compaction.run.run_place import RunPlace
 from airflow_provider_acid.compaction.settings import CompactionSettings
 from airflow_provider_acid.compaction.supervision import Supervised
-from airflow_provider_acid.exceptions import AcidError, MetastoreUnavailableError, ObjectNotFoundError
+from airflow_provider_acid.exceptions import (
+    AcidError,
+    MetastoreUnavailableError,
+    ObjectNotFoundError,
+    OwnershipLostError,
+)
 from airflow_provider_acid.filesystem import Storage
 from airflow_provider_acid.metastore.pools import RequestPool
 from airflow_provider_acid.metastore.queue import CompactionQueue
@@ -220,17 +225,20 @@ class Recovery:
         alive = _who_works(partition.attempts, row, partition.owner)
         if alive is not None or pool is None:
             return alive
-        txn = _transaction(partition.attempts, row)
-        if txn is None and row.txn_id is not None and self._has_gone_on(row):
-            return busy(row, f"was being compacted by {row.worker_id}, which ended just now")
         # In this order: once the staging directory is out of reach nothing more is published, and until the row has
         # ended a death of ours leaves it to be found again.
         moved = publisher_on(partition.storage).take_over(pool.token)
+        txn = _transaction(partition.attempts, row)
         txn_id = txn.id if txn else row.txn_id
-        waits = self._results.take_back(partition, moved, txn_id)
-        if waits is not None:
-            return kept_until(row, txn_id, waits)
-        end_row(self._queue, row, f"{DIED} and another took over: {row.worker_id}", self._end_row)
+        try:
+            waits = self._results.take_back(partition, moved, txn_id)
+            if waits is not None:
+                return kept_until(row, txn_id, waits)
+            end_row(self._queue, row, f"{DIED} and another took over: {row.worker_id}", self._end_row)
+        except OwnershipLostError:
+            if not self._has_gone_on(row):
+                raise
+            return busy(row, f"was compacted by {row.worker_id}, which was only asleep, and has ended just now")
         return None
 
     def _has_gone_on(self, row: CompactionRow) -> bool:

@@ -81,7 +81,7 @@ class Withdrawal:
         if self._state(txn_id) is not TxnState.COMMITTED_OR_UNKNOWN and self._removable(txn_id) and is_half:
             self._remove(txn_id)
         if self._state(txn_id) is TxnState.OPEN:
-            self._client.abort(txn_id)
+            abort(self._client, txn_id)
         published = self._published(txn_id)
         if not published:
             return None
@@ -217,6 +217,10 @@ def end_dead_lockers(
         if txn is None or txn.state is not TxnState.OPEN or pool_of_txn(txn) is None:
             continue
         if not attempts.is_alive(txn, owner):
-            # Whoever ended it since that look, the metastore or another, has given its locks back.
-            with suppress(OwnershipLostError):
-                client.abort(txn.id)
+            abort(client, txn.id)
+
+
+def abort(client: AcidMetastoreClient, txn_id: int) -> None:
+    """Abort a transaction that was open a moment ago; the metastore, or whoever was only asleep, may have ended it."""
+    with suppress(OwnershipLostError):
+        client.abort(txn_id)

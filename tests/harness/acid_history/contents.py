@@ -102,7 +102,7 @@ def _obsolete(folder: Path, live: list[Directory], snapshot: Snapshot) -> Iterat
             is_obsolete = is_own
         elif directory.kind == "base":
             usable = is_usable_base(directory, snapshot)
-            is_obsolete = base is not None and directory.last <= base and (usable or is_aborted)
+            is_obsolete = is_aborted or (base is not None and directory.last <= base and usable)
         else:
             is_obsolete = snapshot.sees_delta(directory.first, directory.last) or is_aborted
         if is_obsolete:

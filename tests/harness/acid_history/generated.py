@@ -14,6 +14,8 @@ from tests.harness.acid_history import steps
 from tests.harness.acid_history.steps import Death, History, Meanwhile, Oddity, Outcome, Step, TableKind, What
 
 MIN_STEPS, MAX_STEPS = 10, 24
+_LOOKS = 8
+"""Of a compaction, with the recovery before it."""
 
 T = TypeVar("T")
 
@@ -71,9 +73,9 @@ def _after_write(some: SearchStrategy[Sequence[Step]]) -> SearchStrategy[Sequenc
     return st.builds(lambda write, group: (write, *group), _inserts | _changes, some)
 
 
-_starts = st.builds(steps.StartCompaction, _types, _meanwhile(4))
+_starts = st.builds(steps.StartCompaction, _types, _meanwhile(_LOOKS))
 _finishes = st.builds(steps.FinishCompaction, _deaths)
-_compactions = st.builds(steps.Compact, _types, _deaths, _meanwhile(4)).map(_alone)
+_compactions = st.builds(steps.Compact, _types, _deaths, _meanwhile(_LOOKS)).map(_alone)
 _long_compactions = st.builds(_long, _starts, st.lists(_of_others, min_size=1, max_size=3), _finishes)
 """Others read and write while one is in work."""
 _two_in_a_row = st.builds(lambda first, second: (*first, *second), _compactions, _long_compactions)
@@ -89,7 +91,7 @@ _elsewhere = st.builds(steps.ElsewhereWrite, _outcomes)
 _cleaned_late = st.tuples(
     _readers,
     _inserts | _changes,
-    st.builds(steps.Compact, _types, st.just(Death.NOT), _meanwhile(4)),
+    st.builds(steps.Compact, _types, st.just(Death.NOT), _meanwhile(_LOOKS)),
     _any_of(_elsewhere, _elsewhere, _inserts),
     _starts,
     _readers,
@@ -102,7 +104,7 @@ _cleaned_late = st.tuples(
 
 The second result ends at the first one's write id where nothing was written to the partition in between.
 """
-_late_commits = st.tuples(st.builds(Meanwhile, st.integers(0, 3), _late_inserts))
+_late_commits = st.tuples(st.builds(Meanwhile, st.integers(0, _LOOKS - 1), _late_inserts))
 _overtaken = st.tuples(
     st.just(steps.Begin(True)), _inserts, st.builds(steps.Compact, _types, st.just(Death.NOT), _late_commits)
 )
@@ -114,7 +116,17 @@ _grouped = st.builds(
     _any_of(_compactions, _long_compactions),
 )
 """One look for several partitions, as of a transaction that is older than the own one."""
-_COMPACTIONS = (_some_compactions, _some_compactions, _cleaned_late, _overtaken, _grouped)
+_committed = st.builds(lambda picks: steps.Write((steps.Statement(What.INSERT, picks),)), _picks)
+_mostly_minors = st.sampled_from([CompactionType.MINOR, *CompactionType])
+_commits = st.builds(Meanwhile, st.integers(0, _LOOKS - 1), st.builds(steps.End, st.integers(0, 3)))
+_woken = st.tuples(
+    _committed,
+    _committed,
+    st.builds(steps.Compact, _mostly_minors, st.just(Death.AFTER_PUBLISHING)),
+    st.builds(steps.Compact, _types, _deaths, st.tuples(_commits)),
+)
+"""Who was asleep since it published commits between two looks of whoever takes it for dead."""
+_COMPACTIONS = (_some_compactions, _some_compactions, _cleaned_late, _overtaken, _grouped, _woken)
 _compacted_in_between = st.tuples(
     st.just(steps.Begin(True)),
     _inserts,
@@ -125,8 +137,6 @@ _compacted_in_between = st.tuples(
     st.builds(steps.Compact, _types, _deaths),
 )
 """Hive's worker compacts a partition of a group between the group's first transaction and its own."""
-_committed = st.builds(lambda picks: steps.Write((steps.Statement(What.INSERT, picks),)), _picks)
-_mostly_minors = st.sampled_from([CompactionType.MINOR, *CompactionType])
 _dead_once_published = st.builds(
     steps.Compact, _mostly_minors, st.sampled_from([Death.AFTER_PUBLISHING, Death.BEFORE_ITS_END])
 )

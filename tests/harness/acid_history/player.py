@@ -257,11 +257,12 @@ class _Player:
         return f"{started}; {self._compactor.finish(step.death)}"
 
     def _start_compaction(self, step: steps.StartCompaction) -> str:
-        waits = self._compactor.recover()
-        if waits is not None:
-            self._counts["made ready late"] += "ready for cleaning, which a dead attempt" in waits
-            return waits
         with self.partition.looks.disturbed_by(step.meanwhile, self._act):
+            waits = self._compactor.recover()
+            if waits is not None:
+                self._counts["made ready late"] += "ready for cleaning, which a dead attempt" in waits
+                self._counts["ended while a successor looked"] += "which was only asleep" in waits
+                return waits
             said = self._compactor.start(step.type)
         if said.startswith("refused"):
             self._counts["refused"] += 1

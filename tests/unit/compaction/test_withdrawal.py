@@ -65,6 +65,33 @@ def withdraw_by(client: Client, storage: LocalStorage, *, honoured: bool) -> Non
     assert removal.withdraw(TXN) is None
 
 
+class EndsMeanwhile(Client):
+    """Its transaction ends right before it would be aborted."""
+
+    def __init__(self, ends_as: TxnState) -> None:
+        super().__init__(TxnState.OPEN)
+        self.ends_as = ends_as
+
+    def abort(self, txn_id: int) -> None:
+        self.state = self.ends_as
+        raise BUSY
+
+
+def test_a_transaction_that_the_metastore_aborts_meanwhile_is_as_good(storage: LocalStorage) -> None:
+    storage.make_directory(SOURCE)
+    storage.make_directory(BASE)
+    withdraw_by(EndsMeanwhile(TxnState.ABORTED), storage, honoured=True)
+    assert storage.list().directories == (SOURCE,)
+
+
+def test_what_is_committed_meanwhile_stays(storage: LocalStorage) -> None:
+    storage.make_directory(SOURCE)
+    storage.make_directory(BASE)
+    with pytest.raises(OwnershipLostError, match="is not aborted"):
+        withdraw_by(EndsMeanwhile(TxnState.COMMITTED_OR_UNKNOWN), storage, honoured=True)
+    assert set(storage.list().directories) == {SOURCE, BASE}
+
+
 @pytest.mark.parametrize("state", [TxnState.OPEN, TxnState.ABORTED])
 def test_it_goes_with_its_transaction(storage: LocalStorage, state: TxnState) -> None:
     storage.make_directory(SOURCE)
