@@ -248,6 +248,19 @@ def test_a_request_of_somebody_else_is_served_by_the_next_try(table: AcidTable, 
     check_one_base(table, 1, 2, 3, 4)
 
 
+def test_a_request_of_somebody_else_that_is_committed_is_made_ready_by_the_next_try(table: AcidTable) -> None:
+    answer = table.site.client.compact(table.entity(), CompactionType.MAJOR)
+    chain = chain_for(table, request_id=answer.id)
+    run_until_killed(chain, "committed")
+    outcome = chain.compact().outcome
+    assert (outcome.state, outcome.request_id) == (OutcomeState.COMPACTED, answer.id)
+    assert table.site.row(answer.id).state is CompactionState.READY_FOR_CLEANING
+    # Its row does not tell whose the staging directory was, which a recovery or the housekeeping removes.
+    chain.clean()
+    assert chain_for(table).compact().outcome.state is OutcomeState.NOTHING_TO_MERGE
+    check_one_base(table, 1, 2, 3, 4)
+
+
 @pytest.mark.parametrize("who", ["next try", "another run", "cleaner of another run"])
 def test_what_a_dead_attempt_committed_is_made_ready_and_cleaned(table: AcidTable, who: str) -> None:
     chain = chain_for(table)

@@ -126,7 +126,8 @@ class Claimer:
         if row is not None and _was_given_up_by(pool.owner, row):
             # The metastore hands out no request twice, so that another try of the task makes one of its own.
             return self.claim(replace(due, request_id=None), pool, known)
-        if row is None or row.state.is_terminal or row.commit_ms is not None:
+        is_at_work = row is not None and row.state is CompactionState.WORKING
+        if row is None or row.state.is_terminal or (row.commit_ms is not None and not is_at_work):
             return Outcome(due.entity, OutcomeState.SKIPPED, "the request is no longer waiting", request_id)
         if row.state is not CompactionState.INITIATED:
             # By a dead attempt of ours perhaps, which nobody else would put in order.
