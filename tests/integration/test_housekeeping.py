@@ -259,6 +259,28 @@ def test_a_row_whose_transaction_aborted_is_failed(site: Site) -> None:
     check_next_run(table)
 
 
+def test_a_committed_row_that_hive_took_back_is_made_ready(hive_4_on_postgres_site: Site) -> None:
+    """Its Initiator does that after the worker time-out, and keeps what the commit recorded."""
+    site = hive_4_on_postgres_site
+    table = site.table()
+    for value in VALUES:
+        table.insert(value)
+    run_until_killed(chain_for(table), "committed")
+    row = newest_row(table)
+    site.server.server_database.query(
+        'UPDATE "COMPACTION_QUEUE" SET "CQ_WORKER_ID" = NULL, "CQ_START" = NULL, "CQ_STATE" = \'i\' '
+        f'WHERE "CQ_ID" = {row.id}'
+    )
+    assert newest_row(table).state is CompactionState.INITIATED
+    report = sweep(table)
+    now = newest_row(table)
+    assert (now.id, now.state, now.commit_ms) == (row.id, CompactionState.READY_FOR_CLEANING, row.commit_ms)
+    assert Chore.SETTLED in chores(report)
+    site.clean(table.entity())
+    assert newest_row(table).state is CompactionState.SUCCEEDED
+    assert table.values() == VALUES
+
+
 def test_a_published_row_that_hive_took_back_is_claimed_again(hive_3_site: Site) -> None:
     table = hive_3_site.table()
     for value in VALUES:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Protocol
 
 from airflow_provider_acid.acid.listing import Listing, names_only
@@ -75,7 +76,11 @@ class DeadResults(Protocol):
 class CommittedResults:
     """On Hive 4: what a compaction renamed is part of the table as soon as its transaction commits."""
 
-    unsettled_states: tuple[CompactionState, ...] = (CompactionState.READY_FOR_CLEANING, CompactionState.WORKING)
+    unsettled_states: tuple[CompactionState, ...] = (
+        CompactionState.READY_FOR_CLEANING,
+        CompactionState.WORKING,
+        CompactionState.INITIATED,
+    )
 
     def __init__(self, client: AcidMetastoreClient, queue: CompactionQueue, settings: CompactionSettings) -> None:
         self._client = client
@@ -84,9 +89,14 @@ class CommittedResults:
         self._txns = OpenTxns(0, (), (), None)
 
     def is_unsettled(self, row: CompactionRow) -> bool:
-        """Whether a row is committed and not ready for cleaning, as ours may be, or the other way round, as Hive's."""
+        """Whether a row is committed and not ready for cleaning, as ours may be, or the other way round, as Hive's.
+
+        One that is initiated was taken back by Hive's Initiator, after its worker time-out.
+        """
         if row.state is CompactionState.WORKING:
             return row.commit_ms is not None and RequestPool.of_worker(row.worker_id) is not None
+        if row.state is CompactionState.INITIATED:
+            return row.commit_ms is not None and RequestPool.parse(row.pool) is not None
         return row.state is CompactionState.READY_FOR_CLEANING and row.commit_ms is None
 
     def settle(
@@ -99,9 +109,14 @@ class CommittedResults:
 
         :raises OwnershipLostError: the metastore contradicts itself.
         """
-        if row.state is CompactionState.WORKING:
+        if row.state is not CompactionState.READY_FOR_CLEANING:
+            claim: ClaimedCompaction | None = ClaimedCompaction(CompactionInfo.of_row(row), row.worker_id or "")
+            if row.state is CompactionState.INITIATED:
+                claim = _claim_again(self._queue, row)
+            if claim is None:
+                return None
             # Whoever is alive and about to do it himself finds it done.
-            self._queue.complete(ClaimedCompaction(CompactionInfo.of_row(row), row.worker_id or "", row.txn_id))
+            self._queue.complete(replace(claim, txn_id=row.txn_id))
             message = f"made request {row.id} ready for cleaning, which a dead attempt had left one step before its end"
             return Outcome(row.entity, OutcomeState.COMPACTED, message, row.id)
         txn = attempts.transactions.get(row.txn_id or 0)
@@ -198,7 +213,7 @@ class RenamedResults:
     ) -> Outcome | None:
         """A published row: claimed anew where Hive's Initiator took it back; a dead worker's locks are ended."""
         if row.state is CompactionState.INITIATED:
-            self._claim_again(row)
+            _claim_again(self._queue, row)
         txn = attempts.transactions.get(row.txn_id or 0)
         if txn is not None and txn.state is TxnState.OPEN and _is_dead(attempts, txn.id, owner):
             # It would hold back the cleaning until the metastore ends it.
@@ -222,11 +237,6 @@ class RenamedResults:
         """Nothing: no name tells a transaction, and half of a pair goes with the staging directory it came from."""
         return None
 
-    def _claim_again(self, row: CompactionRow) -> None:
-        pool = RequestPool.parse(row.pool)
-        if pool is None or self._queue.claim(str(pool), pool.worker_id("recovery")) is None:
-            log.warning("%s: the published request %s could not be claimed again", row.entity, row.id)
-
 
 def dead_results(client: AcidMetastoreClient, queue: CompactionQueue, settings: CompactionSettings) -> DeadResults:
     """What fits to the queue."""
@@ -239,6 +249,15 @@ def kept_until(row: CompactionRow, txn_id: int | None, waits: str) -> Outcome:
     """The outcome where what a dead attempt published cannot be taken back yet."""
     reason = f"keeps what transaction {txn_id} published and did not commit; its removal waits for {waits}"
     return busy(row, reason)
+
+
+def _claim_again(queue: CompactionQueue, row: CompactionRow) -> ClaimedCompaction | None:
+    """Claim a request whose result is part of the table, and that Hive's Initiator took back as forgotten."""
+    pool = RequestPool.parse(row.pool)
+    claim = None if pool is None else queue.claim(str(pool), pool.worker_id("recovery"))
+    if claim is None:
+        log.warning("%s: the published request %s could not be claimed again", row.entity, row.id)
+    return claim
 
 
 def _is_dead(attempts: Attempts, txn_id: int, owner: str | None) -> bool:

@@ -84,11 +84,22 @@ def settled(place: Path, found: CompactionRow, state: TxnState, heard_ms: int) -
         (row(WORKING, WORKER, NOW_MS), True),
         (row(WORKING, WORKER), False),
         (row(WORKING, "hive-server-12", NOW_MS), False),
+        (row(CompactionState.INITIATED, commit_ms=NOW_MS), True),
+        (row(CompactionState.INITIATED), False),
         (row(READY), True),
         (row(READY, commit_ms=NOW_MS), False),
         (row(CompactionState.FAILED, WORKER, NOW_MS), False),
     ],
-    ids=["committed", "at work", "of Hive's worker", "ready, not committed", "ready", "history"],
+    ids=[
+        "committed",
+        "at work",
+        "of Hive's worker",
+        "taken back",
+        "asked for",
+        "ready, not committed",
+        "ready",
+        "history",
+    ],
 )
 def test_what_is_committed_and_not_ready_or_the_other_way_round_is_unsettled(
     found: CompactionRow, is_unsettled: bool
