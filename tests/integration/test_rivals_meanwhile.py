@@ -132,7 +132,12 @@ def test_hives_worker_gets_nothing_while_an_attempt_is_held_up(site: Site) -> No
     assert outcome.state is OutcomeState.COMPACTED, outcome
     assert held_up == [Step.PUBLISHED, Step.COMMITTED]
     assert table.values() == [1, 2, 3, 4, 4, 4]
-    assert client.compact(entity, MINOR, pool=RIVALS_POOL).accepted, "only the attempt stood in its way"
+    asked = client.compact(entity, MINOR, pool=RIVALS_POOL)
+    assert asked.accepted, "only the attempt stood in its way"
+    found = client.find_next_compaction("rival-worker", RIVALS_POOL, "4")
+    assert found is not None
+    assert found.id == asked.id
+    client.mark_refused(found, "was only to be accepted")
 
 
 class Died(BaseException):
