@@ -259,19 +259,29 @@ def test_a_row_whose_transaction_aborted_is_failed(site: Site) -> None:
     check_next_run(table)
 
 
-def test_a_committed_row_that_hive_took_back_is_made_ready(hive_4_on_postgres_site: Site) -> None:
-    """Its Initiator does that after the worker time-out, and keeps what the commit recorded."""
-    site = hive_4_on_postgres_site
+def dead_and_taken_back(site: Site, step: str) -> tuple[AcidTable, CompactionRow]:
+    """An attempt died after a step, and Hive's Initiator took its request back after the worker time-out.
+
+    :returns: the table, and the row before that.
+    """
     table = site.table()
     for value in VALUES:
         table.insert(value)
-    run_until_killed(chain_for(table), "committed")
+    run_until_killed(chain_for(table), step)
     row = newest_row(table)
+    names = ("COMPACTION_QUEUE", "CQ_WORKER_ID", "CQ_START", "CQ_STATE", "CQ_ID")
+    queue, worker, start, state, id = names if site.renames_publish else (f'"{name}"' for name in names)
     site.server.server_database.query(
-        'UPDATE "COMPACTION_QUEUE" SET "CQ_WORKER_ID" = NULL, "CQ_START" = NULL, "CQ_STATE" = \'i\' '
-        f'WHERE "CQ_ID" = {row.id}'
+        f"UPDATE {queue} SET {worker} = NULL, {start} = NULL, {state} = 'i' WHERE {id} = {row.id}"
     )
     assert newest_row(table).state is CompactionState.INITIATED
+    return table, row
+
+
+def test_a_committed_row_that_hive_took_back_is_made_ready(hive_4_on_postgres_site: Site) -> None:
+    """It keeps what the commit recorded."""
+    site = hive_4_on_postgres_site
+    table, row = dead_and_taken_back(site, "committed")
     report = sweep(table)
     now = newest_row(table)
     assert (now.id, now.state, now.commit_ms) == (row.id, CompactionState.READY_FOR_CLEANING, row.commit_ms)
@@ -282,15 +292,7 @@ def test_a_committed_row_that_hive_took_back_is_made_ready(hive_4_on_postgres_si
 
 
 def test_a_published_row_that_hive_took_back_is_claimed_again(hive_3_site: Site) -> None:
-    table = hive_3_site.table()
-    for value in VALUES:
-        table.insert(value)
-    run_until_killed(chain_for(table), "staging_removed")
-    row = newest_row(table)
-    hive_3_site.server.server_database.query(
-        f"UPDATE compaction_queue SET cq_worker_id = NULL, cq_start = NULL, cq_state = 'i' WHERE cq_id = {row.id}"
-    )
-    assert newest_row(table).state is CompactionState.INITIATED
+    table, _ = dead_and_taken_back(hive_3_site, "staging_removed")
     report = sweep(table)
     assert newest_row(table).state is CompactionState.READY_FOR_CLEANING
     assert chores(report) == {Chore.SETTLED, Chore.CLAIM_KEPT}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from airflow_provider_acid.acid.names import (
     NO_STATEMENT,
@@ -101,12 +101,6 @@ def _read_beside(plan: CompactionPlan, directories: Iterable[str]) -> list[str]:
     targets = [parse_directory_name(target) for target in plan.targets]
     known = {*plan.targets, *plan.directories}
     found = {path: parse_directory_name(path) for path in directories if "/" not in path and path not in known}
-    return _read_with_any(found, targets)
-
-
-def _read_with_any(
-    found: Mapping[str, BaseName | DeltaName | None], targets: Collection[BaseName | DeltaName | None]
-) -> list[str]:
     return sorted(path for path, name in found.items() if any(_are_read_together(name, target) for target in targets))
 
 
