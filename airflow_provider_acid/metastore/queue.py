@@ -105,10 +105,12 @@ class CompactionQueue(Protocol):
         :raises OwnershipLostError: the row is no longer this claim's.
         """
 
-    def check_owner(self, claim: ClaimedCompaction) -> None:
-        """Do nothing while the row is this claim's.
+    def fence(self, claim: ClaimedCompaction) -> None:
+        """Do nothing where the row is this claim's, and no other row's cleaning may count its recorded transaction.
 
-        :raises OwnershipLostError: it is not.
+        From then on no other of the partition is committed before this one: it keeps them away.
+
+        :raises OwnershipLostError: it is not, or one may.
         """
 
     def set_job_id(self, claim: ClaimedCompaction, job_id: str) -> None:

@@ -334,6 +334,11 @@ class CompactionRow:
         return self.start_ms is None and (is_ready or (self.state.is_terminal and self.txn_id is not None))
 
     @property
+    def notes_no_commit(self) -> bool:
+        """Whether it may be committed and not say so: a rebalance, by Hive's own workers alone (Hive 4.0)."""
+        return self.type == "rebalance" and self.commit_ms is None
+
+    @property
     def waits_to_be_cleaned(self) -> bool:
         """Whether its result is part of the table, and what it replaced not yet deleted."""
         return self.state is CompactionState.READY_FOR_CLEANING and self.commit_ms is not None

@@ -55,15 +55,20 @@ class Rival:
 
     def finish(self, *values: int) -> str:
         """The result's name."""
+        name = self.mark(*values)
+        self.table.site.client.commit(self.txn)
+        return name
+
+    def mark(self, *values: int, first: int = 1) -> str:
+        """One step before its end: the result is in its place, and the request keeps nobody away any more."""
         client, partition = self.table.site.client, self.claimed.entity.partition
-        prefix = "base" if self.claimed.type == MAJOR.value else "delta_0000001"
-        name = f"{prefix}_{len(values):07d}_v{self.txn:07d}"
-        events = [insert(write_id, 0, value) for write_id, value in enumerate(values, start=1)]
+        prefix = "base" if self.claimed.type == MAJOR.value else f"delta_{first:07d}"
+        name = f"{prefix}_{first + len(values) - 1:07d}_v{self.txn:07d}"
+        events = [insert(write_id, 0, value) for write_id, value in enumerate(values, start=first)]
         made = self.table.write_file(f"_tmp_rival/{name}", events, partition).parent
         made.rename(self.table.folder(partition) / name)
         made.parent.rmdir()
         client.mark_compacted(self.claimed)
-        client.commit(self.txn)
         return name
 
 
@@ -177,3 +182,43 @@ def test_hives_cleaner_takes_no_result_for_committed_that_is_not(hive_4_2_site: 
     assert table.values() == [1, 2, 3, 4]
     assert site.compact(table.entity("p=a")).state is OutcomeState.COMPACTED
     assert table.values() == [1, 2, 3, 4]
+
+
+def test_a_rival_that_commits_once_our_transaction_is_open_has_the_partition(hive_4_2_site: Site) -> None:
+    """Its Cleaner counts our transaction, which is older than that commit, and would delete the rival's result.
+
+    So would be lost what an attempt published that then died; seen here, before there was this fence.
+    """
+    site = hive_4_2_site
+    table = site.table(partitions=["p=a", "p=b"])
+    for value in (1, 2, 3):
+        table.insert(value, partition="p=a")
+    table.write("p=b").insert(5).abort()
+    entity = table.entity("p=a")
+    assert site.compact(entity).state is OutcomeState.COMPACTED
+    for value in (5, 6):
+        table.insert(value, partition="p=a")
+    rivals: list[Rival] = []
+
+    def rivals_turn(step: Step) -> None:
+        if step is Step.RECOVERED and not rivals:
+            rivals.append(Rival.begin(table, MINOR, "p=a", 6))
+            rivals[0].mark(5, 6, first=5)
+            # Without another write to the table the server would not accept our request.
+            table.insert(7, partition="p=b")
+        if step is Step.TRANSACTION_OPENED:
+            site.client.commit(rivals[0].txn)
+        if step is Step.PUBLISHED:
+            wait_until(lambda: site.row(rivals[0].claimed.id).state is CompactionState.SUCCEEDED)
+            raise Died
+
+    worker = site.worker(on_step=StepRecorder(rivals_turn))
+    (active,) = worker.begin_together([due(entity)])
+    assert isinstance(active, ActiveCompaction), active
+    rival = site.row(rivals[0].claimed.id)
+    assert rival.next_txn_id == active.transaction.txn_id, "the highest at its commit"
+    outcome = outcome_of(worker.finish(active, run_plainly(active.plan)))
+    assert (outcome.state, f"request {rival.id}" in outcome.message) == (OutcomeState.FAILED, True), outcome
+    assert table.values() == [1, 2, 3, 5, 6, 7]
+    assert site.compact(entity).state is OutcomeState.COMPACTED
+    assert table.values() == [1, 2, 3, 5, 6, 7]

@@ -34,6 +34,7 @@ from tests.harness.acid_history.steps import (
     HiveCleans,
     HiveCompacts,
     HiveFinishes,
+    HiveMarks,
     HiveStarts,
     Meanwhile,
     OpenReader,
@@ -94,6 +95,10 @@ def mark_before_the_commit(monkeypatch: pytest.MonkeyPatch) -> None:
             metastore.mark_compacted(row.id)
 
     monkeypatch.setattr(ModelMetastore, "fall_silent", marked)
+
+
+def publish_beside_late_commits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(thrift_queue, "_may_count", lambda *_: False)
 
 
 def take_what_is_committed_for_a_claim(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,6 +225,24 @@ KNOWN = {
         ),
         mark_before_the_commit,
         "a row id occurs twice",
+    ),
+    "Hive's worker commits after our transaction was opened, and its Cleaner counts what the dead left": Known(
+        History(
+            HIVE_4,
+            (
+                insert(0),
+                insert(1),
+                Compact(
+                    CompactionType.MAJOR,
+                    Death.AFTER_PUBLISHING,
+                    (Meanwhile(1, HiveMarks(CompactionType.MINOR)), Meanwhile(6, HiveFinishes())),
+                ),
+                HiveCleans(waits_for_readers_only=True),
+                insert(2),
+            ),
+        ),
+        publish_beside_late_commits,
+        "are missing",
     ),
     "an attempt died after its commit": Known(
         History(

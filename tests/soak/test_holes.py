@@ -19,6 +19,7 @@ HOLES = (
     "a group's later partition is looked at as of its first one's transaction",
     "what a dead attempt committed is never made ready for cleaning",
     "who commits while a successor looks is taken for dead",
+    "a result is published though another's cleaning may count it",
 )
 AT_ONCE = "test_whoever_reads_while_others_write_compact_clean_and_undo_reads_the_ledgers_rows"
 MOST_HISTORIES = 2_000

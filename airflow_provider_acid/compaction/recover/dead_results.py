@@ -32,9 +32,6 @@ from airflow_provider_acid.plan.plan import OutputKind
 
 log = logging.getLogger(__name__)
 
-REBALANCE = "rebalance"
-"""The type of requests that Hive's own workers carry out alone."""
-
 
 class DeadResults(Protocol):
     """See :class:`CommittedResults` and :class:`RenamedResults`."""
@@ -133,8 +130,8 @@ class CommittedResults:
         now = self._queue.row(row.id)
         if now is None or now.commit_ms is not None or now.state is not row.state:
             return None
-        if row.type == REBALANCE:
-            # Hive 4.0 notes no commit of its own rebalances. Every reader takes the transaction for committed.
+        if row.notes_no_commit:
+            # Every reader takes the transaction for committed.
             return None
         raise OwnershipLostError(
             f"compaction request {row.id} of {row.entity}",

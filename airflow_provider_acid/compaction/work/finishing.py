@@ -212,7 +212,7 @@ class Finisher:
 
     def _fence(self, active: ActiveCompaction) -> None:
         check_inputs(active.storage, active.plan, active.seen)
-        self._queue.check_owner(active.claim)
+        self._queue.fence(active.claim)
         active.transaction.verify()
 
     def _publish(self, active: ActiveCompaction, result: CompactionResult) -> None:

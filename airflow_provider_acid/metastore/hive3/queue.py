@@ -121,8 +121,8 @@ class SqlCompactionQueue:
         info = replace(claim.info, highest_write_id=highest_write_id, run_as=run_as)
         return replace(claim, info=info, txn_id=txn_id)
 
-    def check_owner(self, claim: ClaimedCompaction) -> None:
-        """See :meth:`~.queue.CompactionQueue.check_owner`."""
+    def fence(self, claim: ClaimedCompaction) -> None:
+        """See :meth:`~.queue.CompactionQueue.fence`; the cleanings of Hive 3 count no transactions."""
         as_expected(claim, self._store.find(claim.id))
 
     def set_job_id(self, claim: ClaimedCompaction, job_id: str) -> None:
@@ -133,7 +133,7 @@ class SqlCompactionQueue:
     def complete(self, claim: ClaimedCompaction) -> None:
         """See :meth:`~.queue.CompactionQueue.complete`; the row stays 'working' for everybody else."""
         txn_id = recorded_txn_id(claim)
-        self.check_owner(claim)
+        self.fence(claim)
         locks = [lock.lock_id for lock in self._client.show_locks(claim.entity)]
         newest_lock_id = max(locks, default=0)
         next_txn_id = self._client.open_transactions().high_water_mark

@@ -25,6 +25,7 @@ from airflow_provider_acid.metastore.queue_rules import (
     in_cleaning_order,
     ownership_lost,
     recorded_txn_id,
+    subject_of,
     was_cleaned,
 )
 from airflow_provider_acid.metastore.thrift.client import AcidMetastoreClient
@@ -202,9 +203,24 @@ class ThriftCompactionQueue:
             )
         return recorded
 
-    def check_owner(self, claim: ClaimedCompaction) -> None:
-        """See :meth:`~.queue.CompactionQueue.check_owner`."""
-        self._check(claim)
+    def fence(self, claim: ClaimedCompaction) -> None:
+        """See :meth:`~.queue.CompactionQueue.fence`.
+
+        Hive's Cleaner may count every transaction up to the highest one at its row's commit, those too that are open
+        (``metastore.txn.use.minhistorywriteid``; seen on 4.2.1). It would take what is published for committed, and
+        delete what that was made of.
+        """
+        txn_id = recorded_txn_id(claim)
+        rows = self.rows(entity=claim.entity)
+        _check(claim, next((row for row in rows if row.id == claim.id), None))
+        late = next((row for row in rows if _may_count(row, txn_id)), None)
+        if late is not None:
+            raise OwnershipLostError(
+                subject_of(claim),
+                f"request {late.id} ({late.type}) was not committed before transaction {txn_id} was opened, and its "
+                "cleaning may take this one's result for part of the table before it is",
+                "start the compaction again; it will see the new state",
+            )
 
     def set_job_id(self, claim: ClaimedCompaction, job_id: str) -> None:
         """See :meth:`~.queue.CompactionQueue.set_job_id`."""
@@ -322,14 +338,24 @@ class ThriftCompactionQueue:
             raise
 
     def _check(self, expected: ExpectedRow) -> None:
-        now = self.row(expected.id)
-        if now is None or not _is_as_expected(now, expected):
-            raise ownership_lost(expected, now.state if now else None, now.worker_id if now else None)
+        _check(expected, self.row(expected.id))
 
 
 def _compactions(rows: Iterable[CompactionRow]) -> list[CompactionRow]:
     """Rows without those of Hive 4's own removals, which nobody here may take for compactions."""
     return [row for row in rows if not row.is_removal]
+
+
+def _check(expected: ExpectedRow, now: CompactionRow | None) -> None:
+    if now is None or not _is_as_expected(now, expected):
+        raise ownership_lost(expected, now.state if now else None, now.worker_id if now else None)
+
+
+def _may_count(row: CompactionRow, txn_id: int) -> bool:
+    """Whether the cleaning of a row may count a transaction that is not committed yet."""
+    if row.state is not CompactionState.READY_FOR_CLEANING or row.notes_no_commit:
+        return False
+    return row.next_txn_id is None or row.next_txn_id >= txn_id
 
 
 def _is_worked_on_by(row: CompactionRow, worker_id: str) -> bool:

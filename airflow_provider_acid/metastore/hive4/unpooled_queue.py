@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.engine import Connection
 
 from airflow_provider_acid.acid.entity import Entity
@@ -63,7 +63,7 @@ class UnpooledCompactionQueue(ThriftCompactionQueue):
 
     def row(self, id: int) -> CompactionRow | None:
         """See :meth:`~.queue.CompactionQueue.row`."""
-        rows = self._rows(id)
+        rows = self._rows(id=id)
         return rows[0] if rows else None
 
     def rows(
@@ -72,7 +72,7 @@ class UnpooledCompactionQueue(ThriftCompactionQueue):
         """See :meth:`~.queue.CompactionQueue.rows`."""
         return [
             row
-            for row in self._rows()
+            for row in self._rows(table=None if entity is None else entity.table)
             if (entity is None or row.entity == entity)
             and (state is None or row.state is state)
             and (pool is None or row.pool == pool)
@@ -83,21 +83,25 @@ class UnpooledCompactionQueue(ThriftCompactionQueue):
     ) -> CompactAnswer:
         return self._client.compact(entity, type, initiator_id=pool, properties=properties)
 
-    def _rows(self, id: int | None = None) -> list[CompactionRow]:
+    def _rows(self, *, id: int | None = None, table: str | None = None) -> list[CompactionRow]:
         def look(connection: Connection) -> dict[int, CompactionRow]:
             # The queue first: a row that moves meanwhile is seen twice, and counts as history, but is never missed.
-            queued = _look(connection, self._queue, "CQ_", id)
-            return {**queued, **_look(connection, self._history, "CC_", id)}
+            queued = _look(connection, self._queue, "CQ_", id, table)
+            return {**queued, **_look(connection, self._history, "CC_", id, table)}
 
         found = self._database.read("compactions" if id is None else f"compaction {id}", look)
         return [found[id] for id in sorted(found) if not found[id].is_removal]
 
 
-def _look(connection: Connection, table: HiveTable, prefix: str, id: int | None) -> dict[int, CompactionRow]:
-    names = [name for name in (*_SHARED, *_TRANSACTIONS, "END") if prefix + name in table]
-    wanted = select(*(table[prefix + name].label(name) for name in names))
+def _look(
+    connection: Connection, rows: HiveTable, prefix: str, id: int | None, table: str | None
+) -> dict[int, CompactionRow]:
+    names = [name for name in (*_SHARED, *_TRANSACTIONS, "END") if prefix + name in rows]
+    wanted = select(*(rows[prefix + name].label(name) for name in names))
     if id is not None:
-        wanted = wanted.where(table[prefix + "ID"] == id)
+        wanted = wanted.where(rows[prefix + "ID"] == id)
+    if table is not None:
+        wanted = wanted.where(func.lower(rows[prefix + "TABLE"]) == table)
     return {int(values["ID"]): _row(values) for values in connection.execute(wanted).mappings()}
 
 

@@ -22,9 +22,10 @@ from airflow_provider_acid.compaction.recover.recovery import Recovery
 from airflow_provider_acid.compaction.snapshot import TransactionView, take_snapshot
 from airflow_provider_acid.compaction.steps import Step
 from airflow_provider_acid.compaction.work.claiming import drop
-from airflow_provider_acid.exceptions import RefusedError, UnsupportedTableError
+from airflow_provider_acid.exceptions import OwnershipLostError, RefusedError, UnsupportedTableError
 from airflow_provider_acid.metastore.pools import RequestPool
-from airflow_provider_acid.metastore.values import CompactionRow, CompactionState
+from airflow_provider_acid.metastore.queue import ClaimedCompaction
+from airflow_provider_acid.metastore.values import CompactionInfo, CompactionRow, CompactionState
 from airflow_provider_acid.plan.partition import AttemptNames, CompactionPolicy, MinorPublication, PartitionState
 from airflow_provider_acid.plan.plan import Column, CompactionPlan, CompactionType, CopiedStripes
 from airflow_provider_acid.plan.planning import plan_compaction
@@ -160,6 +161,12 @@ class Compactor:
         verify_output(self._storage, plan, result)
         check_inputs(self._storage, plan, running.seen)
         self._running = None
+        if self._partition.kind.hive_version == 4:
+            claim = ClaimedCompaction(CompactionInfo.of_row(running.row), running.row.worker_id or "", running.txn)
+            try:
+                self._partition.queue.fence(claim)
+            except OwnershipLostError as error:
+                return self._give_up(running, error.reason)
         if death is Death.BEFORE_PUBLISHING:
             metastore.fall_silent(running.txn)
             return "died before publishing"

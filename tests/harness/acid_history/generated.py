@@ -85,6 +85,7 @@ _cleans = st.builds(steps.Clean, _meanwhile(16))
 _groups = st.builds(steps.GroupBegins, st.booleans())
 _hive_compacts = st.builds(steps.HiveCompacts, _types)
 _hive_starts = st.builds(steps.HiveStarts, _types)
+_hive_marks = st.builds(steps.HiveMarks, _types)
 _hive_finishes = st.builds(steps.HiveFinishes, st.sampled_from([Outcome.COMMIT, Outcome.COMMIT, Outcome.ABORT]))
 _hive_cleans = st.builds(steps.HiveCleans, st.booleans())
 _elsewhere = st.builds(steps.ElsewhereWrite, _outcomes)
@@ -157,11 +158,27 @@ _cleaned_beside_hive = st.tuples(
     _hive_compacts,
     st.builds(steps.Clean, st.lists(_between_looks, min_size=1, max_size=2).map(tuple)),
 )
+_committed_meanwhile = st.builds(
+    lambda before, type, death, marked, finished, *after: (
+        *before,
+        steps.Compact(type, death, (Meanwhile(*marked), Meanwhile(finished, steps.HiveFinishes()))),
+        *after,
+    ),
+    st.tuples(_committed, _committed),
+    _types,
+    st.sampled_from([Death.AFTER_PUBLISHING, Death.AFTER_PUBLISHING, *Death]),
+    st.tuples(st.sampled_from([1, 1, 2]), _hive_marks),
+    st.integers(5, 9),
+    st.just(steps.HiveFinishes()),
+    st.just(steps.HiveCleans(waits_for_readers_only=True)),
+)
+"""Hive's worker marks its request once ours was looked for, and commits after our transaction was opened."""
 _RIVALS: tuple[SearchStrategy[Sequence[Step]], ...] = (
     _compacted_in_between,
     _compacted_beside_the_dead,
     _cleaned_beside_hive,
-    *(choice.map(_alone) for choice in (_hive_compacts, _hive_starts, _hive_finishes)),
+    _committed_meanwhile,
+    *(choice.map(_alone) for choice in (_hive_compacts, _hive_starts, _hive_marks, _hive_finishes)),
     st.tuples(_hive_compacts, _hive_cleans),
 )
 """Hive's own worker and Cleaner beside ours."""

@@ -32,12 +32,13 @@ _METADATA = b'{"thisFileVersion":"0","dataFormat":"compacted"}'
 
 @dataclass(frozen=True)
 class _Running:
-    """A compaction in work, and what it merges."""
+    """A compaction in work, and what it merges; once its request is marked that is published."""
 
     row: CompactionRow
     txn: int
     type: CompactionType
     contents: Contents
+    is_marked: bool = False
 
 
 class HiveCompactor:
@@ -94,21 +95,33 @@ class HiveCompactor:
         self._running = _Running(row, txn, type, found)
         return f"transaction {txn}: {', '.join(path.name for path in found.directories)} up to write id {highest}"
 
-    def finish(self, state: State) -> str | None:
-        """What it merged is renamed into place, marked and committed, or it fails and leaves nothing."""
-        if self._running is None:
+    def mark(self, type: CompactionType) -> str | None:
+        """What it merged is renamed into place and marked, and not committed yet; one in work goes on with its type."""
+        started = self.start(type) if self._running is None else ""
+        running = self._running
+        if running is None or running.is_marked:
             return None
-        running, self._running = self._running, None
-        metastore = self._partition.metastore
-        if state is State.ABORTED:
+        names = self._write(running)
+        self._partition.metastore.mark_compacted(running.row.id)
+        self._running = replace(running, is_marked=True)
+        self.has_compacted = True
+        return f"{started}; published {', '.join(names)}"
+
+    def finish(self, state: State) -> str | None:
+        """What it merged is published and committed, or it fails before and leaves nothing."""
+        running, metastore = self._running, self._partition.metastore
+        if running is None:
+            return None
+        said = f"transaction {running.txn}"
+        if state is State.ABORTED and not running.is_marked:
             metastore.end(running.txn, state)
             metastore.move_row(running.row.id, CompactionState.FAILED)
-            return f"transaction {running.txn} failed"
-        names = self._write(running)
-        metastore.mark_compacted(running.row.id)
-        metastore.end(running.txn, state)
-        self.has_compacted = True
-        return f"published {', '.join(names)}"
+            said = f"{said} failed"
+        else:
+            said = f"{said} {self.mark(running.type) or ''}"
+            metastore.end(running.txn, State.COMMITTED)
+        self._running = None
+        return said
 
     def clean(self, *, waits_for_readers_only: bool) -> str | None:
         """Its Cleaner deletes what is obsolete for everybody, after the compaction with the lowest high-water mark.

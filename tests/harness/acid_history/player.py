@@ -90,6 +90,7 @@ class _Player:
             steps.GroupBegins: lambda step: self._compactor.begin_group(has_ended=step.has_ended),
             steps.HiveCompacts: self._hive_compacts,
             steps.HiveStarts: lambda step: self._hive.start(step.type),
+            steps.HiveMarks: lambda step: self._hive.mark(step.type),
             steps.HiveFinishes: lambda step: self._hive.finish(_STATES.get(step.outcome, State.COMMITTED)),
             steps.HiveCleans: lambda step: self._hive.clean(waits_for_readers_only=step.waits_for_readers_only),
             steps.Clean: self._clean,

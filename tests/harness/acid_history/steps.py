@@ -166,7 +166,7 @@ class Meanwhile:
     """
 
     look: int
-    step: Write | Begin | End | OpenReader | CloseReader | HiveCompacts | HiveCleans
+    step: Write | Begin | End | OpenReader | CloseReader | HiveCompacts | HiveMarks | HiveFinishes | HiveCleans
 
 
 @dataclass(frozen=True)
@@ -220,8 +220,18 @@ class HiveStarts:
 
 
 @dataclass(frozen=True)
+class HiveMarks:
+    """Hive's worker compacts until one step before its end: its request is marked, and its transaction open.
+
+    :param type: of a compaction that is begun where none is in work.
+    """
+
+    type: CompactionType
+
+
+@dataclass(frozen=True)
 class HiveFinishes:
-    """Hive's worker publishes and commits, or fails."""
+    """Hive's worker publishes and commits, or fails, which it does no more once its request is marked."""
 
     outcome: Outcome = Outcome.COMMIT
 
@@ -261,6 +271,7 @@ Step = (
     | GroupBegins
     | HiveCompacts
     | HiveStarts
+    | HiveMarks
     | HiveFinishes
     | HiveCleans
     | Clean

@@ -117,7 +117,7 @@ def test_the_worker_cannot_undo_what_it_published(
     }
     with pytest.raises(OwnershipLostError):
         changes[change]()
-    queue.check_owner(claim)
+    queue.fence(claim)
     assert the_row(queue, claim.id) == ready
 
 

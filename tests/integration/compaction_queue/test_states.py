@@ -231,7 +231,7 @@ CHANGES = {
     "complete": lambda queue, claim: queue.complete(replace(claim, txn_id=1)),
     "fail": lambda queue, claim: queue.fail(claim, "no"),
     "refuse": lambda queue, claim: queue.refuse(claim, "no"),
-    "check_owner": lambda queue, claim: queue.check_owner(claim),
+    "fence": lambda queue, claim: queue.fence(replace(claim, txn_id=1)),
 }
 
 
@@ -328,11 +328,11 @@ def test_k05_a_silent_claim_is_given_back_or_failed(queue: CompactionQueue, clai
         assert (row.state, row.worker_id, row.start_ms) == (CompactionState.INITIATED, None, None)
         assert queue.claim(claim.info.pool, OTHER_WORKER) is not None
     with pytest.raises(OwnershipLostError):
-        queue.check_owner(claim)
+        queue.keep(claim)
 
 
 def test_k05_a_claim_that_was_taken_over_is_not_given_back(queue: CompactionQueue, claim: ClaimedCompaction) -> None:
     seen = replace(the_row(queue, claim.id), worker_id=OTHER_WORKER)
     with pytest.raises(OwnershipLostError, match="worker-1"):
         queue.give_back(seen, "silent")
-    queue.check_owner(claim)
+    queue.keep(claim)

@@ -46,7 +46,7 @@ class Queue:
     transaction: Transaction | None = None
     hive: Hive = HIVE_4
 
-    def check_owner(self, claim: object) -> None:
+    def fence(self, claim: object) -> None:
         if not self.is_ours:
             raise LOST
 

@@ -27,11 +27,12 @@ class Server:
 
     ended_as: CompactionState
     row: CompactionRow = ROW
+    others: tuple[CompactionRow, ...] = ()
     error: MetastoreError = field(default_factory=lambda: MetastoreError("compaction 7", "duplicate key value", "none"))
     marked: list[str] = field(default_factory=list)
 
     def compactions(self, **wanted: object) -> list[CompactionRow]:
-        return [self.row]
+        return [self.row, *self.others]
 
     def mark_failed(self, info: CompactionInfo, message: str) -> None:
         self.row = replace(self.row, state=self.ended_as)
@@ -96,7 +97,7 @@ def test_who_has_lost_a_claim_changes_nothing(changes: dict[str, Any]) -> None:
     with pytest.raises(OwnershipLostError):
         queue.complete(CLAIM)
     with pytest.raises(OwnershipLostError):
-        queue.check_owner(CLAIM)
+        queue.fence(CLAIM)
     assert server.marked == []
 
 
@@ -111,7 +112,7 @@ def test_what_somebody_else_made_ready_for_cleaning_is_complete(changes: dict[st
     queue = ThriftCompactionQueue(cast(AcidMetastoreClient, server), HIVE_4)
     queue.complete(CLAIM)
     with pytest.raises(OwnershipLostError):
-        queue.check_owner(CLAIM)
+        queue.fence(CLAIM)
     assert server.marked == []
 
 
@@ -122,3 +123,39 @@ def test_who_believes_something_else_of_a_row_changes_nothing() -> None:
         queue.refuse(ROW, "it died")
     queue.refuse(server.row, "it died")
     assert server.marked == ["refused"]
+
+
+READY = replace(ROW, id=6, state=CompactionState.READY_FOR_CLEANING, worker_id=None, start_ms=1)
+REBALANCE = replace(READY, type="rebalance")
+
+
+@pytest.mark.parametrize(
+    ("other", "may_count"),
+    [
+        (replace(READY, txn_id=7, next_txn_id=8, commit_ms=1), False),
+        (replace(READY, txn_id=7, next_txn_id=9, commit_ms=1), True),
+        (replace(READY, txn_id=7), True),
+        (replace(READY, txn_id=7, next_txn_id=9, commit_ms=1, state=CompactionState.SUCCEEDED), False),
+        (replace(READY, txn_id=7, start_ms=None), False),
+        (REBALANCE, False),
+        (replace(REBALANCE, next_txn_id=9, commit_ms=1), True),
+    ],
+    ids=[
+        "committed before",
+        "committed since",
+        "not committed yet",
+        "cleaned",
+        "no compaction",
+        "a rebalance of Hive 4.0",
+        "a rebalance that was committed since",
+    ],
+)
+def test_nothing_is_published_while_anothers_cleaning_may_count_it(other: CompactionRow, may_count: bool) -> None:
+    """Transaction 9 is ours; a row tells the highest one at its commit."""
+    server = Server(CompactionState.WORKING, replace(ROW, start_ms=1), others=(other,))
+    queue = ThriftCompactionQueue(cast(AcidMetastoreClient, server), HIVE_4)
+    if may_count:
+        with pytest.raises(OwnershipLostError, match="request 6 .* was not committed before transaction 9 was opened"):
+            queue.fence(CLAIM)
+    else:
+        queue.fence(CLAIM)
