@@ -62,11 +62,12 @@ class HiveCompactor:
         """Its worker claims a request, which the server accepts where no other is at work; a snapshot is taken.
 
         Where that is a dead one of ours whose transaction has ended, Hive's Initiator has taken the claim back by then
-        (``hive.compactor.worker.timeout``).
+        (``hive.compactor.worker.timeout``), but not between two looks.
         """
         partition, metastore = self._partition, self._partition.metastore
         rows = [row for row in metastore.rows.values() if row.state is CompactionState.WORKING]
         is_claimed = any(row.txn_id is None or metastore.state(row.txn_id) is State.OPEN for row in rows)
+        is_claimed |= bool(rows) and partition.looks.are_disturbed
         if partition.kind.hive_version == 3 or is_claimed or metastore.is_closed:
             return None
         txn = metastore.open(TxnType.COMPACTION, _WORKER)

@@ -34,6 +34,11 @@ class Looks:
         finally:
             self._meanwhile = ()
 
+    @property
+    def are_disturbed(self) -> bool:
+        """Whether others may act between the looks of the step that is done now."""
+        return bool(self._meanwhile)
+
     def pass_by(self) -> None:
         """Somebody is about to look."""
         look, self._count = self._count, self._count + 1
