@@ -68,7 +68,7 @@ class HiveCompactor:
         rows = [row for row in metastore.rows.values() if row.state is CompactionState.WORKING]
         is_claimed = any(row.txn_id is None or metastore.state(row.txn_id) is State.OPEN for row in rows)
         is_claimed |= bool(rows) and partition.looks.are_disturbed
-        if partition.kind.hive_version == 3 or is_claimed or metastore.is_closed:
+        if self._running or partition.kind.hive_version == 3 or is_claimed or metastore.is_closed:
             return None
         txn = metastore.open(TxnType.COMPACTION, _WORKER)
         metastore.lock(txn, LockKind.SHARED_READ)
