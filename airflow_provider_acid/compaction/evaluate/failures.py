@@ -90,7 +90,20 @@ class TableErrors:
 
     def __init__(self, selection: TableSelection) -> None:
         self._selection = selection
-        self._failed: set[str] = set()
+        self._asked: set[str] = set()
+        self._failed: dict[str, MetastoreError] = {}
+
+    def ask(self, full_table_name: str) -> None:
+        """The metastore is asked for a table of the selection."""
+        self._asked.add(full_table_name)
+
+    def check_all(self) -> None:
+        """What an evaluation that evaluated nothing asks, lest it seem that there was nothing to do.
+
+        :raises MetastoreError: the metastore failed on every table that it was asked for, be they ever so few.
+        """
+        if self._failed and self._failed.keys() == self._asked:
+            raise next(iter(self._failed.values()))
 
     def left_out(self, error: AcidError, full_table_name: str) -> NotSeen:
         """A table that a pattern matched, and why it is left out.
@@ -104,7 +117,7 @@ class TableErrors:
         if isinstance(error, (ConfigurationError, ObjectNotFoundError)):
             return NotSeen(str(error))
         if isinstance(error, MetastoreError):
-            self._failed.add(full_table_name)
+            self._failed[full_table_name] = error
             if len(self._failed) > MOST_FAILED_TABLES:
                 raise error
         told = str(error)

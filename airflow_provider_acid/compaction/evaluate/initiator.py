@@ -164,9 +164,9 @@ class Initiator:
         """Look at all tables of a selection once.
 
         :raises AcidError: a table that is named without wildcards, or a partition that is demanded, does not exist;
-            such a table cannot be compacted; the metastore does not answer, or fails on many tables. What a pattern
-            matches is skipped with its reason instead, and so is every partition that cannot be looked at, also where
-            its storage does not answer.
+            such a table cannot be compacted; the metastore does not answer, or fails on many tables, or on all. What
+            a pattern matches is skipped with its reason instead, and so is every partition that cannot be looked at,
+            also where its storage does not answer.
         """
         findings, errors = _Findings(), TableErrors(selection)
         every_row = self._queue.rows()
@@ -184,6 +184,8 @@ class Initiator:
             }
             places = self._places(tables, errors, left_alone, others.entities)
             self._look_at(places, errors, findings, self._kept(rows))
+        if not findings.evaluated:
+            errors.check_all()
         worst_first = sorted(findings.due, key=lambda item: (-item[0], item[1].request_id or 0, item[1].entity))
         metastore_id = self._client.database_uuid() if worst_first else None
         return Evaluation(
@@ -208,6 +210,7 @@ class Initiator:
             is_candidate = written is None or full_name in written
             if not is_candidate and not selection.names_exactly(full_name):
                 continue
+            errors.ask(full_name)
             try:
                 with Supervised(full_name):
                     table = self._client.get_table(database.name, name)

@@ -133,9 +133,9 @@ def test_partitions_dropped_while_others_are_fetched_are_left_out_also_of_a_name
     assert (found.skipped, found.refused) == ((), ())
 
 
-def with_an_aborted_write(error: BaseException) -> EvaluatedTables:
-    """Its age is asked for when the first partition's result is handled, and that fails."""
-    site = EvaluatedTables({"t": 200}, FakeStorages())
+def with_an_aborted_write(error: BaseException, storages: FakeStorages | None = None) -> EvaluatedTables:
+    """Its age is asked for when the first result of a partition that holds it is handled, and that fails."""
+    site = EvaluatedTables({"t": 200}, FakeStorages() if storages is None else storages)
     site.client.aborted = {"d.t": frozenset({2})}
 
     def fail(name: str) -> None:
@@ -253,6 +253,15 @@ def test_a_metastore_that_fails_on_many_tables_or_on_one_that_is_named_ends_the_
     assert looking_threads() == []
 
 
+@pytest.mark.parametrize("call", ["get_table", "get_partition_names", "get_partitions"])
+@pytest.mark.parametrize("times", [1, MOST_FAILED_TABLES])
+def test_a_metastore_that_fails_on_all_tables_ends_the_evaluation_however_few_they_are(call: str, times: int) -> None:
+    """Else a sweep would be green that saw nothing."""
+    with pytest.raises(MetastoreError, match="storage handler"):
+        with_a_metastore_that_fails(call, times).evaluate("d.odd_*")
+    assert looking_threads() == []
+
+
 @pytest.mark.parametrize("kind", [MetastoreUnavailableError, MetastoreVersionError])
 @pytest.mark.parametrize("call", ["get_table", "get_partitions"])
 def test_what_concerns_every_table_ends_the_evaluation_at_the_first(call: str, kind: type[MetastoreError]) -> None:
@@ -261,10 +270,12 @@ def test_what_concerns_every_table_ends_the_evaluation_at_the_first(call: str, k
 
 
 def test_a_table_whose_aborted_writes_the_metastore_does_not_date_is_one_however_many_partitions_it_has() -> None:
-    site = with_an_aborted_write(MetastoreError("transactions", "the metastore failed inside the call", "look"))
-    found = site.evaluate()
+    error = MetastoreError("transactions", "the metastore failed inside the call", "look")
+    storages = FakeStorages(listing=lambda location: deltas(3 if number_of(location) else 1))
+    found = with_an_aborted_write(error, storages).evaluate()
+    assert [item.entity for item in found.evaluated] == [entity("t", 0)], "it has nothing of the aborted write"
     assert set(found.refused) == {"table d.t: transactions: the metastore failed inside the call. Remedy: look."}
-    assert len(found.refused) == 200
+    assert len(found.refused) == 199
 
 
 @pytest.mark.parametrize(
