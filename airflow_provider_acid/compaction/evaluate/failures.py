@@ -98,7 +98,7 @@ class TableErrors:
         self._asked.add(full_table_name)
 
     def check_all(self) -> None:
-        """What an evaluation that evaluated nothing asks, lest it seem that there was nothing to do.
+        """What an evaluation asks that evaluated nothing and serves nobody, lest it seem that there was nothing to do.
 
         :raises MetastoreError: the metastore failed on every table that it was asked for, be they ever so few.
         """

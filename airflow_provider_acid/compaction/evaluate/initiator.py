@@ -184,7 +184,7 @@ class Initiator:
             }
             places = self._places(tables, errors, left_alone, others.entities)
             self._look_at(places, errors, findings, self._kept(rows))
-        if not findings.evaluated:
+        if not (findings.evaluated or findings.due):
             errors.check_all()
         worst_first = sorted(findings.due, key=lambda item: (-item[0], item[1].request_id or 0, item[1].entity))
         metastore_id = self._client.database_uuid() if worst_first else None
