@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pyorc
 
-from airflow_provider_acid.exceptions import CorruptFileError, VerificationError
+from airflow_provider_acid.exceptions import CorruptFileError, UnsupportedTableError, VerificationError
 from airflow_provider_acid.filesystem import Storage, join
 from airflow_provider_acid.merge.files.answers import Merged, Progress, attempt_path
 from airflow_provider_acid.merge.files.file_copy import Segment, check_size, copy_whole, verify_segments
@@ -31,6 +31,7 @@ from airflow_provider_acid.plan.plan import BucketPlan, CompactionPlan, FileForm
 from airflow_provider_acid.plan.result import OutputFile
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_ENCRYPTED_FOOTER = b"PARE"
 _REPORT = "report this with the version of pyorc; nothing was published"
 
 
@@ -58,6 +59,7 @@ def copy_files(storage: Storage, plan: CompactionPlan, bucket: BucketPlan, progr
     :param progress: called with the bytes of the sources that are copied so far.
     :return: in the order of the files' names. Text counts no rows.
     :raises CorruptFileError: a source is damaged, or is not the planned one.
+    :raises UnsupportedTableError: a source's footer is encrypted, so that its rows cannot be counted.
     :raises VerificationError: a written file does not hold what its sources hold.
     """
     sources = tuple(source for source in bucket.rows if source.size_bytes)
@@ -153,12 +155,22 @@ def _parquet(storage: Storage, sources: Sequence[SourceFile]) -> Iterator[_Outpu
             try:
                 rows = parquet.read_metadata(file).num_rows
             except (pa.ArrowException, OSError) as error:
+                if _has_encrypted_footer(file, source.size_bytes):
+                    raise UnsupportedTableError(
+                        name, "has an encrypted footer", "compact this partition with Hive, which has the keys"
+                    ) from error
                 raise CorruptFileError(
                     name,
                     f"is not a complete Parquet file ({error})",
                     "restore the file from a backup or ask its writer; nothing was changed",
                 ) from error
         yield _Output((source,), rows=rows)
+
+
+def _has_encrypted_footer(file: BinaryIO, size_bytes: int) -> bool:
+    """Such a file ends with a magic of its own (Apache Parquet's modular encryption)."""
+    file.seek(max(size_bytes - len(_ENCRYPTED_FOOTER), 0))
+    return file.read(len(_ENCRYPTED_FOOTER)) == _ENCRYPTED_FOOTER
 
 
 def _text(storage: Storage, sources: Sequence[SourceFile]) -> Iterator[_Output]:

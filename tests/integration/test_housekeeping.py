@@ -18,6 +18,7 @@ from airflow_provider_acid.compaction.outcomes import OutcomeState
 from airflow_provider_acid.compaction.publish.staging import REMOVED_PREFIX, STAGING_PREFIX
 from airflow_provider_acid.compaction.run.run_directory import RunDirectory
 from airflow_provider_acid.compaction.run.run_place import RunPlace, run_name
+from airflow_provider_acid.exceptions import MetastoreError
 from airflow_provider_acid.filesystem import Storages
 from airflow_provider_acid.metastore.queue import ClaimedCompaction
 from airflow_provider_acid.metastore.values import CompactionInfo, CompactionRow, CompactionState
@@ -324,6 +325,27 @@ def test_an_odd_partition_keeps_no_other_from_being_looked_after(table: AcidTabl
     assert not orphan.exists()
     (problem,) = [item for item in report.stuck if item.kind is StuckKind.PROBLEM]
     assert "symbolic link" in problem.message
+
+
+def test_a_database_whose_tables_the_metastore_does_not_list_keeps_no_other_from_being_looked_after(
+    table: AcidTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = table.site
+    orphan = table.folder() / f"{STAGING_PREFIX}0123456789abcdef"
+    orphan.mkdir()
+    tables_of = site.client.tables
+
+    def tables(database: str) -> list[str]:
+        if database == "default":
+            raise MetastoreError("database default", "MetaException: Permission denied", "ask for it")
+        return tables_of(database)
+
+    monkeypatch.setattr(site.client, "tables", tables)
+    keeper = Housekeeper(site.client, site.queue, site.settings, forgotten_seconds=0, max_partitions=10)
+    report = keeper.sweep(TableSelection.of(["default.*", f"{site.database}.*"]))
+    assert not orphan.exists()
+    (problem,) = [item for item in report.stuck if item.kind is StuckKind.PROBLEM]
+    assert (problem.subject, "Permission denied" in problem.message) == ("database default", True)
 
 
 def test_of_a_pattern_that_no_table_needs_it_warns_and_does_its_chores(

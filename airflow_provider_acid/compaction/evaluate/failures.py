@@ -32,7 +32,7 @@ OF_ONE_TABLE = (ConfigurationError, MetastoreError, UnexpectedError)
 """Errors that may say nothing about other tables; :class:`TableErrors` knows which do."""
 
 MOST_FAILED_TABLES = 3
-"""On so many tables the metastore may fail in one evaluation; where it fails on more, it is not the tables."""
+"""On so many tables, or databases, the metastore may fail in one evaluation; where it fails on more, it is not they."""
 
 _OF_ALL_TABLES = (MetastoreUnavailableError, MetastoreVersionError)
 
@@ -86,16 +86,17 @@ def _died(row: CompactionRow) -> bool:
 
 
 class TableErrors:
-    """Which errors of tables one evaluation goes on after."""
+    """Which errors of tables, and of databases, one evaluation goes on after."""
 
     def __init__(self, selection: TableSelection) -> None:
+        self.left_out_databases: list[str] = []
         self._selection = selection
         self._asked: set[str] = set()
         self._failed: dict[str, MetastoreError] = {}
 
     def ask(self, full_table_name: str) -> None:
         """The metastore is asked for a table of the selection."""
-        self._asked.add(full_table_name)
+        self._asked.add(f"table {full_table_name}")
 
     def check_all(self) -> None:
         """What an evaluation asks that evaluated nothing and serves nobody, lest it seem that there was nothing to do.
@@ -116,11 +117,27 @@ class TableErrors:
             raise error
         if isinstance(error, (ConfigurationError, ObjectNotFoundError)):
             return NotSeen(str(error))
+        return self._noted(error, f"table {full_table_name}")
+
+    def database_left_out(self, error: AcidError, database: str) -> NotSeen:
+        """A database that a pattern matched, and why it is left out; it counts as one table.
+
+        :param error: of :data:`OF_ONE_TABLE`.
+        :raises AcidError: as of :meth:`left_out`, where the database is named without wildcards.
+        """
+        if isinstance(error, _OF_ALL_TABLES) or self._selection.names_database(database):
+            raise error
+        subject = f"database {database}"
+        self.left_out_databases.append(database)
+        self._asked.add(subject)
+        return self._noted(error, subject)
+
+    def _noted(self, error: AcidError, subject: str) -> NotSeen:
         if isinstance(error, MetastoreError):
-            self._failed[full_table_name] = error
+            self._failed[subject] = error
             if len(self._failed) > MOST_FAILED_TABLES:
                 raise error
         told = str(error)
-        reason = told if full_table_name in told else f"table {full_table_name}: {told}"
+        reason = told if subject in told else f"{subject}: {told}"
         log.warning("not evaluated: %s", reason)
         return NotSeen(reason, is_refused=True)

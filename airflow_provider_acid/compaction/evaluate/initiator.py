@@ -202,7 +202,7 @@ class Initiator:
     def _tables(self, selection: TableSelection, findings: _Findings, errors: TableErrors) -> Iterator[TableInfo]:
         names: set[str] = set()
         written = None if self._writes is None else self._writes.tables()
-        for database, name in self._listed(selection, findings):
+        for database, name in self._listed(selection, findings, errors):
             full_name = f"{database.name}.{name}".lower()
             names.add(full_name)
             if not selection.matches(full_name):
@@ -223,19 +223,26 @@ class Initiator:
                 findings.skipped.append(reason)
             elif is_candidate:
                 yield table
-        findings.unmatched = selection.unmatched(names)
+        # What a pattern would match in a database that does not list its tables, nobody knows.
+        findings.unmatched = () if errors.left_out_databases else selection.unmatched(names)
         missing = [name for name in selection.exact_names if name not in names and selection.matches(name)]
         if missing:
             raise no_such_table(self._client, missing[0], names)
 
-    def _listed(self, selection: TableSelection, findings: _Findings) -> Iterator[tuple[DatabaseInfo, str]]:
+    def _listed(
+        self, selection: TableSelection, findings: _Findings, errors: TableErrors
+    ) -> Iterator[tuple[DatabaseInfo, str]]:
         """The names of all tables of the databases that may hold some of a selection."""
         for database in matching_databases(self._client, selection):
             try:
-                found, names = self._client.get_database(database), self._client.tables(database)
+                with Supervised(f"database {database}"):
+                    found, names = self._client.get_database(database), self._client.tables(database)
             except ObjectNotFoundError as error:
                 # Dropped since it was listed; whoever names a table of it is told so.
                 findings.skipped.append(str(error))
+                continue
+            except OF_ONE_TABLE as error:
+                findings.leave_out(errors.database_left_out(error, database))
                 continue
             yield from ((found, name) for name in names)
 

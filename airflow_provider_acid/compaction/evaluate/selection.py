@@ -85,6 +85,10 @@ class TableSelection:
             ),
         )
 
+    def names_database(self, database: str) -> bool:
+        """Whether a database is named without wildcards, by a pattern or by a table of it."""
+        return database.lower() in self.database_patterns
+
     def names_exactly(self, full_table_name: str) -> bool:
         """Whether a table is named without wildcards."""
         return full_table_name.lower() in self.include

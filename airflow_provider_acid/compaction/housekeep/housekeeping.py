@@ -185,7 +185,10 @@ class Housekeeper:
     def _tables(self, selection: TableSelection, findings: _Findings) -> Iterator[TableInfo]:
         names: list[str] = []
         for database in matching_databases(self._client, selection):
-            for name in self._client.tables(database):
+            of_database: list[str] = []
+            with findings.going_on(f"database {database}"), suppress(ObjectNotFoundError):
+                of_database = self._client.tables(database)
+            for name in of_database:
                 names.append(f"{database}.{name}")
                 if not selection.matches(names[-1]):
                     continue

@@ -30,6 +30,10 @@ _FIRST_READ_BYTES = 16_384
 _REMEDY = "restore the file from a backup or ask its writer; nothing was changed"
 
 
+class EncryptedError(ValueError):
+    """A file whose columns only its keys open; it may be whole."""
+
+
 @dataclass(frozen=True)
 class Stripe:
     """Where a stripe lies, and how many rows it holds."""
@@ -90,7 +94,7 @@ def read_tail(file: BinaryIO, name: str) -> OrcTail:
 
     :param name: how errors call the file.
     :raises CorruptFileError: the file is not ORC, or damaged, or truncated.
-    :raises UnsupportedTableError: it is compressed in a way that this release does not read.
+    :raises UnsupportedTableError: it is compressed in a way that this release does not read, or encrypted.
     """
     size = file.seek(0, io.SEEK_END)
     with tail_errors_named(name):
@@ -106,7 +110,7 @@ def tail_errors_named(name: str, reason: str = "is not a complete ORC file") -> 
     """
     try:
         yield
-    except UnknownCompressionError as error:
+    except (UnknownCompressionError, EncryptedError) as error:
         raise UnsupportedTableError(name, str(error), "compact this partition with Hive") from error
     except (DecodeError, ValueError) as error:
         raise CorruptFileError(name, f"{reason} ({error})", _REMEDY) from error
@@ -199,7 +203,7 @@ def _decode(end: bytes, size: int) -> OrcTail:
     sections = Sections.of(end)
     footer = sections.footer
     if footer.encryption:
-        raise ValueError("it has encrypted columns")
+        raise EncryptedError("has encrypted columns")
     check_layout(footer, size - len(end))
     stripes = tuple(
         Stripe(stripe.offset, stripe.indexLength, stripe.dataLength, stripe.footerLength, stripe.numberOfRows)

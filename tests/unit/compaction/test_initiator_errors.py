@@ -262,8 +262,42 @@ def test_a_metastore_that_fails_on_all_tables_ends_the_evaluation_however_few_th
     assert looking_threads() == []
 
 
+def with_databases_that_fail(call: str, times: int, error: Exception = BROKEN) -> EvaluatedTables:
+    """The tables of ``d``, which is listed after the databases of which that call fails."""
+    site = with_a_metastore_that_fails(call, times, error)
+    site.client.partitions = {"t": 5}
+    site.client.databases = lambda: [*(f"closed_{number}" for number in range(times)), "d"]  # type: ignore[method-assign]
+    return site
+
+
+@pytest.mark.parametrize("call", ["get_database", "tables"])
+@pytest.mark.parametrize("error", [BROKEN, KeyError("type 5")])
+def test_a_few_databases_that_cannot_be_listed_are_told_and_keep_no_other_from_being_evaluated(
+    call: str, error: Exception
+) -> None:
+    found = with_databases_that_fail(call, MOST_FAILED_TABLES, error).evaluate("*.t", "c*.orders")
+    assert [due.entity for due in found.due] == [entity("t", number) for number in range(5)]
+    assert [reason.partition(":")[0] for reason in found.refused] == [
+        f"database closed_{number}" for number in range(MOST_FAILED_TABLES)
+    ]
+    assert found.skipped == found.refused
+    assert found.unmatched == (), "nobody knows what is in them"
+
+
+@pytest.mark.parametrize("call", ["get_database", "tables"])
+@pytest.mark.parametrize(
+    ("times", "include"),
+    [(MOST_FAILED_TABLES + 1, ["*.*"]), (1, ["closed_0.*", "d.*"]), (1, ["closed_0.t", "d.*"]), (1, ["closed_*.*"])],
+)
+def test_a_metastore_that_fails_on_many_databases_on_all_or_on_one_that_is_named_ends_the_evaluation(
+    call: str, times: int, include: list[str]
+) -> None:
+    with pytest.raises(MetastoreError, match="storage handler"):
+        with_databases_that_fail(call, times).evaluate(*include)
+
+
 @pytest.mark.parametrize("kind", [MetastoreUnavailableError, MetastoreVersionError])
-@pytest.mark.parametrize("call", ["get_table", "get_partitions"])
+@pytest.mark.parametrize("call", ["get_database", "get_table", "get_partitions"])
 def test_what_concerns_every_table_ends_the_evaluation_at_the_first(call: str, kind: type[MetastoreError]) -> None:
     with pytest.raises(kind):
         with_a_metastore_that_fails(call, 1, kind("metastore", "is another", "correct it")).evaluate()

@@ -11,10 +11,11 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as parquet
+import pyarrow.parquet.encryption as encryption
 import pyorc
 import pytest
 
-from airflow_provider_acid.exceptions import CorruptFileError, VerificationError
+from airflow_provider_acid.exceptions import CorruptFileError, UnsupportedTableError, VerificationError
 from airflow_provider_acid.merge.files import file_copy
 from airflow_provider_acid.merge.files.answers import Merged
 from airflow_provider_acid.plan.plan import BucketPlan, Column, FileFormat, OutputKind, SourceFile
@@ -150,6 +151,38 @@ def test_encrypted_orc_is_copied_as_it_is(tmp_path: Path) -> None:
     content = Tail(orc_file(1)).with_footer(encryption=b"\x0a\x00")
     found = Bucket(tmp_path, FileFormat.ORC, {"a": content, "b": content}).copied()
     assert found == {"000000_0": content, "000000_0_copy_1": content}
+
+
+class Keys(encryption.KmsClient):
+    """Keys that are not kept: nobody needs them again."""
+
+    def __init__(self, _: encryption.KmsConnectionConfig) -> None:
+        super().__init__()
+
+    def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> str:
+        return f"wrapped by {master_key_identifier}"
+
+
+def encrypted_parquet_file(*, plaintext_footer: bool) -> bytes:
+    wanted = encryption.EncryptionConfiguration("k", column_keys={"k": ["v"]}, plaintext_footer=plaintext_footer)
+    properties = encryption.CryptoFactory(Keys).file_encryption_properties(encryption.KmsConnectionConfig(), wanted)
+    table, output = pa.table({"v": [1, 2]}), io.BytesIO()
+    with parquet.ParquetWriter(output, table.schema, encryption_properties=properties) as writer:
+        writer.write_table(table)
+    return output.getvalue()
+
+
+def test_encrypted_parquet_is_copied_as_it_is_where_its_footer_tells_its_rows(tmp_path: Path) -> None:
+    content = encrypted_parquet_file(plaintext_footer=True)
+    (merged,) = Bucket(tmp_path, FileFormat.PARQUET, {"a": content}).copy()
+    assert merged.attempt is not None
+    assert (merged.file.rows_out, (tmp_path / merged.attempt).read_bytes()) == (2, content)
+
+
+def test_parquet_with_an_encrypted_footer_is_refused_as_such_not_as_damage(tmp_path: Path) -> None:
+    content = encrypted_parquet_file(plaintext_footer=False)
+    with pytest.raises(UnsupportedTableError, match="a: has an encrypted footer. Remedy: compact this partition with"):
+        Bucket(tmp_path, FileFormat.PARQUET, {"a": content}).copy()
 
 
 CONTENTS = {

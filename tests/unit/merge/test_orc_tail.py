@@ -17,6 +17,7 @@ from airflow_provider_acid.merge.orc.messages import message_class
 from airflow_provider_acid.merge.orc.schema import Kind, OrcType, parse_hive_type
 from airflow_provider_acid.merge.orc.tail import read_tail, reseal
 from tests.unit.merge.acid_files import orc_content
+from tests.unit.merge.orc_tails import Tail
 
 KINDS = [kind for kind in CompressionKind if kind is not CompressionKind.LZO]
 SAMPLES = [b"", b"a", b"abc" * 5000, random.Random(1).randbytes(9000), b"x" * 70_000, b"ab" * 7 + bytes(300)]
@@ -39,6 +40,12 @@ def test_a_damaged_section_is_refused(kind: CompressionKind, damage: str) -> Non
 def test_lzo_is_refused_by_name() -> None:
     with pytest.raises(CodecError, match="lzo is not supported"):
         decompress(b"\x02\x00\x00x", CompressionKind.LZO, 4096)
+
+
+def test_encrypted_columns_are_refused_as_such_not_as_damage() -> None:
+    content = Tail(written("zlib")).with_footer(encryption=b"\x0a\x00")
+    with pytest.raises(UnsupportedTableError, match="file: has encrypted columns. Remedy: compact this partition with"):
+        read_tail(io.BytesIO(content), "file")
 
 
 def written(compression: str, rows: int = 10) -> bytes:
