@@ -15,6 +15,7 @@ from airflow_provider_acid.metastore.thrift.transport import MetastoreAddress
 from airflow_provider_acid.metastore.values import CompactionState
 from tests.harness import the_hive_4
 from tests.harness.acid_reader import as_hive_prints, read_table
+from tests.harness.airflow_commands import ROOT, AirflowCommands
 from tests.harness.compaction_chain import Chain, run_until_killed
 from tests.harness.current_rows import comparable, snapshot_now
 from tests.harness.every_case import some_of
@@ -29,15 +30,16 @@ ON_SOME_METASTORES = pytest.mark.parametrize("site", some_of([the_hive_4.NAME, "
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("airflow")
+def commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AirflowCommands]:
+    with AirflowCommands(tmp_path_factory.mktemp("airflow"), ROOT / "dags") as started:
+        yield started
 
 
 @pytest.fixture(scope="module")
-def airflow(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
+def airflow(commands: AirflowCommands, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
     """With a metastore of its own: what other tests leave open would hold the cleaning back."""
     with MetastoreServer(tmp_path_factory.mktemp("metastore"), reaper=False) as server:
-        yield Airflow(home, server)
+        yield Airflow(commands, server)
 
 
 def rows(airflow: Airflow, table: FixtureTable) -> list[str]:
@@ -53,8 +55,8 @@ def directories(folder: Path) -> list[str]:
 
 
 def test_the_command_line_knows_the_providers_section(airflow: Airflow) -> None:
-    answer = airflow.call("config", "get-value", "hive_acid", "delta_num_threshold", check=True)
-    assert answer.stdout.splitlines()[-1] == "10"
+    exit_code, said = airflow.call("config", "get-value", "hive_acid", "delta_num_threshold")
+    assert (exit_code, said.splitlines()[-1]) == (0, "10"), said
 
 
 def test_a_run_without_anything_due_is_a_success(airflow: Airflow) -> None:
@@ -195,20 +197,21 @@ acid_compaction_dag(
 
 
 def test_a_sweep_works_to_its_end_with_the_spark_that_site_dag_file_and_form_name(
-    airflow: Airflow, home: Path, by_hand: FixtureTable, tmp_path: Path
+    airflow: Airflow, by_hand: FixtureTable, tmp_path: Path
 ) -> None:
     (tmp_path / "sweeps.py").write_text(SWEEP)
     table = register(airflow.metastore, "acid_plain", "4.0.1", "web")
     before, untouched = rows(airflow, table), kinds(by_hand)
-    sweeps = Airflow(home, airflow.metastore, tmp_path)
 
-    run = sweeps.run_dag(
-        "sweep_web",
-        {"driver_memory": "700m"},
-        tables="nowhere.*",
-        executor_memory="900m",
-        spark_conf='{"spark.x": "of the site", "spark.y": "of the site"}',
-    )
+    with AirflowCommands(airflow.commands.home, tmp_path) as commands:
+        sweeps = Airflow(commands, airflow.metastore)
+        run = sweeps.run_dag(
+            "sweep_web",
+            {"driver_memory": "700m"},
+            tables="nowhere.*",
+            executor_memory="900m",
+            spark_conf='{"spark.x": "of the site", "spark.y": "of the site"}',
+        )
 
     assert (run.exit_code, run.state) == (0, "success"), run.output
     assert all(dict(states) == {"success": 1} for states in run.states.values()), run.states
@@ -274,8 +277,8 @@ def test_a_partition_that_does_not_exist_fails_the_run_and_says_how_to_spell_it(
 
 
 @pytest.fixture
-def airflow_of_site(site: Site, home: Path) -> Airflow:
-    return Airflow(home, site.server)
+def airflow_of_site(site: Site, commands: AirflowCommands) -> Airflow:
+    return Airflow(commands, site.server)
 
 
 @ON_SOME_METASTORES

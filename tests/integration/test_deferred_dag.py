@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from airflow_provider_acid.metastore.values import CompactionState
+from tests.harness.airflow_commands import AirflowCommands
 from tests.integration.airflow_runs import Airflow, Run
 from tests.integration.compaction_site import Site
 
@@ -19,8 +20,9 @@ PATIENCE_SECONDS = 300.0
 
 
 @pytest.fixture
-def airflow(site: Site, tmp_path: Path) -> Airflow:
-    return Airflow(tmp_path / "airflow", site.server, dags=DAGS)
+def airflow(site: Site, tmp_path: Path) -> Iterator[Airflow]:
+    with AirflowCommands(tmp_path / "airflow", DAGS) as commands:
+        yield Airflow(commands, site.server)
 
 
 def wait_until(condition: Callable[[], bool], output: Callable[[], str]) -> None:
