@@ -14,7 +14,7 @@ from airflow_provider_acid.metastore.database.database import MetastoreDatabase
 from airflow_provider_acid.metastore.database.rights import missing_rights
 from airflow_provider_acid.metastore.database.sql_errors import HOW_TO_GRANT
 from airflow_provider_acid.metastore.hive3.server_check import setting
-from airflow_provider_acid.metastore.hive4.server_check import CLEANER, HOUSEKEEPING
+from airflow_provider_acid.metastore.hive4.server_check import CLEANER, CLEANER_OF_ABORTS, HOUSEKEEPING, cleans_aborts
 
 INITIATOR = "metastore.compactor.initiator.on"
 WORKERS = "metastore.compactor.worker.threads"
@@ -62,6 +62,16 @@ def _cleaner(site: Site) -> Iterator[Seen]:
             "Hive's Cleaner may clean what we compact before our cleaner does, without a lock, and queries that list "
             "directories meanwhile may fail",
             f"set {CLEANER}=false on every metastore, or name the database (metastore_db_conn_id)",
+        )
+
+
+def _cleaner_of_aborts(site: Site) -> Iterator[Seen]:
+    if site.queue.hive.queue_speaks_thrift and cleans_aborts(site.client):
+        yield warning(
+            f"{CLEANER} and {CLEANER_OF_ABORTS} are true on this metastore",
+            "in a partition with 1,000 aborted writes, or one that is 12 hours old, Hive's Cleaner deletes what a "
+            "compaction replaced at once, also beside readers and where it is kept for an undo",
+            f"set {CLEANER_OF_ABORTS}=false on every metastore; compactions clean aborted writes as well",
         )
 
 
@@ -123,6 +133,7 @@ QUICK_CHECKS = (
     Check("Hive's Initiator", "it is off", _initiator),
     Check("Hive's workers", "there are none in this metastore", _workers),
     Check("Hive's Cleaner", "it cannot reach what we compact", _cleaner),
+    Check("Hive's Cleaner of aborted writes", "it deletes nothing without a request", _cleaner_of_aborts),
     Check("rights in the metastore's database", "none is missing, or it is not used", _rights),
 )
 """A few calls each; of the database no table is read."""

@@ -106,6 +106,8 @@ class MetastoreServer(Startable):
         self.reaper = reaper
         self.own_initiator = own_initiator or (reaper and program.reaper_needs_initiator)
         self.own_cleaner = own_cleaner
+        self.cleans_aborts = True
+        """Whether Hive 4's own Cleaner looks after aborted writes by itself, as by default."""
         self.protection = protection
         self.host = host
         self._port = port or free_port()
@@ -260,6 +262,8 @@ class MetastoreServer(Startable):
             "hive.compactor.worker.threads": "0",
             "metastore.compactor.cleaner.on": _flag(self.own_cleaner),
             "hive.compactor.cleaner.on": _flag(self.own_cleaner),
+            "metastore.compactor.clean.aborts.using.cleaner": _flag(self.cleans_aborts),
+            "hive.compactor.clean.aborts.using.cleaner": _flag(self.cleans_aborts),
             "hive.compactor.cleaner.run.interval": "1000ms",
             "metastore.compactor.cleaner.run.interval": "1000ms",
             **self._program.settings,

@@ -16,6 +16,10 @@ log = logging.getLogger(__name__)
 CLEANER = "metastore.compactor.cleaner.on"
 MIN_HISTORY_WRITE_ID = "metastore.txn.use.minhistorywriteid"
 HOUSEKEEPING = "metastore.housekeeping.threads.on"
+CLEANER_OF_ABORTS = "metastore.compactor.clean.aborts.using.cleaner"
+"""Hive 4's Cleaner then looks by itself after partitions with 1,000 aborted writes, or one that is 12 hours old. It
+deletes all that is obsolete there, without a request and whoever reads (seen on 4.1.0 and 4.2.1). On 4.2.1 also what
+was made into a result that is not committed: where that began while the Cleaner worked on other partitions."""
 
 
 def check_server(
@@ -34,6 +38,14 @@ def check_server(
             "%s is not true on this metastore: where no other one of the same database has it, nobody aborts dead "
             "transactions, and a reader that died keeps every cleaning waiting",
             HOUSEKEEPING,
+        )
+    if cleans_aborts(client):
+        log.warning(
+            "%s and %s are true on this metastore: in a partition with 1,000 aborted writes, or one that is 12 hours "
+            "old, Hive's Cleaner deletes what a compaction replaced at once, also beside readers and where it is kept "
+            "for an undo; set the second to false on every metastore: compactions clean aborted writes as well",
+            CLEANER,
+            CLEANER_OF_ABORTS,
         )
     if database is not None:
         by_sql.queue_to_withhold_from(database)
@@ -65,6 +77,11 @@ def _check_rights(database: MetastoreDatabase) -> None:
             f"lacks {', '.join(missing)}, by which our rows are kept from Hive's own Cleaner",
             f"{HOW_TO_GRANT}, or configure no connection to it",
         )
+
+
+def cleans_aborts(client: AcidMetastoreClient) -> bool:
+    """Whether Hive's Cleaner looks after aborted writes without a request; see :data:`CLEANER_OF_ABORTS`."""
+    return is_on(client, CLEANER) and is_on(client, CLEANER_OF_ABORTS)
 
 
 def is_on(client: AcidMetastoreClient, name: str) -> bool:

@@ -27,13 +27,14 @@ class Database:
 
 
 DATABASE = cast(MetastoreDatabase, Database("CQ_ID", "CQ_TXN_ID", "CQ_RETRY_RETENTION", "CQ_COMMIT_TIME"))
-HOUSEKEEPING, CLEANER, BY_WRITE_ID = (
+HOUSEKEEPING, CLEANER, BY_WRITE_ID, OF_ABORTS = (
     "metastore.housekeeping.threads.on",
     "metastore.compactor.cleaner.on",
     "metastore.txn.use.minhistorywriteid",
+    "metastore.compactor.clean.aborts.using.cleaner",
 )
-HIVE_4_0 = {HOUSEKEEPING: "true", CLEANER: "false", BY_WRITE_ID: "false"}
-HIVE_4_1 = HIVE_4_0 | {CLEANER: "true"}
+HIVE_4_0 = {HOUSEKEEPING: "true", CLEANER: "false", BY_WRITE_ID: "false", OF_ABORTS: "true"}
+HIVE_4_1 = HIVE_4_0 | {CLEANER: "true", OF_ABORTS: "false"}
 HIVE_4_2 = HIVE_4_1 | {BY_WRITE_ID: "TRUE "}
 
 
@@ -64,6 +65,7 @@ def check(settings: dict[str, str], database: MetastoreDatabase | None, **elsewh
         (HIVE_4_1, None, f"{CLEANER} is true"),
         (HIVE_4_1, DATABASE, ""),
         (HIVE_4_2, DATABASE, ""),
+        (HIVE_4_2 | {OF_ABORTS: "true"}, DATABASE, f"{CLEANER} and {OF_ABORTS} are true"),
         (HIVE_4_2 | {HOUSEKEEPING: "false"}, DATABASE, f"{HOUSEKEEPING} is not true"),
         (HIVE_4_0 | {HOUSEKEEPING: ""}, None, f"{HOUSEKEEPING} is not true"),
     ],
