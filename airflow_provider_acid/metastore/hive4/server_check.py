@@ -18,8 +18,8 @@ MIN_HISTORY_WRITE_ID = "metastore.txn.use.minhistorywriteid"
 HOUSEKEEPING = "metastore.housekeeping.threads.on"
 CLEANER_OF_ABORTS = "metastore.compactor.clean.aborts.using.cleaner"
 """Hive 4's Cleaner then looks by itself after partitions with 1,000 aborted writes, or one that is 12 hours old. It
-deletes all that is obsolete there, without a request and whoever reads (seen on 4.0.1, 4.1.0, 4.2.1). On 4.2.1 also what
-was made into a result that is not committed: where that began while the Cleaner worked on other partitions."""
+deletes all that is obsolete there, without a request and whoever reads (seen on 4.0.1, 4.1.0, 4.2.1). On 4.2.1 also
+what was made into a result that is not committed: where that began while the Cleaner worked on other partitions."""
 
 
 def check_server(
