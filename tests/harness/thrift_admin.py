@@ -25,6 +25,8 @@ from tests.harness.thrift_answers import NO_OPEN_WRITE_ID, ShownCompaction, Tran
 from tests.harness.thrift_calls import ThriftCalls
 
 TIMEOUT_SECONDS = 60
+HANG_UPS = 3
+"""In a row: beside others who open one transaction after the other, two were seen."""
 ORC_SERDE = "org.apache.hadoop.hive.ql.io.orc.OrcSerde"
 ORC_INPUT_FORMAT = "org.apache.hadoop.hive.ql.io.orc.OrcInputFormat"
 ORC_OUTPUT_FORMAT = "org.apache.hadoop.hive.ql.io.orc.OrcOutputFormat"
@@ -245,13 +247,14 @@ class ThriftAdmin:
 
     def transactions(self) -> Transactions:
         """Open and aborted transactions; the reading side of Hive's ``ValidTxnList``."""
-        try:
-            return Transactions.of(self._client.get_open_txns_info())
-        except TTransportException:
-            # Hive 4.2 hangs up where a transaction is just being opened: its answer has one without a user.
-            self._transport.close()
-            self.__enter__()
-            return Transactions.of(self._client.get_open_txns_info())
+        for _ in range(HANG_UPS):
+            try:
+                return Transactions.of(self._client.get_open_txns_info())
+            except TTransportException:
+                # Hive 4.2 hangs up where a transaction is just being opened: its answer has one without a user.
+                self._transport.close()
+                self.__enter__()
+        return Transactions.of(self._client.get_open_txns_info())
 
     def allocate_write_ids(self, database: str, name: str, transactions: Iterable[int]) -> dict[int, int]:
         """Gives each transaction its write id in a table: transaction id to write id."""
