@@ -25,8 +25,7 @@ from tests.harness.thrift_answers import NO_OPEN_WRITE_ID, ShownCompaction, Tran
 from tests.harness.thrift_calls import ThriftCalls
 
 TIMEOUT_SECONDS = 60
-HANG_UPS = 3
-"""In a row: beside others who open one transaction after the other, two were seen."""
+HANG_UPS = 3  # in a row; two were seen
 ORC_SERDE = "org.apache.hadoop.hive.ql.io.orc.OrcSerde"
 ORC_INPUT_FORMAT = "org.apache.hadoop.hive.ql.io.orc.OrcInputFormat"
 ORC_OUTPUT_FORMAT = "org.apache.hadoop.hive.ql.io.orc.OrcOutputFormat"
