@@ -89,7 +89,7 @@ class TableErrors:
     """Which errors of tables, and of databases, one evaluation goes on after."""
 
     def __init__(self, selection: TableSelection) -> None:
-        self.left_out_databases: list[str] = []
+        self.has_left_out_databases = False
         self._selection = selection
         self._asked: set[str] = set()
         self._failed: dict[str, MetastoreError] = {}
@@ -128,7 +128,7 @@ class TableErrors:
         if isinstance(error, _OF_ALL_TABLES) or self._selection.names_database(database):
             raise error
         subject = f"database {database}"
-        self.left_out_databases.append(database)
+        self.has_left_out_databases = True
         self._asked.add(subject)
         return self._noted(error, subject)
 

@@ -224,7 +224,7 @@ class Initiator:
             elif is_candidate:
                 yield table
         # What a pattern would match in a database that does not list its tables, nobody knows.
-        findings.unmatched = () if errors.left_out_databases else selection.unmatched(names)
+        findings.unmatched = () if errors.has_left_out_databases else selection.unmatched(names)
         missing = [name for name in selection.exact_names if name not in names and selection.matches(name)]
         if missing:
             raise no_such_table(self._client, missing[0], names)
